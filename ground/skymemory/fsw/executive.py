@@ -39,7 +39,7 @@ class Executive:
             FswError: Arguments are wrong, the address is in use, or another executive runs in this process; the text says which.
         """
         if not Executive._one.acquire(blocking=False):
-            raise FswError("an executive runs in this process already: one satellite per process")
+            raise FswError("an executive runs in this process already; allowed is one satellite per process")
         try:
             self._start()
         except BaseException:
@@ -97,5 +97,5 @@ class Executive:
             self.ground.command(send_hk_mid)
             answer = self._housekeeping.receive_where(lambda message: message.mid == hk_mid, _HK_TIMEOUT_S)
         if answer is None:
-            raise FswError(f"no housekeeping 0x{hk_mid:04X} within {_HK_TIMEOUT_S} s")
+            raise FswError(f"no housekeeping 0x{hk_mid:04X} came within {_HK_TIMEOUT_S} s")
         return answer.payload

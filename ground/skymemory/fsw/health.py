@@ -133,7 +133,7 @@ def decode(payload: bytes) -> HealthTelemetry:
         ValueError: The payload has a wrong length.
     """
     if len(payload) != ctypes.sizeof(HealthTelemetry):
-        raise ValueError(f"a health report has {ctypes.sizeof(HealthTelemetry)} bytes, not {len(payload)}")
+        raise ValueError(f"the report has {len(payload)} bytes; allowed are {ctypes.sizeof(HealthTelemetry)}")
     return HealthTelemetry.from_buffer_copy(payload)
 
 

@@ -48,11 +48,11 @@ class Message:
 
     def __post_init__(self) -> None:
         if not 0 < self.mid <= _MID_MAX or not self.mid & _SECONDARY_BIT:
-            raise MessageError(f"message id 0x{self.mid:04X}: allowed are 0x0800 .. 0x0FFF and 0x1800 .. 0x1FFF")
+            raise MessageError(f"the message id is 0x{self.mid:04X}; allowed are 0x0800 to 0x0FFF and 0x1800 to 0x1FFF")
         if not 0 <= self.function_code <= 0x7F:
-            raise MessageError(f"function code {self.function_code}: allowed are 0 .. 127")
+            raise MessageError(f"the function code is {self.function_code}; allowed are 0 to 127")
         if self.size > MESSAGE_BYTES_MAX:
-            raise MessageError(f"a message of {self.size} bytes: at most {MESSAGE_BYTES_MAX} are allowed")
+            raise MessageError(f"the message has {self.size} bytes; allowed are up to {MESSAGE_BYTES_MAX}")
 
     @property
     def is_command(self) -> bool:
@@ -84,11 +84,13 @@ class Message:
             MessageError: The packet is too short, has a length that contradicts the header, or has no secondary header.
         """
         if len(packet) < _PRIMARY.size:
-            raise MessageError(f"{len(packet)} bytes are shorter than a primary header")
+            raise MessageError(
+                f"the packet has {len(packet)} bytes; allowed are {_PRIMARY.size} and more, for the primary header"
+            )
         mid, sequence, length = _PRIMARY.unpack_from(packet)
         header = ctypes.sizeof(CommandHeader if mid & _COMMAND_BIT else TelemetryHeader)
         if length + _LENGTH_LESS != len(packet) or len(packet) < header:
-            raise MessageError(f"message 0x{mid:04X}: {len(packet)} bytes, the header says {length + _LENGTH_LESS}")
+            raise MessageError(f"message 0x{mid:04X} has {len(packet)} bytes, but its header says {length + _LENGTH_LESS}")
         if mid & _COMMAND_BIT:
             secondary = CommandSecondaryHeader.from_buffer_copy(packet, _PRIMARY.size)
             return cls(mid, packet[header:], secondary.function_code & 0x7F, sequence=sequence & 0x3FFF)

@@ -58,7 +58,9 @@ class Moves:
         if header.pattern != ours.grid.geometry:
             raise TablesError(f"{source} is for a {header.pattern}; the constellation is a {ours.grid.geometry}")
         if ours.cache.layout == "hop":
-            raise TablesError('cache.layout is "hop", which never moves; with a schedule allowed are "rotation", "rotation_hop"')
+            raise TablesError(
+                'cache.layout is "hop", which never moves; with a schedule allowed are "rotation" and "rotation_hop"'
+            )
         rows = len(schedule.track.rows)
         if rows > ROWS_MAX:
             raise TablesError(f"{source} has {rows:,} moves of the window; tables have room for {ROWS_MAX:,}: choose fewer hours")
@@ -123,8 +125,7 @@ def neighbours(constellation: Constellation, satellite: Satellite) -> str:
 
 def links(constellation: Constellation, satellite: Satellite) -> str:
     """Return the text of isl_links.c: the emulation of the satellite's links, empty where the constellation file has none."""
-    own = {direction.value: model for direction, model in constellation.link_models()[satellite].items()}
-    own["ground"] = constellation.ground_model(*satellite)
+    own = constellation.named_link_models(satellite)
     lines = [".Link =", "    {"]
     for name in LINKS:
         model = own.get(name, LinkModel())

@@ -93,12 +93,12 @@ class Relay:
         try:
             message = Message.decode(packet)
         except MessageError as error:
-            return f"no cFS packet: {error}"
+            return f"a datagram is no cFS packet: {error}"
         what = f"command 0x{message.mid:04X}, function {message.function_code}"
         if not message.is_command:
             return f"message 0x{message.mid:04X} is telemetry; allowed are commands"
         if len(packet) > icd.LIMIT_RELAY_BYTES:
-            return f"{what}: {len(packet)} bytes; RELAY carries up to {icd.LIMIT_RELAY_BYTES}"
+            return f"{what} has {len(packet)} bytes; RELAY carries up to {icd.LIMIT_RELAY_BYTES}"
         answer = self._up.relay([self._route], packet, _ANSWER_S)[0]
         if answer is None:
             return f"{what}: satellite {self._route.satellite} does not answer; it may have carried it out"

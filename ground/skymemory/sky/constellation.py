@@ -352,8 +352,9 @@ class Constellation(CheckedModel):
             raise ValueError(f"satellite [{plane}, {slot}] is outside {self.planes} planes x {self.slots} slots")
         return self._addresses.setdefault((plane, slot), str(self._first_address + 256 * plane + slot))
 
+    @cached_property
     def link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:
-        """Return the link model of each link of each satellite, for the packets that leave over it.
+        """The link model of each link of each satellite, for the packets that leave over it.
 
         Delays with `links.model = "geometry"` are the largest that the paper's equations give: equation (1) within a plane, (2)
         between planes. So a constellation that meets its deadlines with them meets them all along the orbit. `links.delay_us`
@@ -362,11 +363,6 @@ class Constellation(CheckedModel):
         A link that is cut in one direction is cut in both: nobody routes over a link that brings no hello back. So the other end
         knows it from the start, not after three lost hellos.
         """
-        return self._link_models
-
-    @cached_property
-    def _link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:
-        """Link models of all satellites, made once: each satellite asks for its own part."""
         links = self.links
         slot_us = plane_us = links.delay_us
         if links.model == "geometry":
@@ -390,6 +386,13 @@ class Constellation(CheckedModel):
                 for direction, target in self.torus.neighbours(origin).items()
             }
             for origin in self.torus.satellites()
+        }
+
+    def named_link_models(self, satellite: Satellite) -> dict[str, LinkModel]:
+        """Return the models of a satellite's links by name: its neighbours' directions, and `ground`."""
+        return {
+            **{direction.value: model for direction, model in self.link_models[satellite].items()},
+            "ground": self.ground_model(*satellite),
         }
 
     def ground_model(self, plane: int, slot: int) -> LinkModel:

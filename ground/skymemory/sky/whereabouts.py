@@ -92,7 +92,7 @@ class Whereabouts:
         try:
             self.follow(self._source.load())
         except (OSError, RuntimeError, ValueError) as error:
-            _log.warning("the window goes on as before: %s", error)
+            _log.warning("the new schedule cannot be followed, so the window goes on as before: %s", error)
 
     def follow(self, playing: Playing | None) -> None:
         """Follow a schedule from now on. Raise ValueError if it is for another constellation."""
@@ -102,7 +102,7 @@ class Whereabouts:
         ours, theirs = self.constellation.torus, playing.track.torus
         if (theirs.planes, theirs.slots) != (ours.planes, ours.slots):
             raise ValueError(
-                f"a schedule for {theirs.planes} planes x {theirs.slots} slots; "
+                f"the schedule is for {theirs.planes} planes x {theirs.slots} slots; "
                 f"the constellation has {ours.planes} x {ours.slots}"
             )
         cache = self.constellation.cache

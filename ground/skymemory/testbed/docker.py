@@ -107,7 +107,7 @@ def build_image(checkout: Path | None, image: Image = SATELLITE, progress: Progr
             child.terminate()
             raise
     if child.returncode:
-        raise DockerError(f"building {image.name}: {_last(said)}")
+        raise DockerError(f"{image.name} cannot be built: {_last(said)}")
 
 
 class DockerConstellation:

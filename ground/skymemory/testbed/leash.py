@@ -65,7 +65,7 @@ def leashed_folder() -> Iterator[Path]:
         try:
             assert shell.stdout is not None
             if not (path := shell.stdout.readline().removesuffix("\n")):
-                raise OSError(errno.EIO, "no folder can be made in it", parent)
+                raise OSError(errno.EIO, "no folder can be made there", parent)
             yield Path(path)
         finally:
             leash.close()

@@ -103,7 +103,7 @@ def playing_now(
     track = past.continued(row, schedule.track.played(from_ms, speed, until_ms), pause_ms)
     if len(track.rows) > ROWS_MAX:
         cure = "choose fewer hours" + (", or start the constellation anew" if row > 1 else "")
-        raise ValueError(f"{len(track.rows):,} rows; satellites have room for {ROWS_MAX:,}: {cure}")
+        raise ValueError(f"the schedule has {len(track.rows):,} rows; satellites have room for {ROWS_MAX:,}: {cure}")
     last_ms = track.rows[-1][0]
     if last_ms >= _MS_MAX:
         raise ValueError(f"at this speed the last row comes after {last_ms // _DAY_MS} days; {_MS_MAX // _DAY_MS} are allowed")

@@ -42,9 +42,7 @@ def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
         words += ["--scrub-ms", str(1000 * own.scrub_s)]
     if constellation.torus.seam_cut:
         words.append("--seam-cut")
-    models = {d.value: m for d, m in constellation.link_models()[satellite].items()}
-    models["ground"] = constellation.ground_model(plane, slot)
-    for name, model in models.items():
+    for name, model in constellation.named_link_models(satellite).items():
         if not model.ideal:
             words += ["--link", f"{name}:{model}"]
     return words

@@ -211,9 +211,11 @@ class Twin:
         header = setup.schedule.header
         most_ms = int((header.duration_ms - setup.from_ms) / setup.speed)
         if not 0 < setup.duration_ms <= most_ms:
-            raise TwinError(f"a run of {setup.duration_ms} ms; allowed are 1 to {most_ms}, what is left of the schedule")
+            raise TwinError(f"the run has {setup.duration_ms} ms; allowed are 1 to {most_ms}, what is left of the schedule")
         if setup.servers > setup.torus.planes * setup.torus.slots:
-            raise TwinError(f"{setup.servers} servers; the constellation has {setup.torus.planes * setup.torus.slots} satellites")
+            raise TwinError(
+                f"there are {setup.servers} servers; the constellation has {setup.torus.planes * setup.torus.slots} satellites"
+            )
         self.setup, self.seed = setup, seed
         self._sky = setup.schedule.full_sky
         track = setup.schedule.track.played(setup.from_ms, setup.speed)

@@ -172,7 +172,9 @@ def _grid(shell: Shell, epoch_ms: int, notes: list[str]) -> Fleet:
     _note(notes, [elements[one] for one in moving], f"more than {PLANE_KM:g} km above or below the others of their planes")
     slots = count_slots([latitudes[plane] for plane in kept])
     if len(kept) > MOST_PLANES or slots.number > MOST_SLOTS:
-        raise OrbitError(f"{len(kept)} planes of {slots.number} slots; allowed are {MOST_PLANES} and {MOST_SLOTS}")
+        raise OrbitError(
+            f"the shell has {len(kept)} planes of {slots.number} slots; allowed are up to {MOST_PLANES} and {MOST_SLOTS}"
+        )
     places, spare = _places(kept, found, slots, nodes, latitudes, float(np.radians(shell.inclination_deg)))
     _note(notes, [elements[one] for one in spare], "between the slots of their planes")
     if len(places) < len(kept) * slots.number:

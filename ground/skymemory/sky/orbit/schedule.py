@@ -176,7 +176,9 @@ class Schedule:
 
     def _at(self, times_ms: list[int], time_ms: int) -> int:
         if not 0 <= time_ms <= self.header.duration_ms:
-            raise ValueError(f"{time_ms} ms since the epoch; the schedule answers for 0 to {self.header.duration_ms}")
+            raise ValueError(
+                f"the time is {time_ms} ms since the epoch; allowed are 0 to {self.header.duration_ms}, the schedule's"
+            )
         return bisect_right(times_ms, time_ms) - 1
 
 

@@ -80,9 +80,9 @@ def unix_ms(text: str) -> int:
     try:
         instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
     except OverflowError as error:  # the date is beyond the first or the last possible day
-        raise ValueError("year out of range") from error
+        raise ValueError("the year is not between 1970 and 2099") from error
     if not 1970 <= instant.year <= 2099:
-        raise ValueError("year out of range")
+        raise ValueError("the year is not between 1970 and 2099")
     since = instant - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
@@ -148,7 +148,7 @@ def write(path: Path, header: Header, changes: Sequence[Change]) -> None:
     """
     suffix = _suffix(path)
     if len(changes) > ROWS_MAX:
-        raise ScheduleError(f"{path}: {len(changes):,} changes; allowed are {ROWS_MAX:,}: fewer hours have fewer")
+        raise ScheduleError(f"{path}: there are {len(changes):,} changes; allowed are {ROWS_MAX:,}, and fewer hours have fewer")
     write_whole(path, "".join(f"{line}\n" for line in lines(header, changes, suffix)).encode())
 
 
@@ -201,7 +201,9 @@ def read(path: Path) -> tuple[Header, list[Change]]:
 
 def _suffix(path: Path) -> str:
     if path.suffix not in SUFFIXES:
-        raise ScheduleError(f"{path}: the suffix tells the form of a schedule; allowed are {' and '.join(SUFFIXES)}")
+        raise ScheduleError(
+            f"{path}: the suffix {path.suffix!r} names no form of a schedule; allowed are {' and '.join(SUFFIXES)}"
+        )
     return path.suffix
 
 

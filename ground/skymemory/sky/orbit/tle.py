@@ -80,7 +80,7 @@ def read_tle(path: Path, *, strict: bool = False) -> Catalogue:
     lines: list[tuple[int, str]] = []
     for number, content in enumerate(path.read_bytes().removeprefix(BOM_UTF8).splitlines(), 1):
         if not content.isascii():
-            mistake(OrbitError(f"{path}:{number}: letters that are not ASCII; TLE files have none"))
+            mistake(OrbitError(f"{path}:{number}: the line has letters that are not ASCII; TLE files have none"))
         if text := content.decode("ascii", errors="replace").rstrip():
             lines.append((number, text))
     name, at = "", 0
@@ -91,10 +91,10 @@ def read_tle(path: Path, *, strict: bool = False) -> Catalogue:
         if len(text) <= _NAME_LENGTH or text[:2] not in ("1 ", "2 "):
             name = text.removeprefix("0 ").strip()
         elif text.startswith("2 "):
-            mistake(OrbitError(f"{where}: line 2 of a satellite without its line 1 before it"))
+            mistake(OrbitError(f"{where}: line 2 of a satellite has no line 1 before it"))
             name = ""
         elif at == len(lines) or not lines[at][1].startswith("2 "):
-            mistake(OrbitError(f"{where}: line 1 of a satellite without its line 2 after it"))
+            mistake(OrbitError(f"{where}: line 1 of a satellite has no line 2 after it"))
             name = ""
         else:
             second, second_text = lines[at]
@@ -106,7 +106,9 @@ def read_tle(path: Path, *, strict: bool = False) -> Catalogue:
             name = ""
     if not elements:
         what = f"; {skipped[0]}" if skipped else ""
-        raise OrbitError(f"{path}: no satellite in it; expected are lines of 69 characters that begin with 1 and 2{what}")
+        raise OrbitError(
+            f"{path}: there is no satellite in the file; expected are lines of 69 characters that begin with 1 and 2{what}"
+        )
     return Catalogue(elements, skipped)
 
 
@@ -122,7 +124,9 @@ def element_of(name: str, lines: tuple[str, str], where1: str, where2: str) -> E
     """
     for number, (text, where) in enumerate(zip(lines, (where1, where2), strict=True), 1):
         if len(text) != _LENGTH or not text.startswith(f"{number} "):
-            raise OrbitError(f'{where}: not a line {number} of elements; expected are 69 characters that begin with "{number} "')
+            raise OrbitError(
+                f'{where}: this is not line {number} of a satellite; expected are 69 characters that begin with "{number} "'
+            )
         if not text[-1].isdigit() or compute_checksum(text) != int(text[-1]):
             expected = compute_checksum(text)
             raise OrbitError(f"{where}: the checksum is {text[-1]}; expected is {expected}, which the line's digits add up to")
@@ -131,12 +135,14 @@ def element_of(name: str, lines: tuple[str, str], where1: str, where2: str) -> E
             if line == number and not (digits.isascii() and digits.isdigit()):
                 raise OrbitError(f"{where}: {what}, columns {first + 1} to {last}, is {text[first:last]!r}; allowed are numbers")
     if lines[0][2:7] != lines[1][2:7]:
-        raise OrbitError(f"{where2}: catalogue number {lines[1][2:7]!r}; line 1 before it has {lines[0][2:7]!r}")
+        raise OrbitError(
+            f"{where2}: the catalogue number is {lines[1][2:7]!r}; allowed is {lines[0][2:7]!r}, which line 1 before it has"
+        )
     try:
         satrec = Satrec.twoline2rv(*lines)
     except ValueError as error:
-        raise OrbitError(f"{where1}: elements that SGP4 does not take: {error}") from error
+        raise OrbitError(f"{where1}: SGP4 does not take these elements: {error}") from error
     if satrec.error or satrec.no_kozai <= 0 or not 0 <= satrec.inclo <= np.pi:
         what = SGP4_ERRORS.get(satrec.error, "mean motion or inclination out of range")
-        raise OrbitError(f"{where2}: no orbit about the earth: {what}")
+        raise OrbitError(f"{where2}: these elements are no orbit about the earth: {what}")
     return Element(name or lines[0][2:7].strip(), satrec, lines)

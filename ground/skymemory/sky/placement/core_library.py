@@ -38,7 +38,7 @@ def core_torus(torus: Torus) -> structures.Torus:
     """
     raw = structures.Torus()
     if not library().SKY_Torus_Init(ctypes.byref(raw), torus.planes, torus.slots, torus.seam_cut):
-        raise ValueError(f"a torus of {torus.planes} planes x {torus.slots} slots; allowed are 1 to 65,535 of each")
+        raise ValueError(f"the torus has {torus.planes} planes x {torus.slots} slots; allowed are 1 to 65,535 of each")
     return raw
 
 

@@ -54,7 +54,7 @@ def lay_out(name: LayoutName, centre: Satellite, servers: int, torus: Torus) -> 
     placement, raw_torus = structures.Placement(), core_torus(torus)
     cell = structures.Cell(*centre)
     if not library().SKY_Placement_Init(ctypes.byref(placement), ctypes.byref(raw_torus), LAYOUT_IDS[name], servers, cell):
-        raise ValueError(f"{name} of {servers} servers around {centre}: the core refuses that")
+        raise ValueError(f"the core refuses the layout {name} of {servers} servers around {centre}")
     return placement
 
 
@@ -66,9 +66,9 @@ def require_servers(servers: int, torus: Torus) -> None:
     """
     satellites = torus.planes * torus.slots
     if not 1 <= servers <= satellites:
-        raise ValueError(f"{servers} servers; allowed are 1 to {satellites} (planes x slots)")
+        raise ValueError(f"there are {servers} servers; allowed are 1 to {satellites} (planes x slots)")
     if servers > SERVERS_MAX:
-        raise ValueError(f"{servers} servers; allowed are 1 to {SERVERS_MAX:,}")
+        raise ValueError(f"there are {servers} servers; allowed are 1 to {SERVERS_MAX:,}")
 
 
 def nearest(centre: Satellite, count: int, torus: Torus) -> list[Satellite]:

@@ -75,7 +75,9 @@ class Places:
         self._at = ctypes.byref(self._schedule)
         layout = LAYOUT_IDS[name]
         if not self._core.SKY_Schedule_Init(self._at, ctypes.byref(raw_torus), layout, servers, self._rows, len(self._rows), 0):
-            raise ValueError(f"{name} of {servers} servers along {len(rows)} rows: times rise from 0, and no step is too far")
+            raise ValueError(
+                f"the core cannot follow {len(rows)} rows for {name} of {servers} servers: allowed are rising times and short steps"
+            )
         places = structures.Places(ctypes.pointer(self._schedule), round(1e6 * handover_s))
         self._places = ctypes.byref(places)
         self.layout = RollingLayout(self._schedule.placement)
@@ -165,5 +167,5 @@ def _core_rows(rows: tuple[tuple[int, Cell], ...]) -> "ctypes.Array[structures.S
     if not (numbers[:, 0].min(initial=0) >= 0 and numbers[:, 0].max(initial=0) <= _TIME_MAX):
         raise ValueError(f"a row's time is outside 0 to {_TIME_MAX:,} ms")
     if np.abs(numbers[:, 1:]).max(initial=0) > _CELL_MAX:
-        raise ValueError(f"a centre is outside +-{_CELL_MAX:,}")
+        raise ValueError(f"a centre is outside -{_CELL_MAX:,} to {_CELL_MAX:,}")
     return (structures.ScheduleRow * len(numbers)).from_buffer(numbers.astype(np.uint32).data)

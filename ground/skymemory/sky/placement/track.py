@@ -48,7 +48,7 @@ class Track:
             if satellite not in torus:
                 raise ValueError(f"centre {satellite} is outside the torus of {torus.planes} planes x {torus.slots} slots")
             if time_ms <= last_ms or (last_ms < 0 and time_ms != 0):
-                raise ValueError(f"a centre at {time_ms} ms; allowed are 0 for the first, and rising times")
+                raise ValueError(f"a centre has the time {time_ms} ms; allowed are 0 for the first, and rising times")
             last_ms = time_ms
             if not rows:
                 rows.append((time_ms, Cell(*satellite)))
@@ -60,7 +60,7 @@ class Track:
                 slots = plain.slot_offset(before.slot, satellite.slot)
                 rows.append((time_ms, Cell(cell.plane + planes, cell.slot + slots)))
         if not rows:
-            raise ValueError("a track without a centre; one or more are needed")
+            raise ValueError("the track has no centre; allowed are one or more")
         return cls(torus, tuple(rows))
 
     def row_at(self, time_ms: int) -> int:
@@ -78,7 +78,7 @@ class Track:
             IndexError: There is no row of this number.
         """
         if not 1 <= row <= len(self.rows):
-            raise IndexError(f"row {row}; there are 1 to {len(self.rows)}")
+            raise IndexError(f"there is no row {row}; allowed are 1 to {len(self.rows)}")
         return self.rows[row - 1][1]
 
     def centre(self, row: int) -> Satellite:
@@ -121,7 +121,7 @@ class Track:
             ValueError: The speed is not above 0.
         """
         if not (isfinite(speed) and speed > 0):
-            raise ValueError(f"speed {speed}; allowed are numbers above 0")
+            raise ValueError(f"the speed is {speed}; allowed are numbers above 0")
         start = self.row_at(from_ms)
         last = len(self.rows) if until_ms is None else self.row_at(until_ms)
         centres = {0: self.centre(start)}

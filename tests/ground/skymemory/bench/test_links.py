@@ -58,7 +58,7 @@ def test_links_are_what_their_names_say() -> None:
     models = link_models(given)
     assert list(models) == NAMES
     centre, ahead = Satellite(2, 3), Satellite(2, 4)
-    east = {name: model.link_models()[centre][Direction.EAST] for name, model in models.items()}
+    east = {name: model.link_models[centre][Direction.EAST] for name, model in models.items()}
     assert east["off"].ideal
     delay_us = east["geometry"].delay_us
     assert delay_us > 1000
@@ -69,7 +69,7 @@ def test_links_are_what_their_names_say() -> None:
         assert east[name].loss_ppm == (1000 if "loss" in name else 0)
         cuts = {
             (origin, direction)
-            for origin, links in models[name].link_models().items()
+            for origin, links in models[name].link_models.items()
             for direction, link in links.items()
             if link.cut
         }

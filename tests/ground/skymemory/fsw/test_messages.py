@@ -54,5 +54,5 @@ def test_refused(fields: dict[str, int]) -> None:
 
 def test_too_large() -> None:
     assert Message(0x1800, bytes(32760)).size == 32768
-    with pytest.raises(MessageError, match="at most 32768"):
+    with pytest.raises(MessageError, match="allowed are up to 32768"):
         Message(0x1800, bytes(32761))

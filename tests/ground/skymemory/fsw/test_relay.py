@@ -67,9 +67,9 @@ def test_a_satellite_is_reached_through_another(full_sky: LocalConstellation) ->
 @pytest.mark.parametrize(
     ("packet", "told"),
     [
-        (b"short", "no cFS packet: 5 bytes are shorter than a primary header"),
+        (b"short", "a datagram is no cFS packet: the packet has 5 bytes; allowed are 6 and more, for the primary header"),
         (Message(ISL_HK_TLM_MID).encode(), "message 0x08D8 is telemetry; allowed are commands"),
-        (Message(KVC_CMD_MID, bytes(1100)).encode(), "command 0x18D0, function 0: 1108 bytes; RELAY carries up to 1024"),
+        (Message(KVC_CMD_MID, bytes(1100)).encode(), "command 0x18D0, function 0 has 1108 bytes; RELAY carries up to 1024"),
         (Message(0x1806).encode(), "command 0x1806, function 0: refused"),
         (Message(KVC_CMD_MID).encode()[:7] + b"\1", "command 0x18D0, function 0: bad_checksum"),
     ],

@@ -197,7 +197,7 @@ def test_any_unicast_network_will_do(tmp_path: Path, network: str) -> None:
 
 def test_a_link_has_an_override_for_each_direction(tmp_path: Path) -> None:
     sky = load(tmp_path, LINK + "delay_us = 1\n" + BACK + "delay_us = 2\ncut = false")
-    assert [sky.link_models()[end][to].delay_us for end, to in (((3, 10), Direction.EAST), ((3, 11), Direction.WEST))] == [1, 2]
+    assert [sky.link_models[end][to].delay_us for end, to in (((3, 10), Direction.EAST), ((3, 11), Direction.WEST))] == [1, 2]
 
 
 def test_smallest_packets_carry_the_largest_chunk() -> None:
@@ -296,8 +296,8 @@ def test_thousands_of_satellites_get_distinct_addresses() -> None:
 
 def test_links_are_ideal_by_default() -> None:
     sky = Constellation()
-    models = sky.link_models()
-    assert sky.link_models() is models  # each satellite of thousands asks for its part of the whole
+    models = sky.link_models
+    assert sky.link_models is models  # each satellite of thousands asks for its part of the whole
     assert set(models) == set(sky.torus.satellites())
     assert all(model.ideal for links in models.values() for model in links.values())
     assert all(sky.ground_model(*satellite).ideal for satellite in sky.torus.satellites())
@@ -305,7 +305,7 @@ def test_links_are_ideal_by_default() -> None:
 
 def test_geometry_gives_the_papers_delays() -> None:
     sky = Constellation().replace(links={"model": "geometry", "delay_us": 100, "loss_ppm": 7})
-    links = sky.link_models()[Satellite(2, 5)]
+    links = sky.link_models[Satellite(2, 5)]
     assert links[Direction.EAST] == links[Direction.WEST] == LinkModel(7700, 0, 0, 7)  # 2,278 km
     assert links[Direction.NORTH].delay_us == 14_368  # 4,277 km
     assert sky.ground_model(3, 10).delay_us == 1_935  # 550 km
@@ -321,7 +321,7 @@ def test_the_largest_delay_with_geometry_is_one_that_satellites_take(tmp_path: P
 def test_overrides_change_one_direction_of_one_link() -> None:
     change = {"from": [3, 10], "to": [3, 11], "delay_us": 5}
     sky = Constellation().replace(links={"jitter_us": 9, "override": [change]})
-    models = sky.link_models()
+    models = sky.link_models
     assert models[Satellite(3, 10)][Direction.EAST] == LinkModel(5, 9)
     assert models[Satellite(3, 11)][Direction.WEST] == LinkModel(0, 9)
 
@@ -331,7 +331,7 @@ def test_a_link_that_is_cut_is_cut_for_both_ends() -> None:
         {"from": [3, 11], "to": [3, 10], "loss_ppm": 7},
         {"from": [3, 10], "to": [3, 11], "delay_us": 5, "cut": True},
     ]
-    models = Constellation().replace(links={"jitter_us": 9, "override": overrides}).link_models()
+    models = Constellation().replace(links={"jitter_us": 9, "override": overrides}).link_models
     assert models[Satellite(3, 10)][Direction.EAST] == LinkModel(5, 9, 0, 0, True)
     assert models[Satellite(3, 11)][Direction.WEST] == LinkModel(0, 9, 0, 7, True)
     assert str(models[Satellite(3, 10)][Direction.EAST]) == "delay_us=5,jitter_us=9,rate_kbps=0,loss_ppm=0,cut=1"
@@ -339,7 +339,7 @@ def test_a_link_that_is_cut_is_cut_for_both_ends() -> None:
 
 
 def test_cut_seam_has_no_links() -> None:
-    models = Constellation().replace(constellation={"seam": "cut"}).link_models()
+    models = Constellation().replace(constellation={"seam": "cut"}).link_models
     assert Direction.NORTH not in models[Satellite(1, 4)]
     assert Direction.SOUTH not in models[Satellite(5, 4)]
     assert len(models[Satellite(3, 4)]) == 4

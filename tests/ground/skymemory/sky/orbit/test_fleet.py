@@ -133,7 +133,7 @@ def test_nobody_left(tmp_path: Path) -> None:
 
 def test_more_than_a_constellation_can_have(tmp_path: Path) -> None:
     lines = [line for one in range(256) for line in tle_pair(one, 10, one * 360 / 256)]
-    with pytest.raises(OrbitError, match="1 planes of 256 slots; allowed are 255 and 254"):
+    with pytest.raises(OrbitError, match="the shell has 1 planes of 256 slots; allowed are up to 255 and 254"):
         arranged(tmp_path, lines)
 
 

@@ -77,7 +77,7 @@ def test_answers_are_those_of_the_sky_at_any_instant(day: Schedule, time_ms: int
 
 @pytest.mark.parametrize("time_ms", [-1, 24 * HOUR_MS + 1])
 def test_other_times_are_refused(day: Schedule, time_ms: int) -> None:
-    with pytest.raises(ValueError, match=f"{time_ms} ms since the epoch; the schedule answers for 0 to 86400000"):
+    with pytest.raises(ValueError, match=f"the time is {time_ms} ms since the epoch; allowed are 0 to 86400000, the schedule's"):
         day.nearest(time_ms)
 
 
@@ -180,7 +180,7 @@ CSV_MISTAKES = {
     ),
     r":3: format appears twice, in line 1 before; allowed is once": replace("^# source", f"{FORMAT}# source"),
     r":16: \"1.1\" appears twice; allowed is once": replace("elements: null", 'elements: {"1.1": [], "1.1": []}'),
-    r":16: elements: 1.1, line 1: not a line 1 of elements; expected": replace("elements: null", 'elements: {"1.1": ["a", "b"]}'),
+    r":16: elements: 1.1, line 1: this is not line 1 of a satellite;": replace("elements: null", 'elements: {"1.1": ["a", "b"]}'),
     r":16: elements: plane 1 has no satellite; allowed are planes with one or more": replace("elements: null", "elements: {}"),
     r":16: elements is {\"1.1\": 5}; allowed are null, two-line": replace("elements: null", 'elements: {"1.1": 5}'),
     r":16: elements: plane and slot are 9 and 1; allowed": replace("elements: null", 'elements: {"9.1": ["a", "b"]}'),
@@ -236,7 +236,7 @@ def test_mistakes_in_json_lines(delta: Schedule, tmp_path: Path, line: int, text
 
 
 def test_other_files(tmp_path: Path, delta: Schedule) -> None:
-    with pytest.raises(ScheduleError, match=r"the suffix tells the form of a schedule; allowed are \.csv and \.jsonl"):
+    with pytest.raises(ScheduleError, match=r"names no form of a schedule; allowed are \.csv and \.jsonl"):
         delta.save(tmp_path / "a.txt")
     (tmp_path / "a.csv").write_bytes(b"\xff")
     with pytest.raises(ScheduleError, match=r"a\.csv:1: byte 1 of the line is not UTF-8"):
@@ -340,6 +340,6 @@ def test_a_file_without_its_end_is_refused(delta: Schedule, tmp_path: Path, suff
 
 def test_more_rows_than_a_file_may_have_are_refused_before_they_are_written(delta: Schedule, tmp_path: Path) -> None:
     many = Schedule(delta.header, delta.changes * (1_000_000 // len(delta.changes) + 1))
-    with pytest.raises(ScheduleError, match=r"many\.csv: 1,000,\d+ changes; allowed are 1,000,000: "):
+    with pytest.raises(ScheduleError, match=r"many\.csv: there are 1,000,\d+ changes; allowed are 1,000,000, "):
         many.save(tmp_path / "many.csv")
     assert not list(tmp_path.iterdir())

@@ -37,7 +37,7 @@ def test_a_wrong_checksum_is_told_with_the_right_one(tmp_path: Path) -> None:
     right = int(line[-1])
     (tmp_path / "sky.tle").write_text("\n".join([tle_pair(1, 10, 20)[0], f"{line[:-1]}{(right + 3) % 10}"]))
     what = f"the checksum is {(right + 3) % 10}; expected is {right}, "
-    with pytest.raises(OrbitError, match=f"sky.tle: no satellite in it; .*sky.tle:2: {what}"):
+    with pytest.raises(OrbitError, match=f"sky.tle: there is no satellite in the file; .*sky.tle:2: {what}"):
         read_tle(tmp_path / "sky.tle")
 
 
@@ -56,21 +56,27 @@ GOOD = ["FIRST", *tle_pair(1, 10, 20), "SECOND", *tle_pair(2, 10, 40)]
     [
         ([*GOOD[:4], GOOD[4][:30] + "9" + GOOD[4][31:], GOOD[5]], r"sky.tle:5: the checksum is \d; expected is \d, .* add up to"),
         ([*GOOD[:5], GOOD[5][:30] + "9" + GOOD[5][31:]], r"sky.tle:6: the checksum is \d; expected is \d, .* add up to"),
-        ([*GOOD[:4], GOOD[4][:60], GOOD[5]], r'sky.tle:5: not a line 1 of elements; expected are 69 characters .* "1 "'),
-        ([*GOOD[:5], GOOD[5][:60]], 'sky.tle:6: not a line 2 of elements; expected are 69 characters that begin with "2 "'),
-        ([*GOOD[:5]], "sky.tle:5: line 1 of a satellite without its line 2 after it"),
-        ([*GOOD[:2], *GOOD[3:]], "sky.tle:2: line 1 of a satellite without its line 2 after it"),
-        ([*GOOD[:4], GOOD[5][:60]], "sky.tle:5: line 2 of a satellite without its line 1 before it"),
-        ([*GOOD, "", GOOD[5]], "sky.tle:8: line 2 of a satellite without its line 1 before it"),
-        ([*GOOD[:4], GOOD[5]], "sky.tle:5: line 2 of a satellite without its line 1 before it"),
-        ([GOOD[0], GOOD[1], GOOD[5]], "sky.tle:3: catalogue number '00002'; line 1 before it has '00001'"),
+        ([*GOOD[:4], GOOD[4][:60], GOOD[5]], r'sky.tle:5: this is not line 1 of a satellite; expected are 69 characters .* "1 "'),
+        (
+            [*GOOD[:5], GOOD[5][:60]],
+            'sky.tle:6: this is not line 2 of a satellite; expected are 69 characters that begin with "2 "',
+        ),
+        ([*GOOD[:5]], "sky.tle:5: line 1 of a satellite has no line 2 after it"),
+        ([*GOOD[:2], *GOOD[3:]], "sky.tle:2: line 1 of a satellite has no line 2 after it"),
+        ([*GOOD[:4], GOOD[5][:60]], "sky.tle:5: line 2 of a satellite has no line 1 before it"),
+        ([*GOOD, "", GOOD[5]], "sky.tle:8: line 2 of a satellite has no line 1 before it"),
+        ([*GOOD[:4], GOOD[5]], "sky.tle:5: line 2 of a satellite has no line 1 before it"),
+        (
+            [GOOD[0], GOOD[1], GOOD[5]],
+            "sky.tle:3: the catalogue number is '00002'; allowed is '00001', which line 1 before it has",
+        ),
         (spoil(GOOD, 3, 10, "9x"), "sky.tle:3: the inclination, columns 9 to 16, is .*; allowed are numbers"),
         (spoil(GOOD, 2, 21, "abc"), "sky.tle:2: the epoch's day, columns 21 to 32, is .*; allowed are numbers"),
-        (spoil(GOOD, 3, 53, " 0.00000000"), "sky.tle:3: no orbit about the earth: .*"),
-        (spoil(GOOD, 3, 9, "190.0000"), "sky.tle:3: no orbit about the earth: .*"),
-        (["<html>", "not found"], "sky.tle: no satellite in it; expected are lines of 69 characters .*"),
-        ([], "sky.tle: no satellite in it; .*"),
-        ([*GOOD, "naïve"], "sky.tle:7: letters that are not ASCII; TLE files have none"),
+        (spoil(GOOD, 3, 53, " 0.00000000"), "sky.tle:3: these elements are no orbit about the earth: .*"),
+        (spoil(GOOD, 3, 9, "190.0000"), "sky.tle:3: these elements are no orbit about the earth: .*"),
+        (["<html>", "not found"], "sky.tle: there is no satellite in the file; expected are lines of 69 characters .*"),
+        ([], "sky.tle: there is no satellite in the file; .*"),
+        ([*GOOD, "naïve"], "sky.tle:7: the line has letters that are not ASCII; TLE files have none"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_with_their_line(tmp_path: Path, lines: list[str], message: str) -> None:

@@ -17,8 +17,8 @@ def test_names_and_constellation_files_need_no_library(tmp_path: Path) -> None:
     """A tool that only reads a constellation file works where nothing was compiled; what lays out says what is missing."""
     program = (
         "from skymemory.sky.constellation import Constellation\n"
-        "from skymemory.sky import whereabouts, window\n"
-        "from skymemory.sky.placement import layouts, places, rolling, track\n"
+        "from skymemory.sky import entry_satellites, whereabouts\n"
+        "from skymemory.sky.placement import layouts, places, rolling_layout, track\n"
         "sky = Constellation()\n"
         "where = whereabouts.Whereabouts(sky)\n"
         "assert (where.row(0.0), where.rows(0.0)) == (0, (0,))\n"
@@ -39,5 +39,5 @@ def test_satellites_there_and_back() -> None:
 
 
 def test_a_torus_that_the_core_cannot_have() -> None:
-    with pytest.raises(ValueError, match="a torus of 0 planes x 5 slots; allowed are 1 to 65,535 of each"):
+    with pytest.raises(ValueError, match="the torus has 0 planes x 5 slots; allowed are 1 to 65,535 of each"):
         core_library.core_torus(Torus(0, 5))

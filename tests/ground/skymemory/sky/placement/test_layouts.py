@@ -163,7 +163,7 @@ def test_wrong_arguments(name: LayoutName) -> None:
     assert len(layout(name, FIGURE_CENTRE, SERVERS_MAX, large)) == SERVERS_MAX
     with pytest.raises(ValueError, match="1025 servers; allowed are 1 to 1,024"):
         lay_out(name, FIGURE_CENTRE, SERVERS_MAX + 1, large)
-    with pytest.raises(ValueError, match="a torus of 65536 planes x 1 slots"):
+    with pytest.raises(ValueError, match="the torus has 65536 planes x 1 slots"):
         lay_out(name, Satellite(1, 1), 1, Torus(65536, 1))
 
 
