@@ -21,7 +21,6 @@ from typing import Any, Final, TypeVar
 from skymemory.agent.client import AgentClient, EngineInfo, Outcome
 from skymemory.agent.lease import Lease
 from skymemory.engines.framing import BlockFormat, Framing
-from skymemory.engines.tenant import read_secret
 from skymemory.wire.envelope import BlockError
 
 _log = logging.getLogger(__name__)
@@ -63,17 +62,6 @@ class CarrierSettings:
         if isinstance(mib, bool) or not isinstance(mib, int) or not 1 <= mib <= _ARENA_MIB_MAX:
             raise ValueError(f"SkyMemory: arena_mib is {mib!r}; allowed are whole numbers from 1 to {_ARENA_MIB_MAX}")
         return told
-
-    def tenant_secret(self) -> bytes:
-        """Read the tenant secret; b"" without a file.
-
-        Raises:
-            ValueError: The file cannot be read, or is empty.
-        """
-        try:
-            return read_secret(self.tenant_secret_file)
-        except ValueError as error:
-            raise ValueError(f"SkyMemory: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,13 @@
 """Format of serving engines' blocks: a fixed header, then the key-value tensors as bytes, layer by layer. Needs no torch.
 
-A block is sealed (`skymemory.wire.envelope`). Its header has 80 bytes, so the layers start at a multiple of 64 bytes, as in
-engines' own memory:
+A block is sealed (`skymemory.wire.envelope`). Its header is ASCII: the fields of `BlockFormat` with a zero byte between them,
+padded with zeros to 144 bytes, so that the layers start at a multiple of 64 bytes, as in engines' own memory. The body is
+`layers` runs of `layer_bytes` bytes.
 
-    bytes   field (integers big-endian)
-    0-3     tokens of a block
-    4-7     layers
-    8-23    dtype, ASCII, padded with zeros
-    24-79   layout: the order of the tensors in a layer, ASCII, padded with zeros
-
-The body is `layers` runs of `layer_bytes` bytes. A block is copied once each way. To store one, an engine copies its layers into
-the block (`Framing.layers`) and seals it. To load one, it checks the block in place and reads the layers from there.
+A block is copied once each way. To store one, an engine copies its layers into the block (`Framing.layers`) and seals it. To load
+one, it checks the block in place and reads the layers from there.
 """
 
-import struct
 from dataclasses import astuple, dataclass, fields
 from typing import Final
 
@@ -22,8 +16,8 @@ from skymemory.wire.key_derivation import digest_key, root_key
 
 DTYPE_BYTES_MAX: Final = 16
 LAYOUT_BYTES_MAX: Final = 56
-_FORMAT: Final = struct.Struct(f">II{DTYPE_BYTES_MAX}s{LAYOUT_BYTES_MAX}s")
-HEADER_BYTES: Final = ENVELOPE_BYTES + _FORMAT.size
+_TEXT_BYTES: Final = 144
+HEADER_BYTES: Final = ENVELOPE_BYTES + _TEXT_BYTES
 """Bytes in front of the layers."""
 
 
@@ -98,8 +92,8 @@ class Framing:
         self.format = block_format
         self.block_bytes = block_format.block_bytes
         self._digest_key = digest_key(root)
-        dtype, layout = block_format.dtype.encode(), block_format.layout.encode()
-        self._described = _FORMAT.pack(block_format.block_tokens, block_format.layers, dtype, layout)
+        self._words = [str(value) for value in astuple(block_format)]
+        self._header = "\0".join(self._words).encode().ljust(_TEXT_BYTES, b"\0")
 
     def layers(self, block: memoryview) -> list[memoryview]:
         """Return a view of each layer of a block, the first layer first, to write or read it in place.
@@ -125,7 +119,7 @@ class Framing:
             ValueError: The memory has another length or is not contiguous.
         """
         self._check_length(block)
-        seal_in_place(Kind.PAGES, key, block, self._described, digest_key=self._digest_key)
+        seal_in_place(Kind.PAGES, key, block, self._header, digest_key=self._digest_key)
 
     def check(self, block: memoryview, key: bytes) -> None:
         """Check that memory holds the whole block that was stored under a key. Nothing is copied.
@@ -136,23 +130,12 @@ class Framing:
         """
         self._check_length(block)
         header, body = unseal(Kind.PAGES, key, block, digest_key=self._digest_key)
-        if header != self._described or len(body) != self.block_bytes - HEADER_BYTES:
-            raise BlockError(f"the block is of another format: it has {self._difference(header, len(body))}")
-
-    def _difference(self, header: memoryview, body_bytes: int) -> str:
-        """Describe how a block's header and length differ from this engine's format."""
-        if len(header) != _FORMAT.size:
-            return f"a header of {len(header)} bytes, not {_FORMAT.size}"
-        tokens, layers, *words = _FORMAT.unpack(header)
-        told = (tokens, layers, body_bytes // max(1, layers), *(_shown(word) for word in words))
-        names = [field.name for field in fields(BlockFormat)]
-        differ = [f"{name} {a}, not {b}" for name, a, b in zip(names, told, astuple(self.format), strict=True) if a != b]
-        return "; ".join(differ) or f"layers of {body_bytes} bytes together, or bytes behind its words"
+        if header != self._header or len(body) != self.block_bytes - HEADER_BYTES:
+            words = bytes(header[:_TEXT_BYTES]).decode("ascii", "backslashreplace").split("\0")
+            told = zip(fields(BlockFormat), words, self._words, strict=False)
+            differ = [f"{field.name} {a}, not {b}" for field, a, b in told if a != b]
+            raise BlockError(f"the block is of another format: it has {'; '.join(differ) or 'other padding'}")
 
     def _check_length(self, block: memoryview) -> None:
         if block.nbytes != self.block_bytes or block.itemsize != 1 or not block.c_contiguous:
             raise ValueError(f"{block.nbytes} bytes of memory for a block of {self.block_bytes}; it must be contiguous bytes")
-
-
-def _shown(word: bytes) -> str:
-    return word.rstrip(b"\0").decode("ascii", "backslashreplace")

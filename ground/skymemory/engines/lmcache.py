@@ -27,6 +27,7 @@ from lmcache.v1.platform import create_event_notifier
 
 from skymemory.engines.carrier import Block, Carrier, CarrierSettings
 from skymemory.engines.framing import BlockFormat
+from skymemory.engines.tenant import read_secret
 from skymemory.wire.key_derivation import block_key
 
 _log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
                 f"adapter_params: there is no setting {unknown[0]!r}; there are {', '.join(CarrierSettings.__slots__)}"
             )
         self._settings = CarrierSettings.of(params)
-        self._secret = self._settings.tenant_secret()
+        self._secret = read_secret(self._settings.tenant_secret_file)
         self._lock = threading.Lock()
         self._carriers: dict[int, Carrier] = {}
         """Connections by bytes of a chunk: the agent takes blocks of one size from each."""

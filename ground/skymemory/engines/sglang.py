@@ -34,6 +34,7 @@ from sglang.srt.mem_cache.hicache_storage import (
 
 from skymemory.engines.carrier import Block, Carrier, CarrierSettings, memory_at
 from skymemory.engines.framing import BlockFormat
+from skymemory.engines.tenant import read_secret
 from skymemory.wire.key_derivation import block_key
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         extra = storage_config.extra_config or {}
         self._config = storage_config
         self._settings = CarrierSettings.of(extra)
-        self._secret = self._settings.tenant_secret()
+        self._secret = read_secret(self._settings.tenant_secret_file)
         self._flat = not extra.get("interface_v1")
         self._model: tuple[str, ...] | None = None
         self._weights = b""

@@ -14,7 +14,7 @@ def read_secret(path: str | None) -> bytes:
     try:
         secret = Path(path).read_bytes()
     except OSError as error:
-        raise ValueError(f"tenant_secret_file {path} cannot be read: {error.strerror or error}") from error
+        raise ValueError(f"SkyMemory: tenant_secret_file {path} cannot be read: {error.strerror or error}") from error
     if not secret:
-        raise ValueError(f"tenant_secret_file {path} is empty; allowed is a file of one byte and more")
+        raise ValueError(f"SkyMemory: tenant_secret_file {path} is empty; allowed is a file of one byte and more")
     return secret

@@ -1,7 +1,7 @@
 """Blocks as bytes: a header that describes itself, then the key-value tensors, layer by layer.
 
 A block is sealed (`skymemory.wire.envelope`). The envelope's header is JSON text: a `BlockHeader`, padded with spaces so that the
-payload starts at a multiple of 64 bytes. The body is the payload: `shape[0]` runs of `layer_bytes` bytes.
+payload starts at a multiple of 64 bytes. The body is the payload: the codec's bytes of each layer in turn.
 
 A block holds the model's attention keys as transformers caches them: after the rotary embedding for positions `first_position`
 and up. The parameters in `rope` allow a reader to undo the rotation, or to turn the keys to another position.
@@ -38,8 +38,6 @@ class BlockHeader:
     """Dtype of the tensors before encoding: float32, float16 or bfloat16."""
     shape: tuple[int, int, int, int, int]
     """Shape of the tensors: [layers, 2 (keys, values), kv_heads, tokens, head_dim]."""
-    layer_bytes: int
-    """Payload bytes of one layer."""
     block_index: int
     """Index of the block in its prompt, from 0."""
     first_position: int
@@ -92,7 +90,6 @@ def pack_block(
         codec=codec.name,
         dtype=dtype_name(tensors.dtype),
         shape=shape,
-        layer_bytes=layer_bytes,
         block_index=block_index,
         first_position=first_position,
         rope=rope,
@@ -116,34 +113,6 @@ def block_bytes_max(shape: tuple[int, ...], dtype: torch.dtype, codec: Codec) ->
     return ENVELOPE_BYTES + HEADER_BYTES_MAX + shape[0] * codec.layer_bytes(shape, dtype)
 
 
-def read_header(data: bytearray, *, key: bytes, digest_key: bytes) -> tuple[BlockHeader, memoryview]:
-    """Check a block and read its header.
-
-    Args:
-        data: The block's bytes, as `pack_block` made them.
-        key: The key under which the block was fetched, 32 bytes.
-        digest_key: Secret key of the block's digest, 32 bytes.
-
-    Returns:
-        The header, and the payload as a view of `data`.
-
-    Raises:
-        BlockError: The bytes are not the block of this key; the message says what is wrong.
-    """
-    text, payload = unseal(Kind.PROMPT, key, data, digest_key=digest_key)
-    try:
-        fields = json.loads(bytes(text))
-        fields["shape"] = tuple(int(extent) for extent in fields["shape"])
-        header = BlockHeader(**fields)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise BlockError(f"the header cannot be read: {error}") from error
-    if len(header.shape) != 5 or header.shape[1] != 2 or not all(0 < extent <= _LIMIT for extent in header.shape):
-        raise BlockError(f"the header's shape {list(header.shape)} is not one of a block")
-    if len(payload) != header.shape[0] * header.layer_bytes:
-        raise BlockError(f"the payload has {len(payload)} bytes, the header says {header.shape[0]} x {header.layer_bytes}")
-    return header, payload
-
-
 def unpack_block(data: bytearray, *, key: bytes, digest_key: bytes, codec: Codec) -> tuple[BlockHeader, torch.Tensor]:
     """Check a block and decode its tensors.
 
@@ -159,15 +128,23 @@ def unpack_block(data: bytearray, *, key: bytes, digest_key: bytes, codec: Codec
     Raises:
         BlockError: The bytes are not the block of this key; the message says what is wrong.
     """
-    header, layers = read_header(data, key=key, digest_key=digest_key)
+    text, body = unseal(Kind.PROMPT, key, data, digest_key=digest_key)
+    try:
+        fields = json.loads(bytes(text))
+        fields["shape"] = tuple(int(extent) for extent in fields["shape"])
+        header = BlockHeader(**fields)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise BlockError(f"the header cannot be read: {error}") from error
+    shape = header.shape
+    if len(shape) != 5 or shape[1] != 2 or not all(0 < extent <= _LIMIT for extent in shape):
+        raise BlockError(f"the header's shape {list(shape)} is not one of a block")
     if header.codec != codec.name:
         raise BlockError(f"the block is of codec {header.codec!r}, not {codec.name!r}")
     try:
         dtype = _DTYPES[header.dtype]
-        layer_bytes = codec.layer_bytes(header.shape, dtype)
+        layer_bytes = codec.layer_bytes(shape, dtype)
     except (ValueError, TypeError, KeyError) as error:
         raise BlockError(f"the block cannot be decoded: {error}") from error
-    if layer_bytes != header.layer_bytes:
-        raise BlockError(f"a layer has {header.layer_bytes} bytes, {header.codec} makes {layer_bytes}")
-    payload = torch.frombuffer(layers, dtype=torch.uint8).view(header.shape[0], layer_bytes)
-    return header, codec.decode(payload, header.shape, dtype)
+    if len(body) != shape[0] * layer_bytes:
+        raise BlockError(f"the payload has {len(body)} bytes; {codec.name} makes {shape[0]} x {layer_bytes} of {list(shape)}")
+    return header, codec.decode(torch.frombuffer(body, dtype=torch.uint8).view(shape[0], layer_bytes), shape, dtype)

@@ -24,7 +24,7 @@ from typing import Final
 
 from blake3 import blake3
 
-Buffer = bytes | bytearray | memoryview
+from skymemory.common.whole_file import Buffer
 
 VERSION: Final = 2
 """Version of the format of envelopes, headers and bodies."""
@@ -56,19 +56,7 @@ class BlockError(ValueError):
 
 
 def seal(kind: Kind, key: bytes, header: bytes, body: Buffer, *, digest_key: bytes, padding: int = 0) -> bytearray:
-    """Return a sealed block with a copy of a body.
-
-    Args:
-        kind: Kind of the content.
-        key: Key under which the block is stored, 32 bytes.
-        header: Fields of the kind, at most `HEADER_BYTES_MAX` bytes.
-        body: Contiguous bytes.
-        digest_key: Key of the digest, from `key_derivation.digest_key`.
-        padding: Zero bytes behind the body, 0 or 1.
-
-    Raises:
-        ValueError: The header is too long, or there is too much padding.
-    """
+    """Return a sealed block with a copy of a body, which is contiguous bytes; for arguments and errors see `seal_in_place`."""
     start = ENVELOPE_BYTES + len(header)
     block = bytearray(start + len(body) + padding)
     block[start : start + len(body)] = body
@@ -94,8 +82,8 @@ def seal_in_place(kind: Kind, key: bytes, block: memoryview, header: bytes, *, d
     body_bytes = len(block) - start - padding
     if body_bytes < 0 or len(header) > HEADER_BYTES_MAX or not 0 <= padding <= PADDING_BYTES_MAX:
         raise ValueError(
-            f"{len(block)} bytes for a header of {len(header)} and {padding} of padding; allowed are {ENVELOPE_BYTES} and what "
-            f"these need, a header of at most {HEADER_BYTES_MAX}, and padding of at most {PADDING_BYTES_MAX}"
+            f"{len(block)} bytes for a header of {len(header)} and {padding} of padding; allowed are {ENVELOPE_BYTES} more, "
+            f"headers to {HEADER_BYTES_MAX} and padding to {PADDING_BYTES_MAX}"
         )
     if padding:
         block[-1] = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from skymemory.engines.tenant import read_secret
 from skymemory.store.sizing import CODECS
 
 
@@ -62,17 +61,6 @@ class ConnectorSettings:
                     f"kv_connector_extra_config: {name} is {value!r}; allowed are {kind} from {least} to {most}"
                 )
         return cls(**extra)
-
-    def tenant_secret(self) -> bytes:
-        """Return the bytes of the file; b"" without one.
-
-        Raises:
-            UnsupportedError: The file cannot be read, or is empty.
-        """
-        try:
-            return read_secret(self.tenant_secret_file)
-        except ValueError as error:
-            raise UnsupportedError(f"kv_connector_extra_config: {error}") from error
 
 
 def check(vllm_config: Any, kv_cache_config: Any) -> None:

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 from blake3 import blake3
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skymemory.wire.envelope import ENVELOPE_BYTES, HEADER_BYTES_MAX, BlockError, Kind, seal, seal_in_place, unseal
@@ -134,6 +134,31 @@ def test_any_fields_under_a_right_digest_are_a_block_or_a_block_error(fields: by
     except BlockError:
         return
     assert rest in (header + body, header + body + b"\0")
+
+
+pieces = st.tuples(st.integers(0, len(BLOCK)), st.integers(0, len(BLOCK)), st.binary(max_size=20))
+
+
+@settings(max_examples=1000)
+@given(
+    changes=st.lists(pieces, min_size=1, max_size=4), kind=kinds, key=st.sampled_from([KEY, OTHER_KEY]), sealed_anew=st.booleans()
+)
+def test_pieces_put_in_and_taken_out_anywhere(
+    changes: list[tuple[int, int, bytes]], kind: Kind, key: bytes, *, sealed_anew: bool
+) -> None:
+    """Whatever happens to a block, also if it gets a right digest: the same comes back, or a BlockError."""
+    block = BLOCK
+    for start, end, piece in changes:
+        block = block[:start] + piece + block[end:]
+    if sealed_anew:
+        block = forged(block[32:48], block[48:])
+    try:
+        header, body = opened(block, kind, key)
+    except BlockError:
+        return
+    assert (kind, key) == (Kind.VALUE, KEY)
+    assert block[48:] in (header + body, header + body + b"\0")
+    assert sealed_anew or (header, body, block) == (b"header", b"the body", BLOCK)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Settings and ways to start vLLM: what cannot be is refused, with its name."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,18 +23,7 @@ class MambaSpec:
 def test_defaults() -> None:
     settings = ConnectorSettings.of({})
     assert settings == ConnectorSettings()
-    assert settings.tenant_secret() == b""
-
-
-def test_a_tenants_secret(tmp_path: Path) -> None:
-    file = tmp_path / "secret"
-    file.write_bytes(b"xyz")
-    assert ConnectorSettings.of({"tenant_secret_file": str(file), "arena_mib": 64}).tenant_secret() == b"xyz"
-    file.write_bytes(b"")
-    with pytest.raises(UnsupportedError, match="is empty"):
-        ConnectorSettings.of({"tenant_secret_file": str(file)}).tenant_secret()
-    with pytest.raises(UnsupportedError, match="cannot be read: No such file"):
-        ConnectorSettings.of({"tenant_secret_file": str(tmp_path / "none")}).tenant_secret()
+    assert settings.tenant_secret_file is None
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_a_cache_of_other_blocks_is_refused(client: Client) -> None:
 
 
 def test_an_arena_that_is_too_small_is_refused(client: Client) -> None:
-    with pytest.raises(UnsupportedError, match="arena_mib is 0; a block of this model has 1664 bytes, so allowed are 1 and more"):
+    with pytest.raises(UnsupportedError, match="arena_mib is 0; a block of this model has 1728 bytes, so allowed are 1 and more"):
         Worker(client, arena_bytes=2000)
 
 
