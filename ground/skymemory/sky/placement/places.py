@@ -76,7 +76,8 @@ class Places:
         layout = LAYOUT_IDS[name]
         if not self._core.SKY_Schedule_Init(self._at, ctypes.byref(raw_torus), layout, servers, self._rows, len(self._rows), 0):
             raise ValueError(
-                f"the core cannot follow {len(rows)} rows for {name} of {servers} servers: allowed are rising times and short steps"
+                f"the core cannot follow {len(rows)} rows for {name} of {servers} servers; "
+                "allowed are times that rise from 0, and steps not too far"
             )
         places = structures.Places(ctypes.pointer(self._schedule), round(1e6 * handover_s))
         self._places = ctypes.byref(places)
