@@ -40,23 +40,18 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
-    """Sampling settings of the model itself, which a request may replace."""
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
 class ServedModel:
-    """Properties of the served model, and the key that clients need."""
+    """Properties of the served model, its own settings of sampling, and the key that clients need."""
 
     name: str
     """Name of the model for clients."""
     context_tokens: int
-    defaults: Defaults
     api_key: str | None = None
     """Key that clients must send; None: no key is asked for."""
+    temperature: float = 1.0
+    """Temperature of requests that do not give one."""
+    top_p: float = 1.0
+    """`top_p` of requests that do not give one."""
 
 
 class Api:
@@ -151,11 +146,10 @@ class Api:
         max_tokens: int,
         echoes: list[str],
     ) -> web.StreamResponse:
-        defaults = self._served.defaults
         sampling = Sampling(
             max_tokens=max_tokens,
-            temperature=defaults.temperature if asked.temperature is None else asked.temperature,
-            top_p=defaults.top_p if asked.top_p is None else asked.top_p,
+            temperature=self._served.temperature if asked.temperature is None else asked.temperature,
+            top_p=self._served.top_p if asked.top_p is None else asked.top_p,
             seed=asked.seed,
             stop=tuple(asked.stop),
             choices=asked.n,

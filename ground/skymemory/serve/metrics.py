@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from skymemory.prompt.counters import KVCStatistics
+from skymemory.serve.prompt_cache import PromptCache
+from skymemory.serve.worker import Worker
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -17,8 +18,8 @@ _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 
 class ServeMetrics:
     """Counters of requests and tokens. Those of the cache are read when they are asked for."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.registry = registry
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
         self.requests = Counter(
             "skymem_serve_requests_total", "Requests to the API, by path and status", ("path", "status"), registry=registry
         )
@@ -42,21 +43,13 @@ class ServeMetrics:
             "skymem_serve_request_seconds", "From the request's acceptance to its end", buckets=_SECONDS, registry=registry
         )
 
-    def watch(
-        self,
-        *,
-        running: Callable[[], float],
-        waiting: Callable[[], float],
-        storing: Callable[[], float],
-        dropped: Callable[[], float],
-        cache: Callable[[], KVCStatistics],
-    ) -> None:
-        """Read these values at every scrape."""
+    def watch(self, worker: Worker, cache: PromptCache) -> None:
+        """Read the state of these at every scrape."""
         for name, text, read in (
-            ("skymem_serve_running", "Requests that are generated", running),
-            ("skymem_serve_waiting", "Requests that wait for the model", waiting),
-            ("skymem_serve_storing", "Answers that are not stored yet", storing),
-            ("skymem_serve_not_stored", "Answers not stored, because too many were waiting for it", dropped),
+            ("skymem_serve_running", "Requests that are generated", lambda: worker.running),
+            ("skymem_serve_waiting", "Requests that wait for the model", lambda: worker.waiting),
+            ("skymem_serve_storing", "Answers that are not stored yet", lambda: cache.waiting),
+            ("skymem_serve_not_stored", "Answers not stored, because too many were waiting for it", lambda: cache.dropped),
         ):
             Gauge(name, text, registry=self.registry).set_function(read)
         self.registry.register(_CacheCollector(cache))
@@ -65,12 +58,12 @@ class ServeMetrics:
 class _CacheCollector(Collector):
     """Collector of `KVCStatistics`."""
 
-    def __init__(self, read: Callable[[], KVCStatistics]) -> None:
-        self._read = read
+    def __init__(self, cache: PromptCache) -> None:
+        self._cache = cache
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Yield a counter for each entry."""
-        statistics = self._read()
+        statistics = self._cache.statistics
         errors = CounterMetricFamily("skymem_serve_cache_errors", "Misses of the cache by cause", labels=("cause",))
         for cause, count in statistics.errors.items():
             errors.add_metric((cause,), count)

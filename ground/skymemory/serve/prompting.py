@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
+from skymemory.prompt.prompts import Prompt, token_list
 from skymemory.serve.errors import ApiError
 from skymemory.serve.requests import ChatMessage
 
@@ -44,7 +45,7 @@ class Prompting:
         for one in prompts:
             if isinstance(one, str):
                 self._check_length(len(one), "prompt")
-        return [self._checked(self._tokenizer(one)["input_ids"] if isinstance(one, str) else one) for one in prompts]
+        return [self._tokens(one, "prompt") for one in prompts]
 
     def text(self, prompt: str | list[int]) -> str:
         """Return a prompt as it is echoed."""
@@ -71,7 +72,7 @@ class Prompting:
             )
         except (jinja2.TemplateError, ValueError, TypeError) as error:
             raise ApiError(f"messages: the model's chat template refuses them: {error}", param="messages") from error
-        return self._checked(ids, "messages")
+        return self._tokens(ids, "messages")
 
     def room(self, prompts: Sequence[Sequence[int]], max_tokens: int | None, param: str) -> int:
         """Return how many tokens an answer may have.
@@ -102,14 +103,13 @@ class Prompting:
                 code="context_length_exceeded",
             )
 
-    def _checked(self, tokens: list[int], param: str = "prompt") -> list[int]:
+    def _tokens(self, prompt: Prompt, param: str) -> list[int]:
+        try:
+            tokens = token_list(prompt, self._tokenizer, self._vocabulary)
+        except ValueError as error:
+            raise ApiError(f"{param}: {error}", param=param) from error
         if not tokens:
             raise ApiError(f"{param}: there is no token in it; at least one is needed", param=param)
-        for index, token in enumerate(tokens):
-            if not 0 <= token < self._vocabulary:
-                raise ApiError(
-                    f"{param}: token id {token} at position {index}; the model has 0 to {self._vocabulary - 1}", param=param
-                )
         return tokens
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from skymemory.agent.constellation_source import ConstellationSource
 from skymemory.demo.model import load
-from skymemory.serve.app import Api, Defaults, ServedModel
+from skymemory.serve.app import Api, ServedModel
 from skymemory.serve.generation import Generator
 from skymemory.serve.listener import url
 from skymemory.serve.metrics import ServeMetrics
@@ -94,21 +93,15 @@ async def _serve(
     served = ServedModel(
         name=options.served_name or options.model,
         context_tokens=tokens if options.context_tokens is None else min(tokens, options.context_tokens),
-        defaults=_defaults(model),
         api_key=options.api_key,
+        **_sampling_defaults(model),
     )
     generator = Generator(model, tokenizer, cache, options.answers_max)
     if generator.answers_max < options.answers_max:
         _log.warning("this model cannot run several answers together: they are generated one after the other")
     worker = Worker(generator, options.queue_max)
-    metrics = ServeMetrics(CollectorRegistry())
-    metrics.watch(
-        running=lambda: worker.running,
-        waiting=lambda: worker.waiting,
-        storing=lambda: cache.waiting,
-        dropped=lambda: cache.dropped,
-        cache=lambda: cache.statistics,
-    )
+    metrics = ServeMetrics()
+    metrics.watch(worker, cache)
     api = Api(served, worker, Prompting(tokenizer, cache.engine.vocabulary, served.context_tokens), metrics)
     runner = web.AppRunner(api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None)
     await runner.setup()
@@ -142,7 +135,6 @@ def _signalled(api: Api) -> asyncio.Event:
     return ending
 
 
-def _defaults(model: PreTrainedModel) -> Defaults:
-    settings = model.generation_config
-    temperature, top_p = (getattr(settings, name, None) for name in ("temperature", "top_p"))
-    return Defaults(1.0 if temperature is None else float(temperature), 1.0 if top_p is None else float(top_p))
+def _sampling_defaults(model: PreTrainedModel) -> dict[str, float]:
+    given = {name: getattr(model.generation_config, name, None) for name in ("temperature", "top_p")}
+    return {name: float(value) for name, value in given.items() if value is not None}

@@ -5,10 +5,9 @@ from unittest.mock import Mock
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from prometheus_client import CollectorRegistry
 
 from skymemory.serve import app
-from skymemory.serve.app import Api, Defaults, ServedModel
+from skymemory.serve.app import Api, ServedModel
 from skymemory.serve.generation import Generator
 from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.prompting import Prompting
@@ -30,7 +29,7 @@ def test_a_body_that_does_not_come_gives_its_place_back(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(app, "BODY_S", 0.01)
     worker = Worker(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
-    api = Api(ServedModel("model", 100, Defaults()), worker, Mock(spec=Prompting), ServeMetrics(CollectorRegistry()))
+    api = Api(ServedModel("model", 100), worker, Mock(spec=Prompting), ServeMetrics())
     try:
         asyncio.run(asyncio.wait_for(ask(api), 60))
     finally:
