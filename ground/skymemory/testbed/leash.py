@@ -2,7 +2,7 @@
 
 The command holds one end of a pipe and never writes to it. The kernel closes that end when the command is gone, and the holder of
 the other end sees it. Satellites watch the pipe themselves (`skysat --until-stdin-ends`); for other programs a small process does
-(`guard.py`). A byte for each of them lets them go on alone.
+(`leash_guard.py`). A byte for each of them lets them go on alone.
 """
 
 import errno
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-_GUARD = Path(__file__).with_name("guard.py")
+_GUARD = Path(__file__).with_name("leash_guard.py")
 _FOLDER = """
 trap '' PIPE
 folder=$(mktemp -d "$0/skymem-XXXXXXXXXX") || exit
