@@ -73,7 +73,7 @@ typedef struct
 typedef struct
 {
     uint32_t block_len;
-    uint32_t epoch; /**< row that the block is laid for, unless a put names another; 0: the current row */
+    uint32_t epoch; /**< row that the block is prefetched for, unless a put names another; 0: the current row */
 } SKYT_Block_t;
 
 typedef enum
@@ -90,7 +90,7 @@ typedef struct
     uint32_t block;
     uint32_t host; /**< number of the host, from 1 */
     uint32_t deadline_ms;
-    uint32_t epoch; /**< row for which a put lays the block; 0: that of the block */
+    uint32_t epoch; /**< row for which a put stores the block; 0: that of the block */
 } SKYT_Op_t;
 
 /** Cause of a get that did not bring its block, or of a put that failed. */
@@ -106,7 +106,7 @@ typedef enum
     SKYT_CAUSE_UNREACHABLE = 7,  /**< no link led to a satellite, or the request ran out of hops */
     SKYT_CAUSE_NOBODY      = 8,  /**< no satellite in sight to send to */
     SKYT_CAUSE_STRANDED    = 9,  /**< a fault kept chunks from moving in time: they are held where nobody looks */
-    SKYT_CAUSE_LAID        = 10, /**< chunks wait for a later row, which an earlier put named; the last put named another */
+    SKYT_CAUSE_PREFETCHED  = 10, /**< chunks wait for a later row, which an earlier put named; the last put named another */
     SKYT_CAUSE_UNEXPLAINED = 11  /**< no cause is known: a violation */
 } SKYT_Cause_t;
 #define SKYT_CAUSES 12u
@@ -168,7 +168,7 @@ typedef enum
     SKYT_INVARIANT_OLDEST   = 8,  /**< the block that makes room in a full store is the one used longest ago */
     SKYT_INVARIANT_SHORTEST = 9,  /**< while no link is known to be down, a packet takes a shortest way */
     SKYT_INVARIANT_LIFETIME = 10, /**< deadlines are kept: in requests as they are sent, and for parts that are kept */
-    SKYT_INVARIANT_WAITS    = 11, /**< a block laid for a later row waits where it was put */
+    SKYT_INVARIANT_WAITS    = 11, /**< a block prefetched for a later row waits where it was put */
     SKYT_INVARIANT_WINDOW   = 12, /**< a host's count of chunks on their way to a satellite is the sum of its shares' counts */
     SKYT_INVARIANT_LOST     = 13, /**< satellites that a ground host calls lost were down or out of reach; never are all lost */
     SKYT_INVARIANT_HELD     = 14  /**< a block that counts as whole by satellites' answers is whole */

@@ -1,7 +1,7 @@
 /**
  * @file
  * A ground host purges a block: by PURGE, wherever a share of it may be. The core decides who is asked next, and when the block counts as
- * gone (sky_clearing.h). As on the ground, the rest of a block that was missed is purged in one round, where the schedule says that
+ * gone (sky_purge.h). As on the ground, the rest of a block that was missed is purged in one round, where the schedule says that
  * shares may be.
  */
 #include <string.h>
@@ -39,7 +39,7 @@ static void add_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
 }
 
 /* Find all satellites that are asked in a step. There are none if the host sees no satellite. */
-static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
+static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_PurgeStep_t step)
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
     SKY_Addr_t           first[SKYT_REACH_FIRST_MAX];
@@ -49,7 +49,7 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
     {
         return;
     }
-    if (step == SKY_CLEAR_FIRST)
+    if (step == SKY_PURGE_FIRST)
     {
         const uint32_t count = SKYT_Reach_First(ground, first);
 
@@ -80,16 +80,16 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
 /* Take in what satellites said in the step. */
-static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
+static SKY_PurgeAnswers_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
-    SKY_Cleared_t             cleared   = {0, 0, 0, 0, 0, false};
+    SKY_PurgeAnswers_t        cleared   = {0, 0, 0, 0, 0, false};
 
     for (uint32_t i = 0; i < active->asks; ++i)
     {
         const bool is_done = questions[i].status == SKY_STATUS_DONE;
 
-        SKY_Cleared_Add(&cleared, is_done ? &questions[i].answer : NULL, questions[i].sent > 1u);
+        SKY_PurgeAnswers_Add(&cleared, is_done ? &questions[i].answer : NULL, questions[i].sent > 1u);
         if (!is_done && active->failed_on.plane == 0u)
         {
             active->failed_on = (SKY_Addr_t){questions[i].place.plane, questions[i].place.slot};
@@ -101,17 +101,17 @@ static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* Tell the core what was said. */
 static void told(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_Cleared_t cleared = cleared_of(twin, active);
-    SKYT_Clear_t       *clear   = &active->clear;
+    const SKY_PurgeAnswers_t cleared = cleared_of(twin, active);
+    SKYT_Clear_t            *clear   = &active->clear;
 
-    SKY_Clearing_Told(&clear->core, &cleared, clear->is_over, clear->row == SKY_Schedule_RowAt(&twin->schedule, twin->now_us));
+    SKY_Purge_Told(&clear->core, &cleared, clear->is_over, clear->row == SKY_Schedule_RowAt(&twin->schedule, twin->now_us));
     clear->has_asked       = false;
     active->has_asked_lost = false;
     active->has_searched   = false;
 }
 
 /* Ask the satellites of a step, or tell what they said. @return true if the operation waits */
-static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
+static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_PurgeStep_t step)
 {
     SKYT_Clear_t *clear = &active->clear;
 
@@ -154,7 +154,7 @@ void SKYT_Clear_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_hurried)
         !active->is_lazy && !SKYT_Clear_IsLate(twin) && (!is_way_made || SKYT_Holders(twin, active->block, 0, &holder, 1) > 0u);
     active->has_asked_lost = false;
     active->failed_on      = (SKY_Addr_t){0, 0};
-    SKY_Clearing_Init(&active->clear.core, is_way_made);
+    SKY_Purge_Init(&active->clear.core, is_way_made);
 }
 
 bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
@@ -163,13 +163,13 @@ bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
     for (;;)
     {
-        const SKY_ClearStep_t step = SKY_Clearing_Next(&clear->core);
+        const SKY_PurgeStep_t step = SKY_Purge_Next(&clear->core);
 
-        if (step == SKY_CLEAR_END || (active->is_lazy && clear->core.rounds > 0u))
+        if (step == SKY_PURGE_END || (active->is_lazy && clear->core.rounds > 0u))
         {
             return false;
         }
-        if (step == SKY_CLEAR_LOOK)
+        if (step == SKY_PURGE_LOOK)
         {
             SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
             return true;

@@ -117,7 +117,7 @@ static void put_junk(SKYT_Twin_t *twin, uint32_t index)
     pkt.op          = SKY_OP_PUT;
     pkt.dst         = node->core.router.self;
     pkt.tenant      = SKYT_JUNK_TENANT;
-    pkt.epoch       = UINT32_MAX; /* the junk is laid for a row that never comes, so that it stays in the way */
+    pkt.epoch       = UINT32_MAX; /* the junk is prefetched for a row that never comes, so that it stays in the way */
     pkt.chunk_total = 1;
     pkt.block_len   = 1;
     pkt.chunk_len   = 1;

@@ -11,8 +11,8 @@
 #ifndef TWIN_HOST_H
 #define TWIN_HOST_H
 
-#include "sky_attempts.h"
-#include "sky_clearing.h"
+#include "sky_transfer_attempts.h"
+#include "sky_purge.h"
 #include "sky_handovers.h"
 #include "sky_held.h"
 #include "sky_host.h"
@@ -79,19 +79,19 @@ typedef enum
 /** Purging a block: see twin_clear.c. */
 typedef struct
 {
-    SKY_Clearing_t core;
-    bool           has_asked;  /**< satellites were asked in this step */
-    bool           is_over;    /**< it was known before that no handover goes on */
-    uint32_t       row;        /**< row in which they were asked */
-    bool           is_hurried; /**< satellites that were silent lately are left alone */
-    bool           is_calm; /**< no satellite had anything to hand over at its begin, and the first one asked knows the block */
+    SKY_Purge_t core;
+    bool        has_asked;  /**< satellites were asked in this step */
+    bool        is_over;    /**< it was known before that no handover goes on */
+    uint32_t    row;        /**< row in which they were asked */
+    bool        is_hurried; /**< satellites that were silent lately are left alone */
+    bool        is_calm;    /**< no satellite had anything to hand over at its begin, and the first one asked knows the block */
 } SKYT_Clear_t;
 
 /** Question that a get asks before it ends. */
 typedef enum
 {
     SKYT_CONFIRM_NOT = 0,
-    SKYT_CONFIRM_AHEAD, /**< whether the block is laid for a row to come */
+    SKYT_CONFIRM_AHEAD, /**< whether the block is prefetched for a row to come */
     SKYT_CONFIRM_OTHER  /**< whether another block has the key */
 } SKYT_Confirm_t;
 
@@ -162,44 +162,44 @@ typedef struct
 /** An operation that runs. */
 struct SKYT_Active
 {
-    bool             is_active;
-    uint32_t         op; /**< number of the operation */
-    uint32_t         kind;
-    uint32_t         block, host;
-    uint32_t         epoch; /**< row that the host takes the block to be laid for */
-    uint64_t         started_us;
-    uint32_t         deadline_ms; /**< deadline of an attempt */
-    uint64_t         deadline_us; /**< deadline of the running attempt */
-    uint32_t         tries;       /**< number of pieces, and of their moves to another place */
-    bool             fell_back;
-    bool             is_lazy; /**< a purge that follows a miss */
-    SKYT_Cause_t     excuse;  /**< excuse for a miss that was known at the begin of a get */
-    uint32_t         denied;  /**< chunk that nobody held, or SKYT_NONE */
-    SKYT_Cause_t     failed;
-    uint8_t         *buffer;
-    uint8_t         *have;   /**< memory of the core's host */
-    SKY_HostPlace_t *places; /**< places at round x servers + server */
-    SKY_HostBlock_t  block_state;
-    SKY_Attempts_t   attempts;
-    SKYT_Wait_t      waits;
-    uint32_t         waits_for;      /**< number of the first inquiry that ends its wait */
-    SKY_Addr_t       failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
-    bool             doubts;         /**< a stand-in did not have its share */
-    bool             has_asked_lost; /**< lost satellites were asked before the next attempt */
-    uint32_t         astray;         /**< bits as SKYT_Asked_Bit: servers for which others stood in, in the last attempt, */
-    bool             at_stand_in;    /**< and for that of the chunk that was denied */
-    bool             is_stray;       /**< the denied chunk lies where this host could not look for it: SKYT_Asked_IsStray */
-    SKYT_First_t     first;
-    bool             is_useless;   /**< servers said before the get that a chunk is gone for good */
-    uint32_t         asks;         /**< number of satellites that are asked at once: twin_ask.c */
-    uint32_t         asking;       /**< number of them that have yet to answer */
-    bool             has_searched; /**< late satellites were searched for in this step */
-    bool             is_missed;    /**< the block was looked up, and not found */
-    SKYT_Clear_t     clear;
-    SKYT_Look_t      look;
-    SKYT_Confirm_t   confirms;
-    bool             is_ahead;    /**< the block is laid for a row to come, */
-    uint32_t         ahead_epoch; /**< this one */
+    bool                   is_active;
+    uint32_t               op; /**< number of the operation */
+    uint32_t               kind;
+    uint32_t               block, host;
+    uint32_t               epoch; /**< row that the host takes the block to be prefetched for */
+    uint64_t               started_us;
+    uint32_t               deadline_ms; /**< deadline of an attempt */
+    uint64_t               deadline_us; /**< deadline of the running attempt */
+    uint32_t               tries;       /**< number of pieces, and of their moves to another place */
+    bool                   fell_back;
+    bool                   is_lazy; /**< a purge that follows a miss */
+    SKYT_Cause_t           excuse;  /**< excuse for a miss that was known at the begin of a get */
+    uint32_t               denied;  /**< chunk that nobody held, or SKYT_NONE */
+    SKYT_Cause_t           failed;
+    uint8_t               *buffer;
+    uint8_t               *have;   /**< memory of the core's host */
+    SKY_HostPlace_t       *places; /**< places at round x servers + server */
+    SKY_HostBlock_t        block_state;
+    SKY_TransferAttempts_t attempts;
+    SKYT_Wait_t            waits;
+    uint32_t               waits_for;      /**< number of the first inquiry that ends its wait */
+    SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
+    bool                   doubts;         /**< a stand-in did not have its share */
+    bool                   has_asked_lost; /**< lost satellites were asked before the next attempt */
+    uint32_t               astray;         /**< bits as SKYT_Asked_Bit: servers for which others stood in, in the last attempt, */
+    bool                   at_stand_in;    /**< and for that of the chunk that was denied */
+    bool                   is_stray;       /**< the denied chunk lies where this host could not look for it: SKYT_Asked_IsStray */
+    SKYT_First_t           first;
+    bool                   is_useless;   /**< servers said before the get that a chunk is gone for good */
+    uint32_t               asks;         /**< number of satellites that are asked at once: twin_ask.c */
+    uint32_t               asking;       /**< number of them that have yet to answer */
+    bool                   has_searched; /**< late satellites were searched for in this step */
+    bool                   is_missed;    /**< the block was looked up, and not found */
+    SKYT_Clear_t           clear;
+    SKYT_Look_t            look;
+    SKYT_Confirm_t         confirms;
+    bool                   is_ahead;    /**< the block is prefetched for a row to come, */
+    uint32_t               ahead_epoch; /**< this one */
 };
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
@@ -317,7 +317,7 @@ void SKYT_Look_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active);
 bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active);
 /**
  * Ask satellites for the facts of a block that was missed.
- * @param is_other  set in the end if the block is laid for a row to come, which is the operation's from now on, or was replaced
+ * @param is_other  set in the end if the block is prefetched for a row to come, which is the operation's from now on, or was replaced
  * @return true if the operation waits; false if it is over
  */
 bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other);

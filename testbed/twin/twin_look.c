@@ -2,7 +2,7 @@
  * @file
  * The look-up of a block by its key alone: some gets begin with it, as the ground does for the beginning of a prompt. The core
  * decides who is asked by HAS, and what is found, missed or not answered (sky_lookup.h). Before it purges a block that it missed
- * the host asks what satellites know of it now: another host may have laid it for a row to come, or replaced it.
+ * the host asks what satellites know of it now: another host may have prefetched it for a row to come, or replaced it.
  */
 #include <string.h>
 
@@ -186,7 +186,7 @@ bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 /* ---- what a get confirms --------------------------------------------------------------------------------------------- */
 
-/* Combine what the servers of now said. If the block is laid for a row to come, the operation's block is that one from now on. */
+/* Combine what the servers of now said. If the block is prefetched for a row to come, the operation's block is that one from now on. */
 static bool take_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};

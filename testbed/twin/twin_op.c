@@ -174,12 +174,12 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     if (!SKYT_Op_FindPlaces(twin, active))
     {
         active->failed = SKYT_CAUSE_NOBODY;
-        SKY_Attempts_GiveUp(&active->attempts);
+        SKY_TransferAttempts_GiveUp(&active->attempts);
         return false;
     }
     const SKY_Rows_t rows = {ground->shares.rows, ground->shares.row_count};
 
-    if (!SKY_Attempts_Begin(&active->attempts, &rows, number_of(twin, active)))
+    if (!SKY_TransferAttempts_Begin(&active->attempts, &rows, number_of(twin, active)))
     {
         return false;
     }
@@ -188,7 +188,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     if (SKY_Host_Begin(core, twin->now_us, &active->block_state) != SKY_HOST_BEGUN)
     {
         active->failed = SKYT_CAUSE_UNEXPLAINED; /* the host has room for all that run */
-        SKY_Attempts_GiveUp(&active->attempts);
+        SKY_TransferAttempts_GiveUp(&active->attempts);
         return false;
     }
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), active->deadline_us + 1u);
@@ -204,12 +204,12 @@ static void begin_attempts(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->failed = SKYT_CAUSE_NONE;
     if (active->kind == SKYT_OP_GET)
     {
-        SKY_Attempts_InitGet(&active->attempts, &late, SKY_Schedule_RowAt(&twin->schedule, twin->now_us),
-                             twin->config.lazy_purge != 0);
+        SKY_TransferAttempts_InitGet(&active->attempts, &late, SKY_Schedule_RowAt(&twin->schedule, twin->now_us),
+                                     twin->config.lazy_purge != 0);
     }
     else
     {
-        SKY_Attempts_InitPut(&active->attempts); /* the attempts of a purge are never begun */
+        SKY_TransferAttempts_InitPut(&active->attempts); /* the attempts of a purge are never begun */
     }
     SKYT_Truth_OpBegins(twin, active);
 }
@@ -273,7 +273,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
         result->duration_us = (uint32_t)(twin->now_us - active->started_us);
         result->tries       = active->tries;
     }
-    if (active->is_useless || (!active->is_missed && SKY_Attempts_Verdict(&active->attempts) == SKY_VERDICT_PURGE))
+    if (active->is_useless || (!active->is_missed && SKY_TransferAttempts_Verdict(&active->attempts) == SKY_VERDICT_PURGE))
     {
         become_purge(twin, active);
         return;
@@ -291,7 +291,7 @@ static void take_search(SKYT_Twin_t *twin, SKYT_Active_t *active)
     const SKYT_Ground_t *ground = ground_of(twin, active);
     const SKY_Late_t     late   = SKYT_Reach_Late(ground);
 
-    SKY_Attempts_Searched(&active->attempts, &late, ground->handovers.row);
+    SKY_TransferAttempts_Searched(&active->attempts, &late, ground->handovers.row);
 }
 
 /* Begin an attempt. @return false if the attempts go on, or are over */
@@ -305,7 +305,7 @@ static bool ask(SKYT_Twin_t *twin, SKYT_Active_t *active)
             return true;
         default:
             active->failed = SKYT_CAUSE_NOBODY;
-            SKY_Attempts_GiveUp(&active->attempts);
+            SKY_TransferAttempts_GiveUp(&active->attempts);
             return false;
     }
 }
@@ -397,7 +397,7 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
             }
             return;
         }
-        switch (SKY_Attempts_Next(&active->attempts))
+        switch (SKY_TransferAttempts_Next(&active->attempts))
         {
             case SKY_ATTEMPT_ASK:
                 if (ask(twin, active))
@@ -425,7 +425,7 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
                 {
                     return;
                 }
-                SKY_Attempts_Confirmed(&active->attempts, is_other, false); /* all hosts know the schedule */
+                SKY_TransferAttempts_Confirmed(&active->attempts, is_other, false); /* all hosts know the schedule */
                 break;
             default:
                 finish(twin, active, active->failed);
@@ -557,8 +557,8 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
     active->at_stand_in = block->status == SKY_STATUS_MISS && (active->astray & SKYT_Asked_Bit(twin, block->failed_chunk)) != 0u;
-    SKY_Attempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
-                       SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
+    SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
+                               SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
     active->failed = cause_of(active->attempts.status);
     go_on(twin, active);
 }

@@ -447,7 +447,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
     if (holder == SKYT_NONE ? waits_unknown(twin, active->block, active->denied) : waits_otherwise(twin, active, holder))
     {
-        return SKYT_CAUSE_LAID;
+        return SKYT_CAUSE_PREFETCHED;
     }
     if (holder == SKYT_NONE)
     {
@@ -484,7 +484,7 @@ static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
     if (SKYT_Use_Epoch(twin, holder, active->block) > SKY_Schedule_RowAt(&twin->schedule, active->started_us))
     {
-        return SKYT_CAUSE_LAID;
+        return SKYT_CAUSE_PREFETCHED;
     }
     if (SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
         SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
@@ -514,7 +514,7 @@ SKYT_Cause_t SKYT_Truth_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         if (waits_unknown(twin, active->block, chunk))
         {
-            return SKYT_CAUSE_LAID;
+            return SKYT_CAUSE_PREFETCHED;
         }
         if (holder_of(twin, active->block, chunk, false) == SKYT_NONE)
         {

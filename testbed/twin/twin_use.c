@@ -153,7 +153,7 @@ void SKYT_Use_Moved(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
         SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, use->epoch, server), pkt->src))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_WAITS, from, SKYT_NONE, block, pkt->chunk_id,
-                        "this satellite hands over a chunk that is laid there for a later row");
+                        "this satellite hands over a chunk that is prefetched for a later row");
     }
 }
 

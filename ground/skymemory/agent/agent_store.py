@@ -131,7 +131,7 @@ class AgentStore(BlockStore):
         return Purged(chunks, all(answer is not None and answer.confirmed for answer in answers))
 
     def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
-        """Lay blocks for a time to come, see `BlockStore.prefetch`. Without an agent all are UNANSWERED."""
+        """Prefetch blocks for a time to come, see `BlockStore.prefetch`. Without an agent all are UNANSWERED."""
         check_keys(keys)
         if not at_s >= time.time():
             raise ValueError(f"{at_s:.0f} is past; allowed are Unix times from now on")

@@ -283,7 +283,7 @@ class AgentClient:
         return self._ask(lambda number: protocol.Purge(number, list(keys)), read, lambda _: nothing)
 
     def prefetch(self, keys: Sequence[bytes], at_s: float) -> Future[list[tuple[Status, int, int]]]:
-        """Lay blocks so that they are in the window at a time to come.
+        """Prefetch blocks so that they are in the window at a time to come.
 
         Args:
             keys: Keys of the blocks.
@@ -299,7 +299,7 @@ class AgentClient:
         asked = list(keys)
 
         def read(answer: Any) -> list[tuple[Status, int, int]] | None:
-            if not isinstance(answer, protocol.Laid) or len(answer.blocks) != len(asked):
+            if not isinstance(answer, protocol.PrefetchReply) or len(answer.blocks) != len(asked):
                 return None
             return [(_status_of(word), row, moved) for word, row, moved in answer.blocks]
 

@@ -312,11 +312,11 @@ class EngineConnection:
         self._counter.answered("purge", [Status.DONE] * len(asked.keys), time.perf_counter() - start_s)
         return protocol.PurgedReply(asked.id, purged.chunks, purged.confirmed)
 
-    async def _prefetch(self, asked: protocol.Prefetch) -> protocol.Laid:
+    async def _prefetch(self, asked: protocol.Prefetch) -> protocol.PrefetchReply:
         start_s = time.perf_counter()
         results = await self._sky.prefetch(asked.keys, asked.at_s)
         self._counter.answered("prefetch", [result.status for result in results], time.perf_counter() - start_s)
-        return protocol.Laid(asked.id, [(result.status, result.row, result.moved) for result in results])
+        return protocol.PrefetchReply(asked.id, [(result.status, result.row, result.moved) for result in results])
 
     def _prefilled(self, asked: protocol.Prefilled) -> None:
         if self._advisor is not None and self.hello is not None:

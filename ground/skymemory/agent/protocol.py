@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Version of these messages; both sides must have the same."""
 FRAME_BYTES_MAX: Final = 1 << 22
 FIND_KEYS_MAX: Final = 1 << 16
@@ -116,7 +116,7 @@ class Purge(EngineMessage, tag="purge"):
 
 
 class Prefetch(EngineMessage, tag="prefetch"):
-    """Lay blocks so that they are in the window at a time to come. Answered by `Laid`."""
+    """Prefetch blocks so that they are in the window at a time to come. Answered by `PrefetchReply`."""
 
     id: Number
     keys: Keys
@@ -187,7 +187,7 @@ class Known(EngineMessage, tag="known"):
     blocks: Annotated[list[tuple[Text, Entry | None]], Meta(max_length=BLOCKS_MAX)]
 
 
-class Laid(EngineMessage, tag="laid"):
+class PrefetchReply(EngineMessage, tag="prefetched"):
     """Answer to `Prefetch`: for each block, in order, its status, the row of the schedule, and how many shares moved."""
 
     id: Number
@@ -222,7 +222,7 @@ class Alive(EngineMessage, tag="alive"):
 
 
 Asked: TypeAlias = Find | LookUp | Get | Put | Purge | Prefetch | Prefilled | Taken | Used
-Answered: TypeAlias = FoundReply | Known | Done | PurgedReply | Laid | Refusal | Alive
+Answered: TypeAlias = FoundReply | Known | Done | PurgedReply | PrefetchReply | Refusal | Alive
 
 T = TypeVar("T")
 

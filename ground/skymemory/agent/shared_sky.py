@@ -75,7 +75,7 @@ class _Chain:
 
 
 _Put = Sequence[tuple[bytes, Buffer]]
-_Laying = tuple[Sequence[bytes], float]
+_PrefetchRequest = tuple[Sequence[bytes], float]
 _Question = Callable[[SkyStore | None], Any]
 
 
@@ -114,7 +114,7 @@ class SharedSky:
         self._chains: Lane[_Chain, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, _joins_chain)
         self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
         self._touches: Lane[Sequence[bytes], int] = Lane("skymem-touch", self._touch)
-        self._laying: Lane[_Laying, list[PrefetchResult]] = Lane("skymem-prefetch", self._prefetch)
+        self._prefetches: Lane[_PrefetchRequest, list[PrefetchResult]] = Lane("skymem-prefetch", self._prefetch)
         self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
         up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
         up.set_function(lambda: float(self.reachable))
@@ -151,7 +151,7 @@ class SharedSky:
         if self._learning is not None:
             self._learning.cancel()
         asking = (self._asks, self._chains, self._questions, self._watch)
-        lanes = (self._down, self._aside, self._up, self._touches, self._laying, *asking)
+        lanes = (self._down, self._aside, self._up, self._touches, self._prefetches, *asking)
         waits = [asyncio.create_task(lane.drained()) for lane in lanes]
         await asyncio.wait(waits, timeout=grace_s)
         store, self.store = self.store, None
@@ -235,9 +235,9 @@ class SharedSky:
         )
 
     async def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
-        """Lay blocks for a time to come (`SkyStore.prefetch`). A time that has passed meanwhile counts as now."""
+        """Prefetch blocks for a time to come (`SkyStore.prefetch`). A time that has passed meanwhile counts as now."""
         check_keys(keys)
-        return await self._laying.run((keys, at_s)) if keys else []
+        return await self._prefetches.run((keys, at_s)) if keys else []
 
     def size(self, block_bytes: int) -> Size:
         """Return how many blocks of one length the sky can hold, and its parts; zeros while there is no constellation."""
@@ -341,11 +341,11 @@ class SharedSky:
         self.observer.found(time.perf_counter() - start_s)
         return found
 
-    def _prefetch(self, requests: list[_Laying]) -> list[list[PrefetchResult]]:
+    def _prefetch(self, requests: list[_PrefetchRequest]) -> list[list[PrefetchResult]]:
         return [
             self._tried(
                 self.store,
-                partial(_lay, keys=keys, at_s=at_s),
+                partial(_prefetch_from, keys=keys, at_s=at_s),
                 [PrefetchResult(key, Status.UNANSWERED, 0, 0) for key in keys],
             )
             for keys, at_s in requests
@@ -416,7 +416,7 @@ class SharedSky:
         return store
 
 
-def _lay(store: SkyStore, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
+def _prefetch_from(store: SkyStore, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
     return store.prefetch(keys, max(at_s, time.time()))
 
 

@@ -103,7 +103,7 @@ def delete(key: str, constellation_path: Path | None, as_json: bool) -> None:
 @sky_option
 @json_option
 def prefetch(keys: tuple[str, ...], at: str, constellation_path: Path | None, as_json: bool) -> None:
-    """Lay values where they will be needed.
+    """Prefetch values.
 
     The values of KEYs go, once, to where the window will be at TIME.
     """
@@ -127,7 +127,7 @@ def prefetch(keys: tuple[str, ...], at: str, constellation_path: Path | None, as
         done = len(keys) - len(failed)
         click.echo(f"{done} of {len(keys)} in the window of row {results[0].row}: {shares} moved in {duration_s:.3f} s")
     if failed:
-        raise Failure("not laid: " + "; ".join(failed))
+        raise Failure("not prefetched: " + "; ".join(failed))
 
 
 def _write(file: Path, value: Buffer) -> None:

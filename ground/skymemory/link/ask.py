@@ -72,7 +72,7 @@ def is_newer(entry: BlockEntry, known: BlockEntry) -> bool:
 
 
 def is_ahead(entry: BlockEntry, row: int, rows: Sequence[int]) -> bool:
-    """Return True if a block is laid for a later row of the schedule.
+    """Return True if a block is prefetched for a later row of the schedule.
 
     Args:
         row: Row that holds now.
@@ -81,15 +81,15 @@ def is_ahead(entry: BlockEntry, row: int, rows: Sequence[int]) -> bool:
     return bool(library().SKY_Word_IsAhead(facts_of(entry), row, (ctypes.c_uint32 * len(rows))(*rows), len(rows)))
 
 
-def cleared_of(answers: Iterable[SatelliteAnswer | None]) -> structures.Cleared:
-    """Return the core's summary of the answers to a purge of a block (`sky_clearing.h`)."""
-    cleared = structures.Cleared()
+def answers_of(answers: Iterable[SatelliteAnswer | None]) -> structures.PurgeAnswers:
+    """Return the core's summary of the answers to a purge of a block (`sky_purge.h`)."""
+    cleared = structures.PurgeAnswers()
     for answer in answers:
         raw, is_repeated = (None, False) if answer is None else (answer.raw, answer.repeated)
-        library().SKY_Cleared_Add(ctypes.byref(cleared), raw, is_repeated)
+        library().SKY_PurgeAnswers_Add(ctypes.byref(cleared), raw, is_repeated)
     return cleared
 
 
-def is_confirmed(cleared: structures.Cleared) -> bool:
+def is_confirmed(cleared: structures.PurgeAnswers) -> bool:
     """Return True if all satellites that were asked to purge a block answered."""
-    return bool(library().SKY_Cleared_IsConfirmed(ctypes.byref(cleared)))
+    return bool(library().SKY_PurgeAnswers_IsConfirmed(ctypes.byref(cleared)))

@@ -15,7 +15,7 @@ class BlockEntry:
     """Bytes of a full chunk; the last one may be shorter."""
     chunk_total: int
     epoch: int
-    """Row of the schedule for whose window the block was laid in advance (`SkyStore.prefetch`). 0: it lies in the present window.
+    """Row of the schedule for whose window the block was prefetched (`SkyStore.prefetch`). 0: it lies in the present window.
     `SCHEDULE_STAYS`: no handover moves it (a host on board)."""
     set_at: float
     """Seconds since 1970; 0 if another host set it."""

@@ -1,7 +1,7 @@
 """The control plane: PING, HAS, STATS, PURGE, MIGRATE, RELAY to one satellite or to all at once, over one UDP socket.
 
 The flight core's host decides when a request is sent and which packet answers it (`sky_host_ask.h`). The core also says what
-answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_clearing.h`).
+answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_purge.h`).
 """
 
 import socket
@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from skymemory.link import telemetry
-from skymemory.link.ask import Ask, SatelliteAnswer, cleared_of, is_confirmed, is_newer, word_of
+from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_confirmed, is_newer, word_of
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
-from skymemory.link.structures import Cleared, HeldVerdict, Word
 from skymemory.link.structures import Held as CoreHeld
+from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
@@ -308,11 +308,11 @@ class ControlPlane:
         each = self.purge_each([(key, routes) for key in keys], tenant, deadline_s)
         return Purged(sum(one.chunks for one in each), all(map(is_confirmed, each)))
 
-    def purge_each(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[Cleared]:
+    def purge_each(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[PurgeAnswers]:
         """Let satellites forget their chunks of blocks, all at once; each key comes with the satellites to ask."""
         asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key, routes in blocks for route in routes]
         answers = iter(self.exchange(asks, deadline_s))
-        return [cleared_of([next(answers) for _ in routes]) for _, routes in blocks]
+        return [answers_of([next(answers) for _ in routes]) for _, routes in blocks]
 
     def migrate(
         self,
@@ -337,7 +337,7 @@ class ControlPlane:
         """Let satellites send chunks as `migrate` does, all at once; a satellite without room for another job is asked again.
 
         Args:
-            epoch: Row of the schedule for whose window the blocks are laid; they stay until it is over. 0: they lie in the
+            epoch: Row of the schedule for whose window the blocks are prefetched; they stay until it is over. 0: they lie in the
                 present window.
 
         Returns:

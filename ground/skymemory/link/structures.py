@@ -47,13 +47,13 @@ class HeldVerdict(IntEnum):
     """a chunk is held nowhere, by the word of all satellites that may have it"""
 
 
-class ClearStep(IntEnum):
-    """`SKY_ClearStep_t`."""
+class PurgeStep(IntEnum):
+    """`SKY_PurgeStep_t`."""
 
     FIRST = 0
-    """ask for the first server's share, wherever it may be: SKY_Clearing_Told"""
+    """ask for the first server's share, wherever it may be: SKY_Purge_Told"""
     ALL = 1
-    """ask for all shares, wherever they may be: SKY_Clearing_Told"""
+    """ask for all shares, wherever they may be: SKY_Purge_Told"""
     LOOK = 2
     """find lost satellites, so that others stand in"""
     END = 3
@@ -402,7 +402,7 @@ class BlockFacts(Structure):
     chunk_len: int
     chunk_total: int
     epoch: int
-    """row of the schedule that it is laid for; 0: it lies in the window of the moment"""
+    """row of the schedule that it is prefetched for; 0: it lies in the window of the moment"""
     _fields_ = (
         ("block_len", c_uint32),
         ("chunk_len", c_uint32),
@@ -447,8 +447,8 @@ class Held(Structure):
     )
 
 
-class Cleared(Structure):
-    """`SKY_Cleared_t`. Answers of satellites that were asked to purge a block. All 0 before the first."""
+class PurgeAnswers(Structure):
+    """`SKY_PurgeAnswers_t`. Answers of satellites that were asked to purge a block. All 0 before the first."""
 
     asked: int
     confirmed: int
@@ -471,11 +471,11 @@ class Cleared(Structure):
     )
 
 
-class Clearing(Structure):
-    """`SKY_Clearing_t`. The purge of one block."""
+class Purge(Structure):
+    """`SKY_Purge_t`. The purge of one block."""
 
     step: int
-    """SKY_ClearStep_t"""
+    """SKY_PurgeStep_t"""
     rounds: int
     """rounds in which all were asked"""
     is_swept: bool
@@ -594,12 +594,12 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_HeldShare_Ask": (c_uint32, [POINTER(HeldShare), c_void_p, POINTER(c_uint32)]),
     "SKY_HeldShare_Take": (None, [POINTER(HeldShare), c_void_p, POINTER(Packet)]),
     "SKY_Held_Add": (None, [POINTER(Held), POINTER(HeldShare)]),
-    "SKY_Cleared_Add": (None, [POINTER(Cleared), POINTER(Packet), c_bool]),
-    "SKY_Cleared_IsConfirmed": (c_bool, [POINTER(Cleared)]),
-    "SKY_Cleared_HasMore": (c_bool, [POINTER(Cleared)]),
-    "SKY_Clearing_Init": (None, [POINTER(Clearing), c_bool]),
-    "SKY_Clearing_Next": (c_uint, [POINTER(Clearing)]),
-    "SKY_Clearing_Told": (None, [POINTER(Clearing), POINTER(Cleared), c_bool, c_bool]),
+    "SKY_PurgeAnswers_Add": (None, [POINTER(PurgeAnswers), POINTER(Packet), c_bool]),
+    "SKY_PurgeAnswers_IsConfirmed": (c_bool, [POINTER(PurgeAnswers)]),
+    "SKY_PurgeAnswers_HasMore": (c_bool, [POINTER(PurgeAnswers)]),
+    "SKY_Purge_Init": (None, [POINTER(Purge), c_bool]),
+    "SKY_Purge_Next": (c_uint, [POINTER(Purge)]),
+    "SKY_Purge_Told": (None, [POINTER(Purge), POINTER(PurgeAnswers), c_bool, c_bool]),
     "SKYC_Open": (c_void_p, [POINTER(Config), POINTER(c_int)]),
     "SKYC_Close": (None, [c_void_p]),
     "SKYC_Put": (c_int, [c_void_p, POINTER(Block), c_uint32]),

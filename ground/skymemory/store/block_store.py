@@ -100,7 +100,7 @@ class BlockStore(ABC):
 
     @abstractmethod
     def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
-        """Lay blocks so that they are in the window at a time to come (paper, end of section 3.7).
+        """Prefetch blocks so that they are in the window at a time to come (paper, end of section 3.7).
 
         Args:
             keys: Keys of the blocks.

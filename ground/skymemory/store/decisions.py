@@ -1,7 +1,7 @@
 """The core's decisions: what comes next in a transfer, a lookup or a purge, and what a missing share means.
 
-The core decides without input or output (`sky_attempts.h`, `sky_lookup.h`, `sky_clearing.h`). The operations of the store do what
-its steps say, and tell it what satellites answered.
+The core decides without input or output (`sky_transfer_attempts.h`, `sky_lookup.h`, `sky_purge.h`). The operations of the store
+do what its steps say, and tell it what satellites answered.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from skymemory.link.control import Purged
 from skymemory.link.native import library
-from skymemory.link.structures import Cleared, Clearing, ClearStep, Word
+from skymemory.link.structures import Purge, PurgeAnswers, PurgeStep, Word
 from skymemory.sky.placement import structures
 from skymemory.sky.placement.structures import AttemptStep, Denied, LookupStep, Verdict
 from skymemory.store.late_search import Late
@@ -19,13 +19,13 @@ from skymemory.wire.icd import Status
 
 __all__ = [
     "AttemptStep",
-    "Attempts",
-    "ClearStep",
     "Denied",
     "LookupStep",
     "LookupSteps",
+    "PurgeStep",
     "PurgeSteps",
     "Rows",
+    "TransferAttempts",
     "Verdict",
     "verdict_of",
 ]
@@ -47,19 +47,19 @@ class Rows:
         self.raw = structures.Rows(self._held, len(rows))
 
 
-class Attempts:
+class TransferAttempts:
     """Attempts to move one block. `next` tells each step until the step is `END`."""
 
     def __init__(self) -> None:
         self._core = library()
-        self._raw = structures.Attempts()
+        self._raw = structures.TransferAttempts()
         self._at = ctypes.byref(self._raw)
 
     @classmethod
     def to_put(cls) -> Self:
         """Return the attempts to store a block."""
         attempts = cls()
-        attempts._core.SKY_Attempts_InitPut(attempts._at)
+        attempts._core.SKY_TransferAttempts_InitPut(attempts._at)
         return attempts
 
     @classmethod
@@ -72,7 +72,7 @@ class Attempts:
             lazy_purge: True if a block that lacks a share is purged (`cache.lazy_purge`).
         """
         attempts = cls()
-        attempts._core.SKY_Attempts_InitGet(attempts._at, ctypes.byref(_late(late)), row, lazy_purge)
+        attempts._core.SKY_TransferAttempts_InitGet(attempts._at, ctypes.byref(_late(late)), row, lazy_purge)
         return attempts
 
     @property
@@ -93,11 +93,11 @@ class Attempts:
     @property
     def verdict(self) -> Verdict:
         """The verdict on the block after a get has ended."""
-        return Verdict(self._core.SKY_Attempts_Verdict(self._at))
+        return Verdict(self._core.SKY_TransferAttempts_Verdict(self._at))
 
     def next(self) -> AttemptStep:
         """Return the next step. `LOOK` and `DOUBT` count as done when this is called again."""
-        return AttemptStep(self._core.SKY_Attempts_Next(self._at))
+        return AttemptStep(self._core.SKY_TransferAttempts_Next(self._at))
 
     def begin(self, rows: Rows, ways: int) -> bool:
         """Begin an attempt. Return False if these ways were asked in vain before; another step then comes next.
@@ -106,13 +106,13 @@ class Attempts:
             rows: The rows whose places are asked.
             ways: A number from 1 that identifies the ways to be used.
         """
-        return bool(self._core.SKY_Attempts_Begin(self._at, ctypes.byref(rows.raw), ways))
+        return bool(self._core.SKY_TransferAttempts_Begin(self._at, ctypes.byref(rows.raw), ways))
 
     def give_up(self) -> None:
         """End the attempts because no satellite can be asked now."""
-        self._core.SKY_Attempts_GiveUp(self._at)
+        self._core.SKY_TransferAttempts_GiveUp(self._at)
 
-    def ended(self, status: Status, *, at_stand_in: bool, rows: Rows, row: int, is_relaid: bool) -> None:
+    def ended(self, status: Status, *, at_stand_in: bool, rows: Rows, row: int, is_prefetched: bool) -> None:
         """Take the result of an attempt.
 
         Args:
@@ -120,17 +120,17 @@ class Attempts:
             at_stand_in: True if the satellite that denied a share is a stand-in.
             rows: The rows whose places would be asked now.
             row: The current row of the schedule.
-            is_relaid: True if this host has laid the block for another row meanwhile.
+            is_prefetched: True if this host has prefetched the block for another row meanwhile.
         """
-        self._core.SKY_Attempts_Ended(self._at, _CODES[status], at_stand_in, ctypes.byref(rows.raw), row, is_relaid)
+        self._core.SKY_TransferAttempts_Ended(self._at, _CODES[status], at_stand_in, ctypes.byref(rows.raw), row, is_prefetched)
 
     def searched(self, late: Late) -> None:
         """Take what a search for late satellites has found."""
-        self._core.SKY_Attempts_Searched(self._at, ctypes.byref(_late(late)), late.row)
+        self._core.SKY_TransferAttempts_Searched(self._at, ctypes.byref(_late(late)), late.row)
 
     def confirmed(self, *, is_other: bool, is_blind: bool) -> None:
         """Take what satellites know of the block (`Denied.is_other`, `Denied.is_blind`)."""
-        self._core.SKY_Attempts_Confirmed(self._at, is_other, is_blind)
+        self._core.SKY_TransferAttempts_Confirmed(self._at, is_other, is_blind)
 
 
 class LookupSteps:
@@ -181,15 +181,15 @@ class PurgeSteps:
         self.key = key
         self.chunks = 0
         """Chunks that satellites have given up so far."""
-        self._core, self._raw = library(), Clearing()
+        self._core, self._raw = library(), Purge()
         self._at = ctypes.byref(self._raw)
-        self._core.SKY_Clearing_Init(self._at, is_way_made)
+        self._core.SKY_Purge_Init(self._at, is_way_made)
 
-    def next(self) -> ClearStep:
+    def next(self) -> PurgeStep:
         """Return the next step. `LOOK` counts as done when this is called again."""
-        return ClearStep(self._core.SKY_Clearing_Next(self._at))
+        return PurgeStep(self._core.SKY_Purge_Next(self._at))
 
-    def told(self, cleared: Cleared, *, is_over: bool, is_same_row: bool) -> None:
+    def told(self, cleared: PurgeAnswers, *, is_over: bool, is_same_row: bool) -> None:
         """Take the answers of the satellites that were asked in a step.
 
         Args:
@@ -198,7 +198,7 @@ class PurgeSteps:
             is_same_row: True if the row of the schedule did not change during the step.
         """
         self.chunks += cleared.chunks
-        self._core.SKY_Clearing_Told(self._at, ctypes.byref(cleared), is_over, is_same_row)
+        self._core.SKY_Purge_Told(self._at, ctypes.byref(cleared), is_over, is_same_row)
 
     @property
     def purged(self) -> Purged:

@@ -99,8 +99,8 @@ class Lookups(Operation):
             if one.entry is not None and is_other(one.entry, old)
         }
 
-    def laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
-        """Return the blocks that another host has laid for a future row. They are not to be purged.
+    def prefetched_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
+        """Return the blocks that another host has prefetched for a future row. They are not to be purged.
 
         Only the current servers are asked. If none of them holds a share for the future row, a purge reaches none either.
         """

@@ -7,7 +7,7 @@ from skymemory.common.progress import Progress
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Transfer
 from skymemory.sky.entry_satellites import Route
-from skymemory.store.decisions import Attempts, AttemptStep, Verdict
+from skymemory.store.decisions import TransferAttempts, AttemptStep, Verdict
 from skymemory.store.find import Lookups
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.purge import Purges
@@ -97,11 +97,11 @@ class Gets(Operation):
         data = taken if isinstance(taken, bytearray) else None
         return GetResult(transfer.entry.key, data, self.end_of(status), transfer.duration_s)
 
-    def _settle(self, fetched: Mapping[int, tuple[Attempts, BlockEntry]]) -> dict[int, BlockEntry]:
+    def _settle(self, fetched: Mapping[int, tuple[TransferAttempts, BlockEntry]]) -> dict[int, BlockEntry]:
         """Find out why blocks did not come, and forget or purge those that are gone.
 
         Returns:
-            New entries of blocks that are to be fetched again. Another host has replaced these or laid them for a future row.
+            New entries of blocks that are to be fetched again. Another host has replaced or prefetched these.
         """
         doubtful = {index: (one, entry) for index, (one, entry) in fetched.items() if one.next() is AttemptStep.CONFIRM}
         renamed = [entry.key for one, entry in doubtful.values() if one.is_renamed]
@@ -111,7 +111,7 @@ class Gets(Operation):
         routes = self._purges.routes([entry.key for entry in gone]) if gone else []
         elsewhere = {told.key: told.entry for told in self._lookups.ask(renamed) if told.entry is not None} if renamed else {}
         if gone:
-            elsewhere |= self._lookups.laid_ahead([entry.key for entry in gone]) | self._lookups.replaced(gone)
+            elsewhere |= self._lookups.prefetched_ahead([entry.key for entry in gone]) | self._lookups.replaced(gone)
         is_blind = any(entry.key not in elsewhere for entry in gone) and self._late_search.is_schedule_unknown(routes)
         for one, entry in doubtful.values():
             one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind)

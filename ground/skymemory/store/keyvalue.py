@@ -161,7 +161,7 @@ class KeyValue:
         return data
 
     def prefetch(self, names: Sequence[str], at_s: float) -> list[PrefetchResult]:
-        """Lay values so that they are in the window at a future time (see `SkyStore.prefetch`, also for errors)."""
+        """Prefetch values so that they are in the window at a future time (see `SkyStore.prefetch`, also for errors)."""
         return self._store.prefetch([key_of(name, self._namespace) for name in names], at_s)
 
     def delete(self, name: str) -> bool:

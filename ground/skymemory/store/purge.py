@@ -1,6 +1,6 @@
 """Purges of blocks, here and on the satellites, wherever a share of them may be.
 
-The core decides who is asked next and when a block counts as gone (`sky_clearing.h`). A full purge tells all servers. To put
+The core decides who is asked next and when a block counts as gone (`sky_purge.h`). A full purge tells all servers. To put
 another block under a key one request may be enough (`make_way`).
 """
 
@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 from skymemory.link.ask import is_confirmed
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
-from skymemory.link.structures import Cleared
+from skymemory.link.structures import PurgeAnswers
 from skymemory.sky.entry_satellites import Route
-from skymemory.store.decisions import ClearStep, PurgeSteps
+from skymemory.store.decisions import PurgeStep, PurgeSteps
 from skymemory.store.parts import Operation
 
 
@@ -45,14 +45,14 @@ class Purges(Operation):
         epochs = {entry.epoch for entry in entries.values() if entry is not None}
         blocks = [PurgeSteps(key, is_way_made=is_way_made) for key in keys]
         routes: list[Route] = []
-        while left := [(one, step) for one in blocks if (step := one.next()) is not ClearStep.END]:
+        while left := [(one, step) for one in blocks if (step := one.next()) is not PurgeStep.END]:
             _, step = left[0]  # all blocks are at the same step
             some = [one for one, _ in left]
-            if step is ClearStep.LOOK:
+            if step is PurgeStep.LOOK:
                 self._routes.look({route.satellite for route in routes})
                 continue
             row, is_over = self._routes.row(), self._late_search.look().is_over
-            if step is ClearStep.FIRST:
+            if step is PurgeStep.FIRST:
                 each = self._clear_first_shares([(one.key, entries[one.key]) for one in some])
             else:
                 routes = list(dict.fromkeys([*self._routes.all_routes(epochs), *self._late_search.routes()]))
@@ -64,19 +64,19 @@ class Purges(Operation):
             self._count(purges=len(keys))
         return [one.purged for one in blocks]
 
-    def _clear(self, keys: Collection[bytes], routes: Sequence[Route], patience_s: float | None = None) -> list[Cleared]:
+    def _clear(self, keys: Collection[bytes], routes: Sequence[Route], patience_s: float | None = None) -> list[PurgeAnswers]:
         """Forget blocks here, and purge them on the satellites of these routes. Without routes nothing is confirmed."""
         for key in keys:
             self._index.remove(key)
         if not keys or not routes:
-            return [Cleared() for _ in keys]  # no satellite was asked, so the blocks may still be there
+            return [PurgeAnswers() for _ in keys]  # no satellite was asked, so the blocks may still be there
         patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
         cleared = self._control.purge_each([(key, routes) for key in keys], self._tenant, patience_s)
         for key in keys:  # a concurrent lookup may have found a block before it was purged
             self._index.remove(key)
         return cleared
 
-    def _clear_first_shares(self, blocks: Sequence[tuple[bytes, BlockEntry | None]]) -> list[Cleared]:
+    def _clear_first_shares(self, blocks: Sequence[tuple[bytes, BlockEntry | None]]) -> list[PurgeAnswers]:
         """Purge the first server's shares of blocks, wherever they may be, and forget the blocks here.
 
         The first server has chunk 0 of every block, so no first chunk of the old block is left beside the new one. The satellites
@@ -88,7 +88,7 @@ class Purges(Operation):
         ways = {epoch: self._routes.ways(epoch) for epoch in {0, *(entry.epoch for _, entry in blocks if entry is not None)}}
         first = {epoch: one.places[0] for epoch, one in ways.items() if one is not None}
         if len(first) < len(ways):
-            return [Cleared() for _ in blocks]
+            return [PurgeAnswers() for _ in blocks]
         asked = self._routes.lookup_routes()
         places = []
         for key, entry in blocks:

@@ -124,7 +124,7 @@ class StoreStatistics:
     purges: int = 0
     """Blocks purged, broken ones included."""
     prefetches: int = 0
-    """Blocks laid in advance."""
+    """Blocks prefetched."""
     touches: int = 0
     """Blocks touched, so that satellites evict them later than the blocks behind them in their chains."""
     questions: int = 0

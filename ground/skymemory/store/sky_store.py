@@ -339,7 +339,7 @@ class SkyStore(BlockStore):
         self._touches.crowded |= bool(denied)
         useless = [key for key, one in denied.items() if verdict_of(one) is Verdict.PURGE]
         routes = self._checks.awake(self._purges.routes(useless)) if useless else []
-        elsewhere = self._lookups.laid_ahead(useless)
+        elsewhere = self._lookups.prefetched_ahead(useless)
         is_blind = bool(useless) and self._late_search.is_schedule_unknown(routes)
         for key in useless:
             denied[key].is_other, denied[key].is_blind = key in elsewhere, is_blind

@@ -2,7 +2,7 @@
 
 Before a chain of blocks is relied on, satellites are asked for a few of its blocks, in one exchange. The check waits no longer
 than an answer takes. Without an answer the index is believed, and the silent satellite is not asked again for a while. The core
-decides who is asked (`sky_presence.h`) and what the answers mean (`sky_held.h`, `sky_attempts.h`).
+decides who is asked (`sky_presence.h`) and what the answers mean (`sky_held.h`, `sky_transfer_attempts.h`).
 """
 
 import ctypes

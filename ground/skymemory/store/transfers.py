@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from skymemory.common.progress import Progress
 from skymemory.link.native import Call, NativeClient, Server, Transfer
 from skymemory.sky.entry_satellites import Route
-from skymemory.store.decisions import Attempts, AttemptStep, Rows
+from skymemory.store.decisions import TransferAttempts, AttemptStep, Rows
 from skymemory.store.late_search import Late
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import Status
@@ -94,7 +94,7 @@ class Transfers(Operation):
 
     def put(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
         """Put blocks. A block that fails is put again if a new way was found. Transfers that never began stay RUNNING."""
-        attempts = [Attempts.to_put() for _ in transfers]
+        attempts = [TransferAttempts.to_put() for _ in transfers]
         with self._up_turn:
             tried: list[list[Route]] = []
             while asking := self._step(attempts, transfers, None):
@@ -107,18 +107,23 @@ class Transfers(Operation):
                     self._count_moved(batch, up=True)
                     self._tell(True, call, batch, routes)
                 for index in begun:
-                    attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_relaid=False)
+                    attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_prefetched=False)
                 for index in asking if not routes else ():
                     attempts[index].give_up()
 
-    def to_get(self) -> Attempts:
+    def to_get(self) -> TransferAttempts:
         """Return new attempts for `get` that take the known handovers into account."""
         over = self._late_search.over()
         row = self._routes.row() if over is None else over.row
-        return Attempts.to_get(over, row, lazy_purge=self._constellation.cache.lazy_purge)
+        return TransferAttempts.to_get(over, row, lazy_purge=self._constellation.cache.lazy_purge)
 
     def get(
-        self, attempts: Sequence[Attempts], transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False
+        self,
+        attempts: Sequence[TransferAttempts],
+        transfers: Sequence[Transfer],
+        progress: Progress | None,
+        *,
+        aside: bool = False,
     ) -> None:
         """Get blocks from all places where they may be, until the next step of each is `CONFIRM` or `END`.
 
@@ -135,7 +140,7 @@ class Transfers(Operation):
             while asking := self._step(attempts, transfers, search):
                 self._attempt(client, [(attempts[index], transfers[index]) for index in asking], search, tried, progress, aside)
 
-    def _step(self, attempts: Sequence[Attempts], transfers: Sequence[Transfer], search: "_Search | None") -> list[int]:
+    def _step(self, attempts: Sequence[TransferAttempts], transfers: Sequence[Transfer], search: "_Search | None") -> list[int]:
         """Find out what the attempts need to know before they ask. Return the indices of those that ask next."""
         while True:
             steps = [one.next() for one in attempts]
@@ -159,7 +164,7 @@ class Transfers(Operation):
     def _attempt(
         self,
         client: NativeClient,
-        asking: Sequence[tuple[Attempts, Transfer]],
+        asking: Sequence[tuple[TransferAttempts, Transfer]],
         search: "_Search",
         tried: list[Ways],
         progress: Progress | None,
@@ -175,7 +180,7 @@ class Transfers(Operation):
                 ways_of[what] = self._late_search.ways(transfer.entry.epoch, search.late if attempts.follows_search else None)
         places = {what: [self._servers(place) for place in ways.places] for what, ways in ways_of.items() if ways is not None}
         rows = {what: Rows(sorted(ways.rows)) for what, ways in ways_of.items() if ways is not None}
-        begun: list[tuple[Attempts, Transfer, Ways]] = []
+        begun: list[tuple[TransferAttempts, Transfer, Ways]] = []
         for attempts, transfer in asking:
             what = transfer.entry.epoch, attempts.follows_search
             ways = ways_of[what]
@@ -201,7 +206,7 @@ class Transfers(Operation):
                 at_stand_in=_stood_in(transfer, ways),
                 rows=now[epoch],
                 row=row,
-                is_relaid=self._index.current(transfer.entry) != transfer.entry,
+                is_prefetched=self._index.current(transfer.entry) != transfer.entry,
             )
 
     def _servers(self, routes: Sequence[Route]) -> list[Server]:

@@ -79,7 +79,7 @@ def setup_of(seed: int) -> Setup:
             tenants=1 + int(rng.random() * 3),
             names=(30 if late else 6) + int(rng.random() * 10),
             chunks_max=1 + int(rng.random() * 60),
-            relaid=_ODD,
+            prefetched_anew=_ODD,
             gets_per_minute=20.0,
             puts_per_minute=2.0,
             purges_per_minute=0.3,

@@ -72,7 +72,7 @@ class Cause(IntEnum):
     """no satellite in sight to send to"""
     STRANDED = 9
     """a fault kept chunks from moving in time: they are held where nobody looks"""
-    LAID = 10
+    PREFETCHED = 10
     """chunks wait for a later row, which an earlier put named; the last put named another"""
     UNEXPLAINED = 11
     """no cause is known: a violation"""
@@ -122,7 +122,7 @@ class Invariant(IntEnum):
     LIFETIME = 10
     """deadlines are kept: in requests as they are sent, and for parts that are kept"""
     WAITS = 11
-    """a block laid for a later row waits where it was put"""
+    """a block prefetched for a later row waits where it was put"""
     WINDOW = 12
     """a host's count of chunks on their way to a satellite is the sum of its shares' counts"""
     LOST = 13
@@ -309,7 +309,7 @@ class Block(Structure):
 
     block_len: int
     epoch: int
-    """row that the block is laid for, unless a put names another; 0: the current row"""
+    """row that the block is prefetched for, unless a put names another; 0: the current row"""
     _fields_ = (
         ("block_len", c_uint32),
         ("epoch", c_uint32),
@@ -327,7 +327,7 @@ class Op(Structure):
     """number of the host, from 1"""
     deadline_ms: int
     epoch: int
-    """row for which a put lays the block; 0: that of the block"""
+    """row for which a put stores the block; 0: that of the block"""
     _fields_ = (
         ("time_us", c_uint64),
         ("kind", c_uint32),

@@ -26,8 +26,8 @@ class Workload:
     chunks_max: int = 40
     """Chunks of a block at most; blocks have 1 to so many, most of them more than half."""
     prefetched: float = 0.1
-    """Share of the blocks that are laid for a later window."""
-    relaid: float = 0.0
+    """Share of the blocks that are prefetched for a later window."""
+    prefetched_anew: float = 0.0
     """Share of the puts after a block's first that have another row than the first: a later one, or one that has passed."""
     absent: float = 0.05
     """Share of the blocks that are never put."""
@@ -44,7 +44,7 @@ class PlannedBlock(NamedTuple):
 
     block_len: int
     epoch: int
-    """Row that the block is laid for; 0: the row of the moment."""
+    """Row that the block is prefetched for; 0: the row of the moment."""
 
 
 class OpPlan(NamedTuple):
@@ -56,7 +56,7 @@ class OpPlan(NamedTuple):
     block: int
     host: int
     epoch: int = 0
-    """Row for which a put lays the block; 0: the block's own."""
+    """Row for which a put stores the block; 0: the block's own."""
 
 
 def plan(
@@ -93,7 +93,7 @@ def plan(
             if kind is OpKind.PURGE and (again_us := time_us + _AGAIN_US) < 1000 * duration_ms:
                 ops.append(OpPlan(again_us, OpKind.PUT, block, _host(workload, rng)))
     more = Random(f"more of workload {seed}")
-    return blocks, [op if op.time_us < first_us else _relaid(workload, rows_ms, op, more) for op in sorted(ops)]
+    return blocks, [op if op.time_us < first_us else _prefetched_anew(workload, rows_ms, op, more) for op in sorted(ops)]
 
 
 def _later_row(rows_ms: Sequence[int], time_us: int, rng: Random) -> int:
@@ -102,9 +102,9 @@ def _later_row(rows_ms: Sequence[int], time_us: int, rng: Random) -> int:
     return later[int(rng.random() ** 2 * len(later))] if later else 0
 
 
-def _relaid(workload: Workload, rows_ms: Sequence[int], op: OpPlan, rng: Random) -> OpPlan:
+def _prefetched_anew(workload: Workload, rows_ms: Sequence[int], op: OpPlan, rng: Random) -> OpPlan:
     """Return the operation, with a row of its own if it is one of the puts with another row than their block's."""
-    if op.kind is not OpKind.PUT or rng.random() >= workload.relaid:
+    if op.kind is not OpKind.PUT or rng.random() >= workload.prefetched_anew:
         return op
     return op._replace(epoch=_later_row(rows_ms, op.time_us, rng) if rng.random() < _LATER_AGAIN else 1)
 

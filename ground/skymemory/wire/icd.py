@@ -50,7 +50,7 @@ OP_HAS: Final = 3
 OP_PURGE: Final = 4
 """Forget every chunk of the block. The response's chunk_total is the number of removed chunks; block_len, chunk_len and epoch describe the block (0: none is here). With flag gossip it is a neighbour's word, and has no response."""
 OP_MIGRATE: Final = 5
-"""Send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target lays them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began."""
+"""Send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began."""
 OP_PING: Final = 6
 """Echo."""
 OP_STATS: Final = 7
@@ -152,7 +152,7 @@ OFF_GATEWAY_SLOT: Final = 18
 OFF_TENANT: Final = 20
 """Name space of the key."""
 OFF_EPOCH: Final = 24
-"""PUT, MIGRATE: row of the schedule for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself."""
+"""PUT, MIGRATE: row of the schedule for whose window the chunk is prefetched; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself."""
 OFF_DEADLINE_MS: Final = 28
 """Time left when the packet was sent. PUT: time for which an incomplete chunk is kept; MIGRATE: time that the job may take; both within the satellite's own limits. Other operations ignore it. 0 = none."""
 OFF_REQUEST_ID: Final = 32

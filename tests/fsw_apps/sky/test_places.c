@@ -127,7 +127,7 @@ static void test_several_old_places_of_short_rows(void)
     }
 }
 
-static void test_a_block_laid_for_a_row_to_come(void)
+static void test_a_block_prefetched_for_a_row_to_come(void)
 {
     static const uint32_t seconds[] = {0, 300, 600, 1000, 1010};
     static const struct
@@ -576,7 +576,7 @@ int main(void)
     RUN(test_who_left_by_its_last_row);
     RUN(test_rows_in_the_order_of_time);
     RUN(test_several_old_places_of_short_rows);
-    RUN(test_a_block_laid_for_a_row_to_come);
+    RUN(test_a_block_prefetched_for_a_row_to_come);
     RUN(test_satellites_of_a_share);
     RUN(test_where_shares_are_put);
     RUN(test_the_middle_of_a_row);

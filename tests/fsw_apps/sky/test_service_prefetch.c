@@ -1,6 +1,6 @@
 /**
  * @file
- * sky_service_handover.c: blocks that are laid for a later row of the schedule wait there, and are handed over when it has passed.
+ * sky_service_handover.c: blocks that are prefetched for a later row of the schedule wait there, and are handed over when it has passed.
  */
 #include "turning_rig.h"
 
@@ -35,7 +35,7 @@ static void test_prefetch(void)
     fx_key(key, block->number);
     CHECK_EQ(SKY_Store_Block(&server(3, 0)->store, SKY_Store_Find(&server(3, 0)->store, 0, key), &info), SKY_STATUS_OK);
     CHECK_EQ(info.epoch, 3);
-    run_for(ROW_US); /* into row 2: what was laid for row 3 stays, what lay beside it moves */
+    run_for(ROW_US); /* into row 2: what was prefetched for row 3 stays, what lay beside it moves */
     CHECK(is_at_home(block, 3));
     CHECK(is_at_home(other, 2));
     run_for(ROW_US);
@@ -80,7 +80,7 @@ static void test_a_chunk_in_parts_is_one_chunk(void)
     CHECK_EQ(node_at(away)->store.counters.slots_used, 4);
 }
 
-/* Others stand in for the satellites that it was to be laid at: it moves to where it belongs now, and not only when a row begins. */
+/* Others stand in for the satellites that it was prefetched to: it moves to where it belongs now, and not only when a row begins. */
 static void test_what_stand_ins_take_for_a_later_row(void)
 {
     const SKY_Addr_t  stand_in = {4, 1};
@@ -109,7 +109,7 @@ static void test_what_stand_ins_take_for_a_later_row(void)
 }
 
 /*
- * Laid for the next time around the torus, where the same satellites have other shares; another host has not heard of it, misses the
+ * Prefetched for the next time around the torus, where the same satellites have other shares; another host has not heard of it, misses the
  * block, and puts it anew. What waits does not hold back what lies beside it.
  */
 static void test_a_block_put_beside_its_prefetch(void)

@@ -252,8 +252,8 @@ static SKY_Status_t migrate(SKY_Addr_t from, SKY_Addr_t to, const fx_block_t *wh
     return status;
 }
 
-/* Of a block that is laid for a later row some shares have gone there and others stay: nothing of it is broken. */
-static void test_what_is_laid_for_later(void)
+/* Of a block that is prefetched for a later row some shares have gone there and others stay: nothing of it is broken. */
+static void test_what_is_prefetched(void)
 {
     const SKY_ScheduleRow_t later[] = {{0, {3, 4}}, {20u * PERIOD_MS, {3, 5}}};
     const fx_block_t        unknown = a_block(99, 1);
@@ -360,7 +360,7 @@ int main(void)
     RUN(test_a_new_row_begins_anew);
     RUN(test_what_belongs_elsewhere_is_left_alone);
     RUN(test_a_moving_window);
-    RUN(test_what_is_laid_for_later);
+    RUN(test_what_is_prefetched);
     RUN(test_blocks_of_one_share);
     RUN(test_nothing_but_parts);
     RUN(test_many_blocks);

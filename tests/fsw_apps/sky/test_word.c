@@ -97,12 +97,12 @@ static void test_another_key_is_not_what_was_asked_for(void)
 
 static void test_another_block_of_the_name_has_other_lengths(void)
 {
-    const SKY_BlockFacts_t known   = {25, 10, 3, 0};
-    const SKY_BlockFacts_t laid    = {25, 10, 3, 7};
-    const SKY_BlockFacts_t longer  = {26, 10, 3, 0};
-    const SKY_BlockFacts_t smaller = {25, 9, 3, 0};
+    const SKY_BlockFacts_t known      = {25, 10, 3, 0};
+    const SKY_BlockFacts_t prefetched = {25, 10, 3, 7};
+    const SKY_BlockFacts_t longer     = {26, 10, 3, 0};
+    const SKY_BlockFacts_t smaller    = {25, 9, 3, 0};
 
-    CHECK(!SKY_Word_IsOther(&laid, &known));
+    CHECK(!SKY_Word_IsOther(&prefetched, &known));
     CHECK(SKY_Word_IsOther(&longer, &known));
     CHECK(SKY_Word_IsOther(&smaller, &known));
 }
@@ -117,7 +117,7 @@ static void test_of_several_words_that_of_the_latest_row_counts(void)
     CHECK(!SKY_Word_IsNewer(&ahead, &ahead));
 }
 
-static void test_what_is_laid_ahead_is_in_a_row_to_come(void)
+static void test_what_is_prefetched_is_in_a_row_to_come(void)
 {
     static const uint32_t  rows[] = {5, 7};
     const SKY_BlockFacts_t ahead  = {25, 10, 3, 7};
@@ -140,6 +140,6 @@ int main(void)
     RUN(test_another_key_is_not_what_was_asked_for);
     RUN(test_another_block_of_the_name_has_other_lengths);
     RUN(test_of_several_words_that_of_the_latest_row_counts);
-    RUN(test_what_is_laid_ahead_is_in_a_row_to_come);
+    RUN(test_what_is_prefetched_is_in_a_row_to_come);
     return CHECK_RESULT();
 }

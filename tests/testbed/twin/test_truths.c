@@ -1,12 +1,12 @@
 /**
  * @file
- * What must hold of handovers, of blocks that are laid for a later row, of links that are down, and of what hosts ask: each is broken on
+ * What must hold of handovers, of blocks that are prefetched for a later row, of links that are down, and of what hosts ask: each is broken on
  * purpose, and the twin says so.
  */
 #include "twin_rig.h"
 
-/* Every put lays its block for this row. */
-static void lay_for(Rig_t *rig, uint32_t row)
+/* Every put stores its block for this row. */
+static void put_for(Rig_t *rig, uint32_t row)
 {
     rig_ops(rig);
     for (uint32_t i = 0; i < BLOCKS; ++i)
@@ -15,13 +15,13 @@ static void lay_for(Rig_t *rig, uint32_t row)
     }
 }
 
-static void test_a_chunk_waits_for_the_row_that_it_is_laid_for(void)
+static void test_a_chunk_waits_for_the_row_that_it_is_prefetched_for(void)
 {
     Rig_t rig;
 
     rig_init(&rig, 3);
-    lay_for(&rig, 5);
-    check_only_broken(&rig, SKYT_BREAK_LEAVE, SKYT_INVARIANT_WAITS, "laid there for a later row");
+    put_for(&rig, 5);
+    check_only_broken(&rig, SKYT_BREAK_LEAVE, SKYT_INVARIANT_WAITS, "prefetched for a later row");
 }
 
 /* Each put of a block says another row: later, earlier, one that has passed. Gets find it all the same. */
@@ -47,14 +47,14 @@ static void test_each_put_says_another_row(void)
 }
 
 /* A block is put for row 4, and then for row 1. */
-static const SKYT_Op_t laid_twice[] = {{START_US, SKYT_OP_PUT, 5, 1, 5000, 4},
-                                       {START_US + 10 * SECOND, SKYT_OP_PUT, 5, 1, 5000, 1},
-                                       {START_US + 150 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0},
-                                       {START_US + 200 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0}};
+static const SKYT_Op_t put_twice[] = {{START_US, SKYT_OP_PUT, 5, 1, 5000, 4},
+                                      {START_US + 10 * SECOND, SKYT_OP_PUT, 5, 1, 5000, 1},
+                                      {START_US + 150 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0},
+                                      {START_US + 200 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0}};
 
-/* The second put says that the block is for the row of the moment. Chunks that lie where the first has laid them wait there all the
+/* The second put says that the block is for the row of the moment. Chunks that lie where the first has put them wait there all the
  * same, so that a get between misses them: it goes by the second. */
-static void test_what_an_earlier_put_has_laid_waits(void)
+static void test_what_an_earlier_put_has_placed_waits(void)
 {
     const SKYT_Result_t *results;
     SKYT_Counters_t      counters;
@@ -64,7 +64,7 @@ static void test_what_an_earlier_put_has_laid_waits(void)
     rig_init(&rig, 3);
     rig.rows    = 4;
     rig.returns = true;
-    (void)memcpy(rig.ops, laid_twice, sizeof(laid_twice));
+    (void)memcpy(rig.ops, put_twice, sizeof(put_twice));
     rig.op_count = 4;
     twin         = rig_create(&rig);
     SKYT_Run(twin, START_US + 300 * SECOND);
@@ -74,13 +74,13 @@ static void test_what_an_earlier_put_has_laid_waits(void)
     CHECK_EQ(violations_of(&counters), 0);
     results = SKYT_Results(twin, &rig.op_count);
     CHECK_EQ(results[1].cause, SKYT_CAUSE_NONE);
-    CHECK_EQ(results[2].cause, SKYT_CAUSE_LAID);
+    CHECK_EQ(results[2].cause, SKYT_CAUSE_PREFETCHED);
     CHECK_EQ(results[3].cause, SKYT_CAUSE_NONE);
     SKYT_Destroy(twin);
 }
 
-/* The same block, where hosts purge what they miss. Satellites say that it is laid for a row to come: it is got as that, and stays. */
-static void test_who_purges_asks_before_whether_the_block_is_laid_ahead(void)
+/* The same block, where hosts purge what they miss. Satellites say that it is prefetched for a row to come: it is got as that, and stays. */
+static void test_who_purges_asks_before_whether_the_block_is_prefetched(void)
 {
     const SKYT_Result_t *results;
     SKYT_Counters_t      counters;
@@ -91,7 +91,7 @@ static void test_who_purges_asks_before_whether_the_block_is_laid_ahead(void)
     rig.rows              = 4;
     rig.config.lazy_purge = 1;
     rig.returns           = true;
-    (void)memcpy(rig.ops, laid_twice, sizeof(laid_twice));
+    (void)memcpy(rig.ops, put_twice, sizeof(put_twice));
     rig.op_count = 4;
     twin         = rig_create(&rig);
     SKYT_Run(twin, START_US + 300 * SECOND);
@@ -219,10 +219,10 @@ static void test_a_lease_ends(void)
 
 int main(void)
 {
-    RUN(test_a_chunk_waits_for_the_row_that_it_is_laid_for);
+    RUN(test_a_chunk_waits_for_the_row_that_it_is_prefetched_for);
     RUN(test_each_put_says_another_row);
-    RUN(test_what_an_earlier_put_has_laid_waits);
-    RUN(test_who_purges_asks_before_whether_the_block_is_laid_ahead);
+    RUN(test_what_an_earlier_put_has_placed_waits);
+    RUN(test_who_purges_asks_before_whether_the_block_is_prefetched);
     RUN(test_silence_is_no_consent);
     RUN(test_gossip_spares_what_is_being_put);
     RUN(test_a_share_is_asked_for_where_it_was);

@@ -28,7 +28,7 @@
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of chunks that were looked up and are not held, if any */
 #define SKY_OP_HAS 3u /**< say which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none */
 #define SKY_OP_PURGE 4u /**< forget every chunk of the block. The response's chunk_total is the number of removed chunks; block_len, chunk_len and epoch describe the block (0: none is here). With flag gossip it is a neighbour's word, and has no response */
-#define SKY_OP_MIGRATE 5u /**< send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target lays them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began */
+#define SKY_OP_MIGRATE 5u /**< send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
@@ -79,7 +79,7 @@
 #define SKY_OFF_GATEWAY_PLANE 16u /**< satellite through which the ground host is reached; filled in by the first satellite */
 #define SKY_OFF_GATEWAY_SLOT 18u /**< slot of that satellite */
 #define SKY_OFF_TENANT 20u /**< name space of the key */
-#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: row of the schedule for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself */
+#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: row of the schedule for whose window the chunk is prefetched; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself */
 #define SKY_OFF_DEADLINE_MS 28u /**< time left when the packet was sent. PUT: time for which an incomplete chunk is kept; MIGRATE: time that the job may take; both within the satellite's own limits. Other operations ignore it. 0 = none */
 #define SKY_OFF_REQUEST_ID 32u /**< number chosen by the requester, repeated in responses */
 #define SKY_OFF_KEY 40u /**< block key, opaque */

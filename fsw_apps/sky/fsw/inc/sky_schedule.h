@@ -3,7 +3,7 @@
  * Rotation schedule on board: which window holds when, and so where every chunk is at every instant.
  *
  * Rows lie in memory of the caller, in order; row i holds from its time to that of row i + 1, the first also before its time, the
- * last for ever. A row's number counts from 1 and is the *epoch* of the packets' header: a block with epoch e > 0 was laid for
+ * last for ever. A row's number counts from 1 and is the *epoch* of the packets' header: a block with epoch e > 0 was prefetched for
  * the window of row e and does not move before that; epoch 0 lies where the window of the moment has it.
  */
 #ifndef SKY_SCHEDULE_H
@@ -12,7 +12,7 @@
 #include "sky_placement.h"
 
 #define SKY_SCHEDULE_NONE  0u         /**< no row has this number */
-#define SKY_SCHEDULE_STAYS UINT32_MAX /**< nor this; a chunk that is laid for it never moves by itself */
+#define SKY_SCHEDULE_STAYS UINT32_MAX /**< nor this; a chunk that is prefetched for it never moves by itself */
 
 typedef struct
 {

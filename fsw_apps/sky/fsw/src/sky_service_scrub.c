@@ -212,7 +212,7 @@ static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gos
 
     if (SKY_Store_Block(core->store, block, &info) != SKY_STATUS_OK || now_us < info.put_until_us || info.epoch > scrub->row)
     {
-        return; /* the block is gone, or was put or laid for a later row meanwhile */
+        return; /* the block is gone, or was put or prefetched for a later row meanwhile */
     }
     if (pkt->status == SKY_STATUS_OK && SKY_ChunkSet_Decode(pkt, &set) == SKY_STATUS_OK)
     {

@@ -12,7 +12,7 @@
  *     before the next row       and the next   for a moment: somebody's clock may be fast
  *
  * A handover may take a set time. If rows are shorter than that, several may be under way, and several old places are asked, the
- * oldest first. A block that was laid for a row to come (its epoch) waits there, so that row's place is asked first, and the current ones
+ * oldest first. A block that was prefetched for a row to come (its epoch) waits there, so that row's place is asked first, and the current ones
  * after it, for chunks that did not arrive.
  *
  * In each row others stand in for satellites that are lost (sky_standins.h). A share that all these places deny may be at a satellite
@@ -99,7 +99,7 @@ void SKY_Places_InRow(const SKY_Schedule_t *schedule, uint32_t row, const SKY_Sa
 /** Where the shares of a block are asked for. Without late satellites: where they should be. @param epoch  as for SKY_Places_Rows */
 void SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
                      SKY_Shares_t *shares);
-/** Find the places to which the shares of a block are put: in the current row, or in that which it is laid for. */
+/** Find the places to which the shares of a block are put: in the current row, or in that which it is prefetched for. */
 void SKY_Places_FindPut(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
                         SKY_Shares_t *shares);
 /**

@@ -22,7 +22,7 @@ typedef enum
 typedef struct
 {
     uint32_t block_len, chunk_len, chunk_total;
-    uint32_t epoch; /**< row of the schedule that it is laid for; 0: it lies in the window of the moment */
+    uint32_t epoch; /**< row of the schedule that it is prefetched for; 0: it lies in the window of the moment */
 } SKY_BlockFacts_t;
 
 /**
@@ -37,7 +37,7 @@ bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *kno
 /** Return true if these facts count instead of known ones: satellites may know a block of several rows, and the latest row counts. */
 bool SKY_Word_IsNewer(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known);
 /**
- * Return true if a block is laid for a row to come. Then its chunks are not to be purged, though they are missed now.
+ * Return true if a block is prefetched for a row to come. Then its chunks are not to be purged, though they are missed now.
  * @param row         row that holds now; 0 without a schedule
  * @param rows        rows whose places are asked for a block of this epoch now; one that is not among them is a satellite's word, and no
  *                    row of the schedule

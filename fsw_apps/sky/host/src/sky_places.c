@@ -37,7 +37,7 @@ static bool IsNext(uint64_t end_us, uint64_t now_us)
     return end_us != UINT64_MAX && end_us - now_us <= SKY_HOST_SKEW_US;
 }
 
-/* Find the rows of a block that was laid for no row in particular. */
+/* Find the rows of a block that was prefetched for no row in particular. */
 static uint32_t RowsByTime(const SKY_Places_t *places, uint64_t now_us, uint32_t row, uint32_t *rows)
 {
     const SKY_Schedule_t *schedule = places->schedule;
@@ -81,12 +81,12 @@ bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us)
 
 uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t *rows)
 {
-    const uint32_t row     = SKY_Schedule_RowAt(places->schedule, now_us);
-    const bool     is_laid = epoch >= row && epoch <= places->schedule->count;
+    const uint32_t row           = SKY_Schedule_RowAt(places->schedule, now_us);
+    const bool     is_prefetched = epoch >= row && epoch <= places->schedule->count;
     uint32_t       by_time[SKY_PLACES_ROWS_MAX];
     const uint32_t found = RowsByTime(places, now_us, row, by_time);
     uint32_t       last  = row;
-    uint32_t       count = is_laid && by_time[0] != epoch ? Add(rows, 0, epoch, epoch) : 0u;
+    uint32_t       count = is_prefetched && by_time[0] != epoch ? Add(rows, 0, epoch, epoch) : 0u;
 
     SKY_ASSERT(found >= 1u);
     SKY_ASSERT(count + found <= SKY_PLACES_ROWS_MAX);
@@ -100,7 +100,7 @@ uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t e
     }
     SKY_ASSERT(count >= 1u);
     SKY_ASSERT(last >= 1u);
-    return is_laid && last < epoch ? Add(rows, count, epoch, epoch) : count;
+    return is_prefetched && last < epoch ? Add(rows, count, epoch, epoch) : count;
 }
 
 static bool IsAmong(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
@@ -282,12 +282,12 @@ void SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch
 void SKY_Places_FindPut(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
                         SKY_Shares_t *shares)
 {
-    const SKY_PlacesKnown_t lost    = {known->lost, {NULL, 0}, {NULL, 0}, 1};
-    const uint32_t          row     = SKY_Schedule_RowAt(places->schedule, now_us);
-    const bool              is_laid = epoch > row && epoch <= places->schedule->count;
+    const SKY_PlacesKnown_t lost          = {known->lost, {NULL, 0}, {NULL, 0}, 1};
+    const uint32_t          row           = SKY_Schedule_RowAt(places->schedule, now_us);
+    const bool              is_prefetched = epoch > row && epoch <= places->schedule->count;
 
     BeginShares(places, row, &lost, shares);
-    shares->rows[0]   = is_laid ? epoch : row; /* the block waits there */
+    shares->rows[0]   = is_prefetched ? epoch : row; /* the block waits there */
     shares->row_count = 1;
     SKY_ASSERT(shares->rows[0] >= row);
     SKY_ASSERT(shares->rows[0] <= places->schedule->count);

@@ -20,7 +20,7 @@ PLACEMENT_CELL_MAX: Final = 1073741824
 SCHEDULE_NONE: Final = 0
 """no row has this number"""
 SCHEDULE_STAYS: Final = 4294967295
-"""nor this; a chunk that is laid for it never moves by itself"""
+"""nor this; a chunk that is prefetched for it never moves by itself"""
 PLACES_ROWS_MAX: Final = 8
 """an epoch's row, the row of now twice, old ones, the next, an epoch's row"""
 PLACES_MAX: Final = 44
@@ -47,15 +47,15 @@ class AttemptStep(IntEnum):
     """`SKY_AttemptStep_t`."""
 
     ASK = 0
-    """ask the current places for the block: SKY_Attempts_Begin, then SKY_Attempts_Ended"""
+    """ask the current places for the block: SKY_TransferAttempts_Begin, then SKY_TransferAttempts_Ended"""
     LOOK = 1
     """find lost satellites, so that others stand in"""
     DOUBT = 2
     """ask lost satellites that others stand in for whether they are back"""
     SEARCH = 3
-    """find satellites with something left to hand over: SKY_Attempts_Searched"""
+    """find satellites with something left to hand over: SKY_TransferAttempts_Searched"""
     CONFIRM = 4
-    """ask satellites for the facts of the block now: SKY_Attempts_Confirmed"""
+    """ask satellites for the facts of the block now: SKY_TransferAttempts_Confirmed"""
     END = 5
 
 
@@ -271,13 +271,13 @@ class Denied(Structure):
     """`SKY_Denied_t`. Facts that are known when all places of a share have denied it."""
 
     has_moved: bool
-    """the window has moved on, or the block was laid elsewhere: it may be where nobody was asked"""
+    """the window has moved on, or the block was prefetched elsewhere: it may be where nobody was asked"""
     at_stand_in: bool
     """the satellite that denied it is a stand-in, which never had it"""
     is_certain: bool
     """no handover went on: all satellites that may have something to hand over said that they have nothing"""
     is_other: bool
-    """a block of other lengths has the key, or the block is laid for another row: the rest is of use"""
+    """a block of other lengths has the key, or the block is prefetched for another row: the rest is of use"""
     is_blind: bool
     """satellites follow a schedule that this host does not know, so it asked at wrong places"""
     lazy_purge: bool
@@ -320,8 +320,8 @@ class Late(Structure):
     )
 
 
-class Attempts(Structure):
-    """`SKY_Attempts_t`. Attempts to move one block."""
+class TransferAttempts(Structure):
+    """`SKY_TransferAttempts_t`. Attempts to move one block."""
 
     is_get: bool
     step: int
@@ -592,15 +592,15 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Places_InRow": (None, [POINTER(Schedule), c_uint32, POINTER(Satellites), POINTER(Addr), POINTER(Cell)]),
     "SKY_Places_Find": (None, [POINTER(Places), c_uint64, c_uint32, POINTER(PlacesKnown), POINTER(Shares)]),
     "SKY_Verdict_Of": (c_uint, [POINTER(Denied)]),
-    "SKY_Attempts_InitGet": (None, [POINTER(Attempts), POINTER(Late), c_uint32, c_bool]),
-    "SKY_Attempts_InitPut": (None, [POINTER(Attempts)]),
-    "SKY_Attempts_Next": (c_uint, [POINTER(Attempts)]),
-    "SKY_Attempts_Begin": (c_bool, [POINTER(Attempts), POINTER(Rows), c_uint32]),
-    "SKY_Attempts_GiveUp": (None, [POINTER(Attempts)]),
-    "SKY_Attempts_Ended": (None, [POINTER(Attempts), c_uint32, c_bool, POINTER(Rows), c_uint32, c_bool]),
-    "SKY_Attempts_Searched": (None, [POINTER(Attempts), POINTER(Late), c_uint32]),
-    "SKY_Attempts_Confirmed": (None, [POINTER(Attempts), c_bool, c_bool]),
-    "SKY_Attempts_Verdict": (c_uint, [POINTER(Attempts)]),
+    "SKY_TransferAttempts_InitGet": (None, [POINTER(TransferAttempts), POINTER(Late), c_uint32, c_bool]),
+    "SKY_TransferAttempts_InitPut": (None, [POINTER(TransferAttempts)]),
+    "SKY_TransferAttempts_Next": (c_uint, [POINTER(TransferAttempts)]),
+    "SKY_TransferAttempts_Begin": (c_bool, [POINTER(TransferAttempts), POINTER(Rows), c_uint32]),
+    "SKY_TransferAttempts_GiveUp": (None, [POINTER(TransferAttempts)]),
+    "SKY_TransferAttempts_Ended": (None, [POINTER(TransferAttempts), c_uint32, c_bool, POINTER(Rows), c_uint32, c_bool]),
+    "SKY_TransferAttempts_Searched": (None, [POINTER(TransferAttempts), POINTER(Late), c_uint32]),
+    "SKY_TransferAttempts_Confirmed": (None, [POINTER(TransferAttempts), c_bool, c_bool]),
+    "SKY_TransferAttempts_Verdict": (c_uint, [POINTER(TransferAttempts)]),
     "SKY_Reach_Init": (None, [POINTER(Reach), POINTER(ReachCfg), POINTER(Torus), POINTER(ReachSatellite), POINTER(Addr)]),
     "SKY_Reach_May": (c_uint, [POINTER(Reach), c_uint64]),
     "SKY_Reach_Heard": (None, [POINTER(Reach), Addr]),

@@ -1,7 +1,7 @@
 """The track of the window's centre over the torus: rows and their times. Satellites get the rows as they are (`sky_schedule.h`).
 
 Rows count from 1. A row holds from its time to that of the next, the first also before its time, the last for ever. The number of
-a row is the `epoch` of packets about blocks that were laid for its window.
+a row is the `epoch` of packets about blocks that were prefetched for its window.
 """
 
 from collections.abc import Iterable

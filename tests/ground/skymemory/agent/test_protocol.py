@@ -33,7 +33,7 @@ ANSWERED = st.one_of(
     st.builds(protocol.Done, NUMBER, st.lists(st.tuples(st.text(max_size=20), SECONDS), max_size=5)),
     st.builds(protocol.PurgedReply, NUMBER, NUMBER, st.booleans()),
     st.builds(protocol.Known, NUMBER, st.booleans(), st.lists(st.tuples(st.text(max_size=20), st.none() | ENTRY), max_size=5)),
-    st.builds(protocol.Laid, NUMBER, st.lists(st.tuples(st.text(max_size=20), NUMBER, NUMBER), max_size=5)),
+    st.builds(protocol.PrefetchReply, NUMBER, st.lists(st.tuples(st.text(max_size=20), NUMBER, NUMBER), max_size=5)),
     st.builds(protocol.Refusal, st.text(max_size=1024)),
     st.just(protocol.Alive()),
 )

@@ -110,7 +110,7 @@ def test_of_short_rows_several_old_places_are_asked() -> None:
     assert where.rows(at(5 + HANDOVER_S)) == (6, 5, 6)
 
 
-def test_a_block_laid_for_a_row_to_come_is_asked_for_there_first() -> None:
+def test_a_block_prefetched_for_a_row_to_come_is_asked_for_there_first() -> None:
     assert TURNING.rows(at(100), 4) == (4, 1, 4)
     assert TURNING.rows(at(301), 4) == (4, 1, 2, 4)
     assert TURNING.rows(at(310), 4) == (4, 2, 1, 2, 4)

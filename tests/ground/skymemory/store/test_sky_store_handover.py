@@ -65,7 +65,7 @@ def test_gets_and_puts_go_on_and_nothing_is_missed(start_sky: StartSky, layout: 
         assert sum(counters["handovers"] for counters in store.control.store_stats(every, 10).values()) > 0
 
 
-def test_what_was_laid_in_advance_does_not_move_again(start_sky: StartSky) -> None:
+def test_what_was_prefetched_does_not_move_again(start_sky: StartSky) -> None:
     sky = start_sky(constellation=GRID, cache=CACHE).constellation
     playing = playing_on(sky)
     where = Whereabouts(sky, playing)

@@ -214,7 +214,7 @@ def test_an_old_place_that_is_lost_takes_no_others_with_it(start_sky: StartSky) 
         assert [result.data for result in store.get(list(again))] == list(again.values())
 
 
-# ---- laid in advance ------------------------------------------------------------------------------------------------
+# ---- prefetched ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", [2, 3, 4])
@@ -239,7 +239,7 @@ def test_a_block_waits_where_it_will_be_needed(sky: Constellation, row: int) -> 
 
 
 @pytest.mark.parametrize("since_s", [HANDOVER_S, LATER_S])
-def test_what_is_late_for_one_window_can_be_laid_for_the_next(sky: Constellation, since_s: float) -> None:
+def test_what_is_late_for_one_window_can_be_prefetched_for_the_next(sky: Constellation, since_s: float) -> None:
     items = blocks()
     with SkyStore(sky, playing=turning(sky, 1)) as store:
         store.put(list(items.items()))
@@ -254,7 +254,7 @@ def test_what_is_late_for_one_window_can_be_laid_for_the_next(sky: Constellation
         check_all_there(store, items)
 
 
-def test_what_is_two_rows_late_can_be_laid_for_the_next(sky: Constellation) -> None:
+def test_what_is_two_rows_late_can_be_prefetched_for_the_next(sky: Constellation) -> None:
     """Nobody has handed over anything: shares are at places that neither this row nor the one before has."""
     items = blocks()
     with SkyStore(sky, playing=turning(sky, 1)) as store:
@@ -280,7 +280,7 @@ def test_a_value_waits_where_it_will_be_needed(sky: Constellation) -> None:
         assert KeyValue(store).get("name") == value
 
 
-def test_a_block_can_be_laid_anew_for_another_time(sky: Constellation) -> None:
+def test_a_block_can_be_prefetched_anew_for_another_time(sky: Constellation) -> None:
     items = blocks()
     playing = turning(sky, 1)
     with SkyStore(sky, playing=playing) as store:
@@ -290,7 +290,7 @@ def test_a_block_can_be_laid_anew_for_another_time(sky: Constellation) -> None:
             check_all_there(store, items)
 
 
-def test_who_was_told_of_a_block_before_it_was_laid_anew_finds_it(sky: Constellation) -> None:
+def test_who_was_told_of_a_block_before_it_was_prefetched_anew_finds_it(sky: Constellation) -> None:
     items = blocks()
     playing = turning(sky, 1)
     with SkyStore(sky, playing=playing) as store:
@@ -316,19 +316,19 @@ def test_another_host_that_does_not_know_destroys_nothing(sky: Constellation, ro
         check_all_there(store, items)
 
 
-def test_a_block_that_is_laid_anew_during_a_get_is_not_purged(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_is_prefetched_anew_during_a_get_is_not_purged(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
     items = blocks()
     playing = turning(sky, 1)
     get = NativeClient.get
     with SkyStore(sky, playing=playing) as store:
         store.put(list(items.items()))
 
-        def laid_meanwhile(client: NativeClient, *asked: Any) -> None:
+        def prefetched_meanwhile(client: NativeClient, *asked: Any) -> None:
             monkeypatch.setattr(NativeClient, "get", get)
             assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 4) + 1))
             get(client, *asked)
 
-        monkeypatch.setattr(NativeClient, "get", laid_meanwhile)
+        monkeypatch.setattr(NativeClient, "get", prefetched_meanwhile)
         check_all_there(store, items)
 
 
@@ -372,7 +372,7 @@ def test_without_a_schedule_all_is_in_its_place(sky: Constellation) -> None:
         assert store.stats().prefetches == 1
 
 
-def test_a_silent_sky_lays_nothing(start_sky: StartSky, stopped: Stopped) -> None:
+def test_a_silent_sky_prefetches_nothing(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky(cache={"deadline_ms": 2000})
     playing = turning(local.constellation.replace(constellation={"slots": 9}), 1)
     playing = replace(playing, track=Track.of(local.constellation.torus, [(0, Satellite(2, 3)), (1000 * ROW_S, Satellite(2, 4))]))

@@ -24,7 +24,7 @@ def test_operations_are_in_order_and_in_time() -> None:
     assert 250 < gets < 450  # 6 a minute
 
 
-def test_blocks_are_laid_for_rows_that_are_still_to_come() -> None:
+def test_blocks_are_prefetched_for_rows_that_are_still_to_come() -> None:
     blocks, ops = plan(Workload(names=200, prefetched=0.5, absent=0), 5, ROWS_MS, HOUR_MS, 600)
     first = {}
     for op in ops:
@@ -45,7 +45,7 @@ def test_a_purged_block_is_put_anew() -> None:
 
 
 def test_a_put_may_say_another_row_than_the_one_before() -> None:
-    workload = Workload(puts_per_minute=10, relaid=0.5, absent=0)
+    workload = Workload(puts_per_minute=10, prefetched_anew=0.5, absent=0)
     blocks, ops = plan(workload, 5, ROWS_MS, HOUR_MS, 600)
     puts = [op for op in ops if op.kind is OpKind.PUT]
     first, again = puts[: len(blocks)], [op for op in puts[len(blocks) :] if op.epoch]

@@ -1,8 +1,8 @@
 /**
  * @file
- * Choice of a ground host's next attempt, and meaning of a denied share: see sky_attempts.h.
+ * Choice of a ground host's next attempt, and meaning of a denied share: see sky_transfer_attempts.h.
  */
-#include "sky_attempts.h"
+#include "sky_transfer_attempts.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static bool IsNoWay(uint32_t status)
 }
 
 /* Return the step after the current places were asked often enough. */
-static uint32_t Rest(const SKY_Attempts_t *attempts)
+static uint32_t Rest(const SKY_TransferAttempts_t *attempts)
 {
     SKY_ASSERT(attempts->status != SKY_STATUS_RUNNING); /* an attempt has ended */
     SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
@@ -50,7 +50,7 @@ static uint32_t Rest(const SKY_Attempts_t *attempts)
 }
 
 /* Return the step after all places have denied a share. */
-static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
+static uint32_t AfterDenial(const SKY_TransferAttempts_t *attempts)
 {
     SKY_ASSERT(attempts->asks >= 1u);
     SKY_ASSERT(attempts->asks <= GETS_MAX + SKY_ATTEMPT_SEARCHES_MAX);
@@ -58,7 +58,7 @@ static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
 }
 
 /* Return the step after an attempt that followed a search. */
-static uint32_t AfterSearch(SKY_Attempts_t *attempts, uint32_t row)
+static uint32_t AfterSearch(SKY_TransferAttempts_t *attempts, uint32_t row)
 {
     SKY_ASSERT(attempts->searches >= 1u);
     if (attempts->status != SKY_STATUS_MISS || row == attempts->known_row)
@@ -74,7 +74,7 @@ static uint32_t AfterSearch(SKY_Attempts_t *attempts, uint32_t row)
 }
 
 /* Return true if a share may be at a place of a row that was not asked. */
-static bool AreOthers(const SKY_Attempts_t *attempts, const SKY_Rows_t *rows)
+static bool AreOthers(const SKY_TransferAttempts_t *attempts, const SKY_Rows_t *rows)
 {
     SKY_ASSERT(attempts->row_count <= SKY_PLACES_ROWS_MAX);
     SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
@@ -96,7 +96,7 @@ static bool AreOthers(const SKY_Attempts_t *attempts, const SKY_Rows_t *rows)
 
 /* ---- what happens ---------------------------------------------------------------------------------------------------- */
 
-void SKY_Attempts_InitGet(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row, bool lazy_purge)
+void SKY_TransferAttempts_InitGet(SKY_TransferAttempts_t *attempts, const SKY_Late_t *late, uint32_t row, bool lazy_purge)
 {
     const bool is_over = late->is_known && late->is_over;
 
@@ -111,14 +111,14 @@ void SKY_Attempts_InitGet(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint
     SKY_ASSERT(!attempts->may_search || !attempts->denied.is_certain); /* only a search that is over is certain */
 }
 
-void SKY_Attempts_InitPut(SKY_Attempts_t *attempts)
+void SKY_TransferAttempts_InitPut(SKY_TransferAttempts_t *attempts)
 {
     (void)memset(attempts, 0, sizeof(*attempts));
     attempts->step   = SKY_ATTEMPT_ASK;
     attempts->status = SKY_STATUS_RUNNING;
 }
 
-SKY_AttemptStep_t SKY_Attempts_Next(SKY_Attempts_t *attempts)
+SKY_AttemptStep_t SKY_TransferAttempts_Next(SKY_TransferAttempts_t *attempts)
 {
     const SKY_AttemptStep_t step = (SKY_AttemptStep_t)attempts->step;
 
@@ -130,7 +130,7 @@ SKY_AttemptStep_t SKY_Attempts_Next(SKY_Attempts_t *attempts)
     return step;
 }
 
-bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32_t ways)
+bool SKY_TransferAttempts_Begin(SKY_TransferAttempts_t *attempts, const SKY_Rows_t *rows, uint32_t ways)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
     SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
@@ -153,14 +153,14 @@ bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32
     return true;
 }
 
-void SKY_Attempts_GiveUp(SKY_Attempts_t *attempts)
+void SKY_TransferAttempts_GiveUp(SKY_TransferAttempts_t *attempts)
 {
     attempts->denied.is_certain = false; /* a satellite that was to be asked was not */
     attempts->step              = SKY_ATTEMPT_END;
 }
 
-void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand_in, const SKY_Rows_t *rows, uint32_t row,
-                        bool is_relaid)
+void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, const SKY_Rows_t *rows,
+                                uint32_t row, bool is_prefetched)
 {
     const bool is_denied = status == SKY_STATUS_MISS;
     SKY_ASSERT(status != SKY_STATUS_RUNNING);
@@ -170,7 +170,7 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
     SKY_ASSERT(attempts->asks > 0u);
     attempts->status             = status;
     attempts->denied.at_stand_in = is_denied && at_stand_in;
-    attempts->denied.has_moved   = is_denied && (is_relaid || AreOthers(attempts, rows));
+    attempts->denied.has_moved   = is_denied && (is_prefetched || AreOthers(attempts, rows));
     if (row != attempts->known_row) /* in a new row other satellites may have something to hand over */
     {
         attempts->may_search        = true;
@@ -196,7 +196,7 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
     SKY_ASSERT(attempts->step != SKY_ATTEMPT_CONFIRM || attempts->is_get); /* a put confirms nothing */
 }
 
-void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row)
+void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_Late_t *late, uint32_t row)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_SEARCH);
     SKY_ASSERT(attempts->searches < SKY_ATTEMPT_SEARCHES_MAX);
@@ -210,7 +210,7 @@ void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uin
     SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
 }
 
-void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_blind)
+void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_other, bool is_blind)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_CONFIRM);
     SKY_ASSERT(attempts->is_get);
@@ -230,7 +230,7 @@ void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_bli
     }
 }
 
-SKY_Verdict_t SKY_Attempts_Verdict(const SKY_Attempts_t *attempts)
+SKY_Verdict_t SKY_TransferAttempts_Verdict(const SKY_TransferAttempts_t *attempts)
 {
     if (attempts->is_get && attempts->status == SKY_STATUS_BAD_KEY)
     {

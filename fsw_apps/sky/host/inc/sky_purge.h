@@ -13,8 +13,8 @@
  *           -> all answered twice in a row: a chunk on its way has been met   -> END
  *           -> else                                                           -> LOOK, and ALL once more, three times in all
  */
-#ifndef SKY_CLEARING_H
-#define SKY_CLEARING_H
+#ifndef SKY_PURGE_H
+#define SKY_PURGE_H
 
 #include "sky_packet.h"
 
@@ -27,41 +27,41 @@ typedef struct
     uint64_t most;        /**< most chunks that one of them gave up: others may have had the same ones */
     uint64_t chunk_total; /**< chunks of the block by their word; 0: none of them knew it */
     bool     is_repeated; /**< a satellite may have purged before, and not have said how much */
-} SKY_Cleared_t;
+} SKY_PurgeAnswers_t;
 
 /** Take in an answer. @param answer  NULL: none came. @param is_repeated  the request was sent more than once */
-void SKY_Cleared_Add(SKY_Cleared_t *cleared, const SKY_Packet_t *answer, bool is_repeated);
+void SKY_PurgeAnswers_Add(SKY_PurgeAnswers_t *cleared, const SKY_Packet_t *answer, bool is_repeated);
 /** Return true if satellites were asked, and all of them answered. */
-bool SKY_Cleared_IsConfirmed(const SKY_Cleared_t *cleared);
+bool SKY_PurgeAnswers_IsConfirmed(const SKY_PurgeAnswers_t *cleared);
 /** Return true if the block has, or may have, chunks elsewhere. */
-bool SKY_Cleared_HasMore(const SKY_Cleared_t *cleared);
+bool SKY_PurgeAnswers_HasMore(const SKY_PurgeAnswers_t *cleared);
 
 typedef enum
 {
-    SKY_CLEAR_FIRST = 0, /**< ask for the first server's share, wherever it may be: SKY_Clearing_Told */
-    SKY_CLEAR_ALL,       /**< ask for all shares, wherever they may be: SKY_Clearing_Told */
-    SKY_CLEAR_LOOK,      /**< find lost satellites, so that others stand in */
-    SKY_CLEAR_END
-} SKY_ClearStep_t;
+    SKY_PURGE_FIRST = 0, /**< ask for the first server's share, wherever it may be: SKY_Purge_Told */
+    SKY_PURGE_ALL,       /**< ask for all shares, wherever they may be: SKY_Purge_Told */
+    SKY_PURGE_LOOK,      /**< find lost satellites, so that others stand in */
+    SKY_PURGE_END
+} SKY_PurgeStep_t;
 
 /** The purge of one block. */
 typedef struct
 {
-    uint32_t step;         /**< SKY_ClearStep_t */
+    uint32_t step;         /**< SKY_PurgeStep_t */
     uint32_t rounds;       /**< rounds in which all were asked */
     bool     is_swept;     /**< in the last of them all places of the current row answered */
     bool     is_confirmed; /**< result: nothing of the block is left where it can be found */
-} SKY_Clearing_t;
+} SKY_Purge_t;
 
 /** Begin a purge. @param is_way_made  another block is to be put under the key; else the block is only to go */
-void SKY_Clearing_Init(SKY_Clearing_t *clearing, bool is_way_made);
+void SKY_Purge_Init(SKY_Purge_t *clearing, bool is_way_made);
 /** Return the next step. LOOK counts as done when this is called again. */
-SKY_ClearStep_t SKY_Clearing_Next(SKY_Clearing_t *clearing);
+SKY_PurgeStep_t SKY_Purge_Next(SKY_Purge_t *clearing);
 /**
  * Take in the answers of the satellites that the step names.
  * @param is_over      true if it was known before that no handover goes on
  * @param is_same_row  true if the row of the schedule is still the one whose places were asked
  */
-void SKY_Clearing_Told(SKY_Clearing_t *clearing, const SKY_Cleared_t *cleared, bool is_over, bool is_same_row);
+void SKY_Purge_Told(SKY_Purge_t *clearing, const SKY_PurgeAnswers_t *cleared, bool is_over, bool is_same_row);
 
 #endif

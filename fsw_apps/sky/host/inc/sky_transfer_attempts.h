@@ -4,7 +4,7 @@
  * block. Part of the host: missions do not compile it.
  *
  * One attempt asks all places of a block once (SKY_Host_Begin). Between attempts the shell looks for something,
- * and reports it. SKY_Attempts_Next says what comes next:
+ * and reports it. SKY_TransferAttempts_Next says what comes next:
  *
  *     ASK -> done, or refused                                     -> END
  *         -> a place was silent                  -> LOOK          -> ASK, once
@@ -20,8 +20,8 @@
  *
  * The verdict of a get says what it means for a block that is not whole, and so whether the rest of the block is purged.
  */
-#ifndef SKY_ATTEMPTS_H
-#define SKY_ATTEMPTS_H
+#ifndef SKY_TRANSFER_ATTEMPTS_H
+#define SKY_TRANSFER_ATTEMPTS_H
 
 #include "sky_places.h"
 
@@ -29,11 +29,11 @@
 
 typedef enum
 {
-    SKY_ATTEMPT_ASK = 0, /**< ask the current places for the block: SKY_Attempts_Begin, then SKY_Attempts_Ended */
+    SKY_ATTEMPT_ASK = 0, /**< ask the current places for the block: SKY_TransferAttempts_Begin, then SKY_TransferAttempts_Ended */
     SKY_ATTEMPT_LOOK,    /**< find lost satellites, so that others stand in */
     SKY_ATTEMPT_DOUBT,   /**< ask lost satellites that others stand in for whether they are back */
-    SKY_ATTEMPT_SEARCH,  /**< find satellites with something left to hand over: SKY_Attempts_Searched */
-    SKY_ATTEMPT_CONFIRM, /**< ask satellites for the facts of the block now: SKY_Attempts_Confirmed */
+    SKY_ATTEMPT_SEARCH,  /**< find satellites with something left to hand over: SKY_TransferAttempts_Searched */
+    SKY_ATTEMPT_CONFIRM, /**< ask satellites for the facts of the block now: SKY_TransferAttempts_Confirmed */
     SKY_ATTEMPT_END
 } SKY_AttemptStep_t;
 
@@ -47,10 +47,10 @@ typedef enum
 /** Facts that are known when all places of a share have denied it. */
 typedef struct
 {
-    bool has_moved;   /**< the window has moved on, or the block was laid elsewhere: it may be where nobody was asked */
+    bool has_moved;   /**< the window has moved on, or the block was prefetched elsewhere: it may be where nobody was asked */
     bool at_stand_in; /**< the satellite that denied it is a stand-in, which never had it */
     bool is_certain;  /**< no handover went on: all satellites that may have something to hand over said that they have nothing */
-    bool is_other;    /**< a block of other lengths has the key, or the block is laid for another row: the rest is of use */
+    bool is_other;    /**< a block of other lengths has the key, or the block is prefetched for another row: the rest is of use */
     bool is_blind;    /**< satellites follow a schedule that this host does not know, so it asked at wrong places */
     bool lazy_purge;  /**< hosts purge what is left */
 } SKY_Denied_t;
@@ -88,7 +88,7 @@ typedef struct
     bool         may_search;
     bool         is_renewed; /**< the block is asked for as satellites know it now */
     SKY_Denied_t denied;
-} SKY_Attempts_t;
+} SKY_TransferAttempts_t;
 
 /**
  * Begin a get.
@@ -96,38 +96,38 @@ typedef struct
  * @param row         row that holds now; 0 without a schedule
  * @param lazy_purge  hosts purge what is left of a block that is gone
  */
-void SKY_Attempts_InitGet(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row, bool lazy_purge);
+void SKY_TransferAttempts_InitGet(SKY_TransferAttempts_t *attempts, const SKY_Late_t *late, uint32_t row, bool lazy_purge);
 /** Begin a put. */
-void SKY_Attempts_InitPut(SKY_Attempts_t *attempts);
+void SKY_TransferAttempts_InitPut(SKY_TransferAttempts_t *attempts);
 /** Return the next step. LOOK and DOUBT count as done when this is called again. */
-SKY_AttemptStep_t SKY_Attempts_Next(SKY_Attempts_t *attempts);
+SKY_AttemptStep_t SKY_TransferAttempts_Next(SKY_TransferAttempts_t *attempts);
 /**
  * Begin an attempt, if the step is ASK.
  * @param rows  rows that are asked
  * @param ways  number of the places and ways, from 1: another one for other places, or other ways to them
  * @return false if these were asked in vain; then there is nothing to do, and the step is another one
  */
-bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32_t ways);
+bool SKY_TransferAttempts_Begin(SKY_TransferAttempts_t *attempts, const SKY_Rows_t *rows, uint32_t ways);
 /** End the attempts, as no satellite can be asked now. */
-void SKY_Attempts_GiveUp(SKY_Attempts_t *attempts);
+void SKY_TransferAttempts_GiveUp(SKY_TransferAttempts_t *attempts);
 /**
  * End an attempt.
  * @param status       SKY_STATUS_* of the block
  * @param at_stand_in  the satellite that denied a share stands in for another one
  * @param rows         rows whose places would be asked now
  * @param row          row that holds now; 0 without a schedule
- * @param is_relaid    this host has laid the block for another row meanwhile
+ * @param is_prefetched    this host has prefetched the block for another row meanwhile
  */
-void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand_in, const SKY_Rows_t *rows, uint32_t row,
-                        bool is_relaid);
+void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, const SKY_Rows_t *rows,
+                                uint32_t row, bool is_prefetched);
 /** Take in a search for late satellites. @param row  row that held then */
-void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row);
+void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_Late_t *late, uint32_t row);
 /**
  * Take in the facts of the block that satellites know. If they know another block, that one is asked for, once.
  * @param is_other, is_blind  as in SKY_Denied_t
  */
-void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_blind);
+void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_other, bool is_blind);
 /** Return what a get that has ended means for the block. */
-SKY_Verdict_t SKY_Attempts_Verdict(const SKY_Attempts_t *attempts);
+SKY_Verdict_t SKY_TransferAttempts_Verdict(const SKY_TransferAttempts_t *attempts);
 
 #endif

@@ -1,5 +1,5 @@
 /* Is a block gone from the sky? What answers to PURGE mean, and who is asked next. */
-#include "sky_clearing.h"
+#include "sky_purge.h"
 
 #include <string.h>
 
@@ -18,20 +18,20 @@ static SKY_Packet_t gave_up(uint32_t chunks)
     return pkt;
 }
 
-static SKY_Cleared_t cleared_by(uint32_t chunks)
+static SKY_PurgeAnswers_t cleared_by(uint32_t chunks)
 {
     const SKY_Packet_t answer  = gave_up(chunks);
-    SKY_Cleared_t      cleared = {0};
+    SKY_PurgeAnswers_t cleared = {0};
 
-    SKY_Cleared_Add(&cleared, &answer, false);
+    SKY_PurgeAnswers_Add(&cleared, &answer, false);
     return cleared;
 }
 
-static SKY_Cleared_t silence(void)
+static SKY_PurgeAnswers_t silence(void)
 {
-    SKY_Cleared_t cleared = cleared_by(5);
+    SKY_PurgeAnswers_t cleared = cleared_by(5);
 
-    SKY_Cleared_Add(&cleared, NULL, false);
+    SKY_PurgeAnswers_Add(&cleared, NULL, false);
     return cleared;
 }
 
@@ -41,60 +41,60 @@ static void test_what_satellites_gave_up(void)
     const SKY_Packet_t three   = gave_up(3);
     const SKY_Packet_t five    = gave_up(5);
     const SKY_Packet_t none    = gave_up(0);
-    SKY_Cleared_t      cleared = {0};
+    SKY_PurgeAnswers_t cleared = {0};
 
-    CHECK(!SKY_Cleared_IsConfirmed(&cleared)); /* nobody was asked */
-    SKY_Cleared_Add(&cleared, &none, false);
-    CHECK(SKY_Cleared_IsConfirmed(&cleared));
-    CHECK(!SKY_Cleared_HasMore(&cleared)); /* nobody knows such a block */
-    SKY_Cleared_Add(&cleared, &two, false);
-    CHECK(SKY_Cleared_HasMore(&cleared));
-    SKY_Cleared_Add(&cleared, &three, false);
-    CHECK(SKY_Cleared_HasMore(&cleared)); /* both may have had the same chunks */
-    CHECK(SKY_Cleared_IsConfirmed(&cleared));
+    CHECK(!SKY_PurgeAnswers_IsConfirmed(&cleared)); /* nobody was asked */
+    SKY_PurgeAnswers_Add(&cleared, &none, false);
+    CHECK(SKY_PurgeAnswers_IsConfirmed(&cleared));
+    CHECK(!SKY_PurgeAnswers_HasMore(&cleared)); /* nobody knows such a block */
+    SKY_PurgeAnswers_Add(&cleared, &two, false);
+    CHECK(SKY_PurgeAnswers_HasMore(&cleared));
+    SKY_PurgeAnswers_Add(&cleared, &three, false);
+    CHECK(SKY_PurgeAnswers_HasMore(&cleared)); /* both may have had the same chunks */
+    CHECK(SKY_PurgeAnswers_IsConfirmed(&cleared));
     CHECK_EQ(cleared.chunks, 5);
     CHECK_EQ(cleared.most, 3);
-    SKY_Cleared_Add(&cleared, &five, false);
-    CHECK(!SKY_Cleared_HasMore(&cleared));
-    SKY_Cleared_Add(&cleared, &two, false);
-    CHECK(!SKY_Cleared_HasMore(&cleared));
+    SKY_PurgeAnswers_Add(&cleared, &five, false);
+    CHECK(!SKY_PurgeAnswers_HasMore(&cleared));
+    SKY_PurgeAnswers_Add(&cleared, &two, false);
+    CHECK(!SKY_PurgeAnswers_HasMore(&cleared));
     CHECK_EQ(cleared.most, 5);
 }
 
 static void test_a_block_whose_chunks_fill_it_exactly(void)
 {
-    SKY_Packet_t  answer  = gave_up(4);
-    SKY_Cleared_t cleared = {0};
+    SKY_Packet_t       answer  = gave_up(4);
+    SKY_PurgeAnswers_t cleared = {0};
 
     answer.block_len = 40;
-    SKY_Cleared_Add(&cleared, &answer, false);
+    SKY_PurgeAnswers_Add(&cleared, &answer, false);
     CHECK_EQ(cleared.chunk_total, 4);
-    CHECK(!SKY_Cleared_HasMore(&cleared));
+    CHECK(!SKY_PurgeAnswers_HasMore(&cleared));
 }
 
 static void test_of_two_blocks_of_a_name_the_longer_counts(void)
 {
     const SKY_Packet_t five    = gave_up(1);
     SKY_Packet_t       one     = gave_up(1);
-    SKY_Cleared_t      cleared = {0};
+    SKY_PurgeAnswers_t cleared = {0};
 
-    SKY_Cleared_Add(&cleared, &five, false);
+    SKY_PurgeAnswers_Add(&cleared, &five, false);
     one.block_len = 10;
-    SKY_Cleared_Add(&cleared, &one, false);
+    SKY_PurgeAnswers_Add(&cleared, &one, false);
     CHECK_EQ(cleared.chunk_total, 5);
-    CHECK(SKY_Cleared_HasMore(&cleared));
+    CHECK(SKY_PurgeAnswers_HasMore(&cleared));
 }
 
 static void test_who_is_silent_or_refuses_confirms_nothing(void)
 {
-    SKY_Packet_t  refused = gave_up(3);
-    SKY_Cleared_t cleared = silence();
+    SKY_Packet_t       refused = gave_up(3);
+    SKY_PurgeAnswers_t cleared = silence();
 
-    CHECK(!SKY_Cleared_IsConfirmed(&cleared));
+    CHECK(!SKY_PurgeAnswers_IsConfirmed(&cleared));
     refused.status = SKY_STATUS_UNREACHABLE;
     cleared        = cleared_by(1);
-    SKY_Cleared_Add(&cleared, &refused, true);
-    CHECK(!SKY_Cleared_IsConfirmed(&cleared));
+    SKY_PurgeAnswers_Add(&cleared, &refused, true);
+    CHECK(!SKY_PurgeAnswers_IsConfirmed(&cleared));
     CHECK_EQ(cleared.chunks, 1);
     CHECK(!cleared.is_repeated);
 }
@@ -103,55 +103,55 @@ static void test_an_answer_to_a_repeated_request_does_not_tell_all(void)
 {
     const SKY_Packet_t none    = gave_up(0);
     const SKY_Packet_t five    = gave_up(5);
-    SKY_Cleared_t      cleared = {0};
+    SKY_PurgeAnswers_t cleared = {0};
 
-    SKY_Cleared_Add(&cleared, &none, true); /* the first answer was lost, and may have said more */
-    CHECK(SKY_Cleared_IsConfirmed(&cleared));
-    CHECK(SKY_Cleared_HasMore(&cleared));
-    SKY_Cleared_Add(&cleared, &five, false);
-    CHECK(SKY_Cleared_HasMore(&cleared));
+    SKY_PurgeAnswers_Add(&cleared, &none, true); /* the first answer was lost, and may have said more */
+    CHECK(SKY_PurgeAnswers_IsConfirmed(&cleared));
+    CHECK(SKY_PurgeAnswers_HasMore(&cleared));
+    SKY_PurgeAnswers_Add(&cleared, &five, false);
+    CHECK(SKY_PurgeAnswers_HasMore(&cleared));
 }
 
 static void test_numbers_of_satellites_do_not_overflow(void)
 {
-    SKY_Packet_t  answer  = gave_up(5);
-    SKY_Cleared_t cleared = {0};
+    SKY_Packet_t       answer  = gave_up(5);
+    SKY_PurgeAnswers_t cleared = {0};
 
     answer.chunk_total = UINT32_MAX;
     answer.block_len   = UINT32_MAX;
     answer.chunk_len   = 1;
-    SKY_Cleared_Add(&cleared, &answer, false);
-    SKY_Cleared_Add(&cleared, &answer, false);
+    SKY_PurgeAnswers_Add(&cleared, &answer, false);
+    SKY_PurgeAnswers_Add(&cleared, &answer, false);
     CHECK_EQ(cleared.chunks, 2u * UINT64_C(0xFFFFFFFF));
     CHECK_EQ(cleared.chunk_total, UINT32_MAX);
     answer.chunk_len = UINT32_MAX;
     answer.block_len = UINT32_MAX - 1u;
-    cleared          = (SKY_Cleared_t){0};
-    SKY_Cleared_Add(&cleared, &answer, false);
+    cleared          = (SKY_PurgeAnswers_t){0};
+    SKY_PurgeAnswers_Add(&cleared, &answer, false);
     CHECK_EQ(cleared.chunk_total, 1);
 }
 
 /* A new block, or one that had no other chunks, needs one question. */
 static void test_the_first_share_may_be_all(void)
 {
-    const SKY_Cleared_t all = cleared_by(5);
-    SKY_Clearing_t      clearing;
+    const SKY_PurgeAnswers_t all = cleared_by(5);
+    SKY_Purge_t              clearing;
 
-    SKY_Clearing_Init(&clearing, true);
-    CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_FIRST);
-    CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_FIRST);
-    SKY_Clearing_Told(&clearing, &all, true, true);
-    CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+    SKY_Purge_Init(&clearing, true);
+    CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_FIRST);
+    CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_FIRST);
+    SKY_Purge_Told(&clearing, &all, true, true);
+    CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_END);
     CHECK(clearing.is_confirmed);
 }
 
 static void test_what_may_be_elsewhere_is_asked_for_everywhere(void)
 {
-    const SKY_Cleared_t nobody = {0};
+    const SKY_PurgeAnswers_t nobody = {0};
     const struct
     {
-        SKY_Cleared_t first;
-        bool          is_over, is_same_row;
+        SKY_PurgeAnswers_t first;
+        bool               is_over, is_same_row;
     } cases[] = {{cleared_by(2), true, true},
                  {cleared_by(5), false, true},
                  {cleared_by(5), true, false},
@@ -160,38 +160,38 @@ static void test_what_may_be_elsewhere_is_asked_for_everywhere(void)
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
     {
-        const SKY_Cleared_t all = cleared_by(1);
-        SKY_Clearing_t      clearing;
+        const SKY_PurgeAnswers_t all = cleared_by(1);
+        SKY_Purge_t              clearing;
 
-        SKY_Clearing_Init(&clearing, true);
-        SKY_Clearing_Told(&clearing, &cases[i].first, cases[i].is_over, cases[i].is_same_row);
-        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
+        SKY_Purge_Init(&clearing, true);
+        SKY_Purge_Told(&clearing, &cases[i].first, cases[i].is_over, cases[i].is_same_row);
+        CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_ALL);
         CHECK(!clearing.is_confirmed);
-        SKY_Clearing_Told(&clearing, &all, true, true); /* all places were asked: more is nowhere */
-        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+        SKY_Purge_Told(&clearing, &all, true, true); /* all places were asked: more is nowhere */
+        CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_END);
         CHECK(clearing.is_confirmed);
     }
 }
 
 static void test_silence_is_asked_around_twice(void)
 {
-    const SKY_Cleared_t all    = cleared_by(5);
-    const SKY_Cleared_t silent = silence();
+    const SKY_PurgeAnswers_t all    = cleared_by(5);
+    const SKY_PurgeAnswers_t silent = silence();
 
     for (uint32_t confirmed = 0; confirmed < 3u; ++confirmed) /* the round after the first in which all answer; 0: none */
     {
-        SKY_Clearing_t clearing;
+        SKY_Purge_t clearing;
 
-        SKY_Clearing_Init(&clearing, false);
-        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
-        SKY_Clearing_Told(&clearing, &silent, true, true);
+        SKY_Purge_Init(&clearing, false);
+        CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_ALL);
+        SKY_Purge_Told(&clearing, &silent, true, true);
         for (uint32_t round = 1; round < 3u && !clearing.is_confirmed; ++round)
         {
-            CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_LOOK);
-            CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
-            SKY_Clearing_Told(&clearing, confirmed == round ? &all : &silent, true, true);
+            CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_LOOK);
+            CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_ALL);
+            SKY_Purge_Told(&clearing, confirmed == round ? &all : &silent, true, true);
         }
-        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+        CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_END);
         CHECK_EQ(clearing.is_confirmed, confirmed > 0u);
     }
 }
@@ -199,14 +199,14 @@ static void test_silence_is_asked_around_twice(void)
 /* A chunk may be on its way from a place that was asked too late to one that was asked too early, or not at all. */
 static void test_while_chunks_move_all_have_to_answer_twice_in_a_row(void)
 {
-    const SKY_Cleared_t all    = cleared_by(5);
-    const SKY_Cleared_t silent = silence();
+    const SKY_PurgeAnswers_t all    = cleared_by(5);
+    const SKY_PurgeAnswers_t silent = silence();
     const struct
     {
         struct
         {
-            const SKY_Cleared_t *cleared;
-            bool                 is_over, is_same_row;
+            const SKY_PurgeAnswers_t *cleared;
+            bool                      is_over, is_same_row;
         } rounds[3];
         uint32_t count;
         bool     is_confirmed;
@@ -222,17 +222,17 @@ static void test_while_chunks_move_all_have_to_answer_twice_in_a_row(void)
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
     {
-        SKY_Clearing_t clearing;
+        SKY_Purge_t clearing;
 
-        SKY_Clearing_Init(&clearing, false);
+        SKY_Purge_Init(&clearing, false);
         for (uint32_t round = 0; round < cases[i].count; ++round)
         {
-            CHECK_EQ(SKY_Clearing_Next(&clearing), round == 0u ? SKY_CLEAR_ALL : SKY_CLEAR_LOOK);
-            CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
-            SKY_Clearing_Told(&clearing, cases[i].rounds[round].cleared, cases[i].rounds[round].is_over,
-                              cases[i].rounds[round].is_same_row);
+            CHECK_EQ(SKY_Purge_Next(&clearing), round == 0u ? SKY_PURGE_ALL : SKY_PURGE_LOOK);
+            CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_ALL);
+            SKY_Purge_Told(&clearing, cases[i].rounds[round].cleared, cases[i].rounds[round].is_over,
+                           cases[i].rounds[round].is_same_row);
         }
-        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+        CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_END);
         CHECK_EQ(clearing.is_confirmed, cases[i].is_confirmed);
     }
 }

@@ -1,8 +1,8 @@
 /**
  * @file
- * Purge of a block: whom to ask next, and whether it is gone from the sky: see sky_clearing.h.
+ * Purge of a block: whom to ask next, and whether it is gone from the sky: see sky_purge.h.
  */
-#include "sky_clearing.h"
+#include "sky_purge.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define ROUNDS 3u /* the second goes around lost satellites; the third meets chunks that were on their way meanwhile */
 
-void SKY_Cleared_Add(SKY_Cleared_t *cleared, const SKY_Packet_t *answer, bool is_repeated)
+void SKY_PurgeAnswers_Add(SKY_PurgeAnswers_t *cleared, const SKY_Packet_t *answer, bool is_repeated)
 {
     ++cleared->asked;
     if (answer != NULL && answer->status == SKY_STATUS_OK)
@@ -29,57 +29,57 @@ void SKY_Cleared_Add(SKY_Cleared_t *cleared, const SKY_Packet_t *answer, bool is
     SKY_ASSERT(cleared->asked > 0u);
 }
 
-bool SKY_Cleared_IsConfirmed(const SKY_Cleared_t *cleared)
+bool SKY_PurgeAnswers_IsConfirmed(const SKY_PurgeAnswers_t *cleared)
 {
     SKY_ASSERT(cleared->confirmed <= cleared->asked);
     SKY_ASSERT(cleared->asked > 0u || cleared->chunks == 0u);
     return cleared->asked > 0u && cleared->confirmed == cleared->asked;
 }
 
-bool SKY_Cleared_HasMore(const SKY_Cleared_t *cleared)
+bool SKY_PurgeAnswers_HasMore(const SKY_PurgeAnswers_t *cleared)
 {
     SKY_ASSERT(cleared->confirmed > 0u || cleared->chunks == 0u);
     SKY_ASSERT(cleared->confirmed > 0u || !cleared->is_repeated);
     return cleared->most < cleared->chunk_total || cleared->is_repeated;
 }
 
-void SKY_Clearing_Init(SKY_Clearing_t *clearing, bool is_way_made)
+void SKY_Purge_Init(SKY_Purge_t *clearing, bool is_way_made)
 {
     (void)memset(clearing, 0, sizeof(*clearing));
-    clearing->step = is_way_made ? (uint32_t)SKY_CLEAR_FIRST : (uint32_t)SKY_CLEAR_ALL;
+    clearing->step = is_way_made ? (uint32_t)SKY_PURGE_FIRST : (uint32_t)SKY_PURGE_ALL;
     SKY_ASSERT(!clearing->is_confirmed);
     SKY_ASSERT(clearing->rounds == 0u);
 }
 
-SKY_ClearStep_t SKY_Clearing_Next(SKY_Clearing_t *clearing)
+SKY_PurgeStep_t SKY_Purge_Next(SKY_Purge_t *clearing)
 {
-    const SKY_ClearStep_t step = (SKY_ClearStep_t)clearing->step;
+    const SKY_PurgeStep_t step = (SKY_PurgeStep_t)clearing->step;
 
-    SKY_ASSERT(step <= SKY_CLEAR_END);
-    if (step == SKY_CLEAR_LOOK)
+    SKY_ASSERT(step <= SKY_PURGE_END);
+    if (step == SKY_PURGE_LOOK)
     {
         SKY_ASSERT(clearing->rounds < ROUNDS);
-        clearing->step = SKY_CLEAR_ALL;
+        clearing->step = SKY_PURGE_ALL;
     }
     return step;
 }
 
-void SKY_Clearing_Told(SKY_Clearing_t *clearing, const SKY_Cleared_t *cleared, bool is_over, bool is_same_row)
+void SKY_Purge_Told(SKY_Purge_t *clearing, const SKY_PurgeAnswers_t *cleared, bool is_over, bool is_same_row)
 {
-    const bool is_swept     = is_same_row && SKY_Cleared_IsConfirmed(cleared);
+    const bool is_swept     = is_same_row && SKY_PurgeAnswers_IsConfirmed(cleared);
     const bool is_confirmed = is_swept && (is_over || clearing->is_swept);
 
-    SKY_ASSERT(clearing->step == SKY_CLEAR_FIRST || clearing->step == SKY_CLEAR_ALL);
+    SKY_ASSERT(clearing->step == SKY_PURGE_FIRST || clearing->step == SKY_PURGE_ALL);
     SKY_ASSERT(clearing->rounds < ROUNDS);
-    if (clearing->step == SKY_CLEAR_FIRST)
+    if (clearing->step == SKY_PURGE_FIRST)
     {
-        clearing->is_confirmed = is_confirmed && !SKY_Cleared_HasMore(cleared);
-        clearing->step         = clearing->is_confirmed ? (uint32_t)SKY_CLEAR_END : (uint32_t)SKY_CLEAR_ALL;
+        clearing->is_confirmed = is_confirmed && !SKY_PurgeAnswers_HasMore(cleared);
+        clearing->step         = clearing->is_confirmed ? (uint32_t)SKY_PURGE_END : (uint32_t)SKY_PURGE_ALL;
         return;
     }
     ++clearing->rounds;
     clearing->is_swept     = is_swept;
     clearing->is_confirmed = is_confirmed;
-    clearing->step         = is_confirmed || clearing->rounds == ROUNDS ? (uint32_t)SKY_CLEAR_END : (uint32_t)SKY_CLEAR_LOOK;
-    SKY_ASSERT(clearing->step != SKY_CLEAR_END || clearing->is_confirmed || clearing->rounds == ROUNDS);
+    clearing->step         = is_confirmed || clearing->rounds == ROUNDS ? (uint32_t)SKY_PURGE_END : (uint32_t)SKY_PURGE_LOOK;
+    SKY_ASSERT(clearing->step != SKY_PURGE_END || clearing->is_confirmed || clearing->rounds == ROUNDS);
 }
