@@ -20,7 +20,7 @@ def test_health_of_a_plane_through_one_satellite(start_containers) -> None:
     with start_containers(plane, SATELLITE_PYTHON) as sky, ControlPlane(sky) as control:
         places = list(sky.torus.satellites())
         for _ in range(10):
-            for place, packet in control.telemetry([Route(place, ENTRY) for place in places], 5.0):
+            for place, packet in control.listen([Route(place, ENTRY) for place in places], 5.0):
                 message = Message.decode(packet)
                 if message.mid == HEALTH_MID:
                     heard[place] = decode(message.payload)

@@ -282,7 +282,14 @@ def test_counters_of_a_satellite_are_read_by_xtce(full_sky: LocalConstellation, 
     route = Route(PLACE, PLACE)
     with ControlPlane(full_sky.constellation) as control:
         answers = control.exchange([Ask(route, icd.OP_STATS, apid) for apid in (icd.APID_ISL, icd.APID_KVC)], 5)
-    isl, kvc = (read_by_xtce(xtce, answer.packet.encode()) for answer in answers if answer is not None)
+    told = {answer.raw.apid: answer.payload for answer in answers if answer is not None}
+    isl, kvc = (
+        read_by_xtce(
+            xtce,
+            Packet(is_request=False, apid=apid, op=icd.OP_STATS, src=PLACE, dst=PLACE, request_id=1, payload=payload).encode(),
+        )
+        for apid, payload in told.items()
+    )
     assert (isl["ISL_STATS_east_plane"], isl["ISL_STATS_east_slot"]) == (4, 8)
     assert isl["ISL_STATS_links"] == len(LINKS)
     assert kvc["KVC_STATS_slot_bytes"] == full_sky.constellation.slot_bytes

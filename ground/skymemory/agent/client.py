@@ -21,12 +21,13 @@ from typing import Any, Final, Self, TypeVar
 
 from skymemory.agent import arena, protocol
 from skymemory.agent.lease import Holder, Lease, Taking
-from skymemory.agent.protocol import FrameError
+from skymemory.agent.protocol import Found, FrameError
 from skymemory.agent.socket_peers import stranger
 from skymemory.common.state_folder import agent_socket
 from skymemory.wire.icd import Status
 
 T = TypeVar("T")
+EachBlock = TypeVar("EachBlock", protocol.Known, protocol.PrefetchReply, protocol.Done)
 
 _log = logging.getLogger(__name__)
 
@@ -58,26 +59,6 @@ class EngineInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The agent's answer about a prompt's blocks."""
-
-    blocks: int
-    """Number of blocks of the longest cached beginning, from the first key on."""
-    fetch: int
-    """Number of them to fetch, from the first that the engine has not itself (`keys[cached:cached + fetch]`); 0:
-    none, or computing them is faster."""
-    fetch_s: float | None
-    """Estimate for fetching these; None: unknown."""
-    recompute_s: float | None
-    """Estimate for computing these; None: unknown."""
-    capacity: int = 0
-    """Blocks of this engine that the sky can hold; 0: unknown."""
-    servers: int = 0
-    store_mib: int = 0
-    """MiB of memory of each of these servers."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """Outcome of one block."""
 
@@ -93,7 +74,8 @@ class Outcome:
         return self.status is Status.DONE
 
 
-NOTHING: Final = Found(0, 0, None, None)
+NOTHING: Final = Found(0, 0, 0, None, None)
+"""Answer about a prompt if there is no agent."""
 
 
 class AgentClient:
@@ -202,21 +184,7 @@ class AgentClient:
             wanted: False: the blocks are to be stored, not fetched, so what is not there counts as no miss.
         """
         asked = list(keys[: protocol.FIND_KEYS_MAX])
-
-        def read(answer: Any) -> Found | None:
-            if not isinstance(answer, protocol.FoundReply):
-                return None
-            return Found(
-                answer.blocks,
-                answer.fetch,
-                answer.fetch_s,
-                answer.recompute_s,
-                answer.capacity,
-                answer.servers,
-                answer.store_mib,
-            )
-
-        return self._ask(lambda number: protocol.Find(number, asked, cached, wanted), read, lambda _: NOTHING)
+        return self._ask(lambda number: protocol.Find(number, asked, cached, wanted), _as(Found), lambda _: NOTHING)
 
     def get(self, blocks: Sequence[tuple[bytes, Lease]], traceparent: str = "") -> Future[list[Outcome]]:
         """Fetch blocks into leased memory, whose length each must have. What is not `done` may have been written in part.
@@ -254,17 +222,15 @@ class AgentClient:
             ValueError: There are more blocks than the protocol allows at once.
         """
         _check_count(keys)
+        asked = list(keys)
 
-        def read(answer: Any) -> list[tuple[Status, protocol.Entry | None]] | None:
-            if not isinstance(answer, protocol.Known) or len(answer.blocks) != len(keys):
-                return None
+        def read(answer: protocol.Known) -> list[tuple[Status, protocol.Entry | None]]:
             self.silent = answer.silent
             return [(_status_of(word), entry) for word, entry in answer.blocks]
 
-        asked = list(keys)
         return self._ask(
             lambda number: protocol.LookUp(number, asked, chain, fresh, block_bytes_max),
-            read,
+            _each(protocol.Known, len(asked), read),
             lambda status: [(status, None) for _ in asked],
         )
 
@@ -275,12 +241,8 @@ class AgentClient:
             ValueError: There are more blocks than the protocol allows at once.
         """
         _check_count(keys)
-
-        def read(answer: Any) -> protocol.PurgedReply | None:
-            return answer if isinstance(answer, protocol.PurgedReply) else None
-
         nothing = protocol.PurgedReply(0, 0, False)
-        return self._ask(lambda number: protocol.Purge(number, list(keys)), read, lambda _: nothing)
+        return self._ask(lambda number: protocol.Purge(number, list(keys)), _as(protocol.PurgedReply), lambda _: nothing)
 
     def prefetch(self, keys: Sequence[bytes], at_s: float) -> Future[list[tuple[Status, int, int]]]:
         """Prefetch blocks so that they are in the window at a time to come.
@@ -298,13 +260,13 @@ class AgentClient:
         _check_count(keys)
         asked = list(keys)
 
-        def read(answer: Any) -> list[tuple[Status, int, int]] | None:
-            if not isinstance(answer, protocol.PrefetchReply) or len(answer.blocks) != len(asked):
-                return None
+        def read(answer: protocol.PrefetchReply) -> list[tuple[Status, int, int]]:
             return [(_status_of(word), row, moved) for word, row, moved in answer.blocks]
 
         return self._ask(
-            lambda number: protocol.Prefetch(number, asked, at_s), read, lambda status: [(status, 0, 0) for _ in asked]
+            lambda number: protocol.Prefetch(number, asked, at_s),
+            _each(protocol.PrefetchReply, len(asked), read),
+            lambda status: [(status, 0, 0) for _ in asked],
         )
 
     def used(self, keys: Sequence[bytes]) -> None:
@@ -346,24 +308,24 @@ class AgentClient:
         asked = list(blocks)
         leases = [lease for _, lease in asked]
 
-        def read(answer: Any) -> list[Outcome] | None:
-            if not isinstance(answer, protocol.Done) or len(answer.outcomes) != len(asked):
-                return None
+        def read(answer: protocol.Done) -> list[Outcome]:
             if self._traces and kind is not protocol.Put:
                 self._begin_taking(answer, leases)
-            told = zip(asked, answer.outcomes, strict=True)
+            told = zip(asked, answer.blocks, strict=True)
             return [Outcome(key, _status_of(word), seconds) for (key, _), (word, seconds) in told]
 
-        def without(status: Status) -> list[Outcome]:
-            return [Outcome(key, status, 0.0) for key, _ in asked]
-
-        return self._ask(lambda number: kind(number, [lease.place(key) for key, lease in asked]), read, without, leases)
+        return self._ask(
+            lambda number: kind(number, [lease.place(key) for key, lease in asked]),
+            _each(protocol.Done, len(asked), read),
+            lambda status: [Outcome(key, status, 0.0) for key, _ in asked],
+            leases,
+        )
 
     def _begin_taking(self, answer: protocol.Done, leases: Sequence[Lease]) -> None:
         holder = self._current()
         if holder is not None:
             with holder.room:
-                came = [lease for lease, (status, _) in zip(leases, answer.outcomes, strict=True) if status == Status.DONE]
+                came = [lease for lease, (status, _) in zip(leases, answer.blocks, strict=True) if status == Status.DONE]
                 kept = [lease for lease in came if not lease.released]
                 if kept:
                     Taking(answer.id, kept, self._tell)
@@ -579,6 +541,16 @@ def _hello(engine: EngineInfo, arena_bytes: int) -> bytes:
     hello = protocol.frame(told)
     protocol.read(protocol.HELLO, hello[protocol.LENGTH.size :])
     return hello
+
+
+def _as(kind: type[T]) -> Callable[[Any], T | None]:
+    """Return a function that reads an answer of this kind, and returns None for any other answer."""
+    return lambda answer: answer if isinstance(answer, kind) else None
+
+
+def _each(kind: type[EachBlock], count: int, read: Callable[[EachBlock], list[T]]) -> Callable[[Any], list[T] | None]:
+    """Return a function that reads an answer of this kind about so many blocks, and returns None for any other answer."""
+    return lambda answer: read(answer) if isinstance(answer, kind) and len(answer.blocks) == count else None
 
 
 def _check_count(blocks: Sequence[object]) -> None:

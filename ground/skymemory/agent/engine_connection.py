@@ -248,18 +248,18 @@ class EngineConnection:
             for view in views:
                 view.release()
 
-    async def _find(self, asked: protocol.Find) -> protocol.FoundReply:
+    async def _find(self, asked: protocol.Find) -> protocol.Found:
         assert self.hello is not None
         start_s = time.perf_counter()
         entries = await self._sky.find_longest(asked.keys, block_bytes=self.hello.block_bytes, cached=asked.cached)
         count, new = len(entries), entries[asked.cached :]
         size = self._sky.size(self.hello.block_bytes)
-        found = protocol.FoundReply(asked.id, count, len(new), None, None, *size)
+        found = protocol.Found(asked.id, count, len(new), None, None, *size)
         computing_s = None
         if new and self._advisor is not None:
             tokens = self.hello.block_tokens
             worth = self._advisor.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
-            found = protocol.FoundReply(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s, *size)
+            found = protocol.Found(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s, *size)
             computing_s = worth.recompute_s
         if asked.wanted:
             self._sky.observer.activity.looked_up("engine", asked.keys[asked.cached :], len(new), found.fetch, computing_s)

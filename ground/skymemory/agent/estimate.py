@@ -143,17 +143,6 @@ class Estimator:
 
     # ---- what is to be expected -------------------------------------------------------------------------------------
 
-    def fetch_s(self, entries: Sequence[BlockEntry]) -> float | None:
-        """Return how long a get of these blocks would take from now on, after what runs and waits; None: unknown."""
-        waiting = self.waiting()
-        with self._lock:
-            return _at(self._fetch_each_s(waiting, entries, self._ahead_s()), -1) if entries else 0.0
-
-    def recompute_s(self, engine: str, tokens_before: int, tokens: int) -> float | None:
-        """Return how much longer an engine would compute if it had to compute these tokens as well; None: unknown."""
-        with self._lock:
-            return _at(self._compute_s(engine, tokens_before, [tokens], 0), 0)
-
     def prefill_s(self, engine: str, tokens: int, before: int = 0) -> float | None:
         """Return how long a prefill takes as a whole, with what it costs to begin one; None: unknown."""
         with self._lock:

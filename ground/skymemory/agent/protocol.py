@@ -71,7 +71,7 @@ class Hello(EngineMessage, tag="hello"):
 
 
 class Find(EngineMessage, tag="find"):
-    """Question for the cached beginning of a prompt; answered by `FoundReply`."""
+    """Question for the cached beginning of a prompt; answered by `Found`."""
 
     id: Number
     keys: Annotated[list[Key], Meta(max_length=FIND_KEYS_MAX)]
@@ -160,17 +160,19 @@ class Welcome(EngineMessage, tag="welcome"):
     """True if the agent makes traces, and so wants to be told `Taken`."""
 
 
-class FoundReply(EngineMessage, tag="found"):
-    """Answer to `Find`."""
+class Found(EngineMessage, tag="found"):
+    """The agent's answer about a prompt's blocks, to `Find`."""
 
     id: Number
     blocks: Number
-    """Number of blocks of the longest cached beginning."""
+    """Number of blocks of the longest cached beginning, from the first key on."""
     fetch: Number
-    """Number to fetch, from the first one that the engine has not; 0: there are none, or computing them is faster."""
+    """Number of them to fetch, from the first that the engine has not itself (`keys[cached:cached + fetch]`). It is 0 if
+    there are none, or if computing them is faster."""
     fetch_s: Seconds | None
-    """Estimate for these; None: unknown."""
+    """Estimate for fetching these; None: unknown."""
     recompute_s: Seconds | None
+    """Estimate for computing these; None: unknown."""
     capacity: Number = 0
     """Blocks of this engine that the sky can hold; 0: unknown."""
     servers: Number = 0
@@ -198,7 +200,7 @@ class Done(EngineMessage, tag="done"):
     """Answer to `Get` and `Put`: for each block, in order, how it ended, and after how many seconds."""
 
     id: Number
-    outcomes: Annotated[list[tuple[Text, Seconds]], Meta(max_length=BLOCKS_MAX)]
+    blocks: Annotated[list[tuple[Text, Seconds]], Meta(max_length=BLOCKS_MAX)]
 
 
 class PurgedReply(EngineMessage, tag="purged"):
@@ -222,7 +224,7 @@ class Alive(EngineMessage, tag="alive"):
 
 
 Asked: TypeAlias = Find | LookUp | Get | Put | Purge | Prefetch | Prefilled | Taken | Used
-Answered: TypeAlias = FoundReply | Known | Done | PurgedReply | PrefetchReply | Refusal | Alive
+Answered: TypeAlias = Found | Known | Done | PurgedReply | PrefetchReply | Refusal | Alive
 
 T = TypeVar("T")
 

@@ -103,7 +103,7 @@ class Relay:
         if answer is None:
             return f"{what}: satellite {self._route.satellite} does not answer; it may have carried it out"
         if not answer.ok:
-            return f"{what}: {icd.STATUSES.get(answer.packet.status, answer.packet.status)}"
+            return f"{what}: {icd.STATUSES.get(answer.status, answer.status)}"
         return None
 
     def _carry_down(self) -> None:

@@ -10,7 +10,7 @@ from skymemory.link.native import library
 from skymemory.link.structures import Word
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
-from skymemory.wire.packets import NO_KEY, Packet
+from skymemory.wire.packets import NO_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,22 @@ class Ask:
 class SatelliteAnswer:
     """A response, and the seconds from the last sending of its request."""
 
-    packet: Packet
+    raw: structures.Packet = field(repr=False, compare=False)
+    """The response as a structure of the core."""
+    payload: bytes
     rtt_s: float
     repeated: bool
     """True if the request was sent more than once: an earlier copy may have done its work."""
-    raw: structures.Packet = field(repr=False, compare=False)
-    """The response as a structure of the core."""
+
+    @property
+    def status(self) -> int:
+        """The response's status (ICD)."""
+        return self.raw.status
 
     @property
     def ok(self) -> bool:
         """True if the satellite did what it was asked."""
-        return self.packet.status == icd.STATUS_OK
+        return self.status == icd.STATUS_OK
 
 
 def word_of(key: bytes, answer: SatelliteAnswer | None) -> tuple[Word, BlockEntry | None]:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from skymemory.link import telemetry
-from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_confirmed, is_newer, word_of
+from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
@@ -25,7 +25,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, PacketError, migrate_payload
+from skymemory.wire.packets import GROUND_PLANE, ChunkSet, PacketError, migrate_payload
 
 _DEADLINE_MAX_S: Final = 0xFFFFFFFF / 1000
 _WHOLE: Final = {HeldVerdict.WHOLE: True, HeldVerdict.UNKNOWN: None, HeldVerdict.BROKEN: False}
@@ -179,7 +179,7 @@ class ControlPlane:
         return {
             ask.route.satellite: answer.rtt_s
             for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True)
-            if answer is not None and answer.ok and answer.packet.payload == ask.payload
+            if answer is not None and answer.ok and answer.payload == ask.payload
         }
 
     def store_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, dict[str, int]]:
@@ -209,9 +209,8 @@ class ControlPlane:
     def _stats(self, routes: Sequence[Route], apid: int, deadline_s: float) -> Iterator[tuple[Satellite, tuple[int, ...]]]:
         asks = [Ask(route, icd.OP_STATS, apid) for route in routes]
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
-            if answer is not None and answer.ok and len(answer.packet.payload) % 8 == 0:
-                payload = answer.packet.payload
-                yield ask.route.satellite, struct.unpack(f">{len(payload) // 8}Q", payload)
+            if answer is not None and answer.ok and len(answer.payload) % 8 == 0:
+                yield ask.route.satellite, struct.unpack(f">{len(answer.payload) // 8}Q", answer.payload)
 
     def find(
         self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
@@ -303,52 +302,27 @@ class ControlPlane:
         ]
         return None not in self.exchange(asks, deadline_s)
 
-    def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> Purged:
-        """Let every satellite forget its chunks of some blocks."""
-        each = self.purge_each([(key, routes) for key in keys], tenant, deadline_s)
-        return Purged(sum(one.chunks for one in each), all(map(is_confirmed, each)))
-
-    def purge_each(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[PurgeAnswers]:
+    def purge(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[PurgeAnswers]:
         """Let satellites forget their chunks of blocks, all at once; each key comes with the satellites to ask."""
         asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key, routes in blocks for route in routes]
         answers = iter(self.exchange(asks, deadline_s))
         return [answers_of([next(answers) for _ in routes]) for _, routes in blocks]
 
-    def migrate(
-        self,
-        source: Route,
-        target: Satellite,
-        tenant: int,
-        deadline_s: float,
-        key: bytes = NO_KEY,
-        *,
-        keep: bool = False,
-    ) -> SatelliteAnswer | None:
-        """Let a satellite send its chunks of a block to another one; a key of zeros means all blocks.
+    def migrate(self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0) -> list[SatelliteAnswer | None]:
+        """Let satellites send chunks of blocks to others, all at once; a satellite without room for another job is asked again.
 
         Args:
-            keep: The source keeps its copy.
-        """
-        return self.migrate_blocks([Move(source, target, key)], tenant, deadline_s, keep=keep)[0]
-
-    def migrate_blocks(
-        self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0, keep: bool = False
-    ) -> list[SatelliteAnswer | None]:
-        """Let satellites send chunks as `migrate` does, all at once; a satellite without room for another job is asked again.
-
-        Args:
+            moves: The orders, one for each source and block; a key of zeros means all blocks.
             epoch: Row of the schedule for whose window the blocks are prefetched; they stay until it is over. 0: they lie in the
                 present window.
 
         Returns:
             For each move the answer, which says that the job began or that there is nothing to move.
         """
-        flags = icd.FLAG_KEEP if keep else 0
         asks = [
             Ask(
                 move.source,
                 icd.OP_MIGRATE,
-                flags=flags,
                 tenant=tenant,
                 epoch=epoch,
                 key=move.key,
@@ -370,10 +344,6 @@ class ControlPlane:
             raise PacketError(icd.STATUS_TOO_LARGE, f"message of {len(message)} bytes; {icd.LIMIT_RELAY_BYTES} are allowed")
         asks = [Ask(route, icd.OP_RELAY, icd.APID_ISL, payload=message) for route in routes]
         return self.exchange(asks, deadline_s)
-
-    def telemetry(self, routes: Sequence[Route], duration_s: float) -> list[tuple[Satellite, bytes]]:
-        """Return the messages that `listen` yields in a time."""
-        return list(self.listen(routes, duration_s))
 
     def listen(
         self, routes: Sequence[Route], duration_s: float, stopped: Callable[[], bool] = lambda: False

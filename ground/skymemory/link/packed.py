@@ -1,4 +1,4 @@
-"""Fields of a ctypes structure, read and written in one step: one by one takes ten times as long."""
+"""Fields of a ctypes structure, written in one step: one by one takes ten times as long."""
 
 import ctypes
 import struct
@@ -9,8 +9,7 @@ _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """Codes of unsigned numbers and pointers, by their bytes."""
 
 
-def offset_of(structure: type[ctypes.Structure], name: str) -> int:
-    """Return the offset of a field in bytes."""
+def _offset_of(structure: type[ctypes.Structure], name: str) -> int:
     offset: int = getattr(structure, name).offset
     return offset
 
@@ -26,10 +25,10 @@ def packed(structure: type[ctypes.Structure], first: str, last: str) -> struct.S
     """
     names = [name for name, *_ in structure._fields_]
     kinds: dict[str, Any] = {name: kind for name, kind, *_ in structure._fields_}
-    end = offset_of(structure, first)
+    end = _offset_of(structure, first)
     code = "="
     for name in names[names.index(first) : names.index(last) + 1]:
-        for offset, one, size in _flat(kinds[name], offset_of(structure, name)):
+        for offset, one, size in _flat(kinds[name], _offset_of(structure, name)):
             code += f"{offset - end}x{one}"
             end = offset + size
     return struct.Struct(code)
@@ -40,8 +39,8 @@ def _flat(kind: Any, offset: int) -> Iterator[tuple[int, str, int]]:
     size = ctypes.sizeof(kind)
     if issubclass(kind, ctypes.Structure):
         for name, inner, *_ in kind._fields_:
-            yield from _flat(inner, offset + offset_of(kind, name))
+            yield from _flat(inner, offset + _offset_of(kind, name))
     elif issubclass(kind, ctypes.Array):
         yield offset, f"{size}s", size
     else:
-        yield offset, "?" if kind is ctypes.c_bool else _CODES[size], size
+        yield offset, _CODES[size], size

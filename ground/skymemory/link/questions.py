@@ -14,18 +14,14 @@ from skymemory.common import defaults
 from skymemory.link import structures
 from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.native import library
-from skymemory.link.packed import offset_of, packed
+from skymemory.link.packed import packed
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.packets import KEY_BYTES, Packet, PacketError
+from skymemory.wire.packets import KEY_BYTES, PacketError
 
 ASKED: Final = packed(structures.Question, "place", "room")
 """Layout of the fields of a question that describe the request."""
-TOLD: Final = packed(structures.Question, "status", "answer")
-"""Layout of the fields of a question that describe its outcome."""
-_TOLD_AT: Final = offset_of(structures.Question, "status")
 _QUESTION_BYTES: Final = ctypes.sizeof(structures.Question)
-_ANSWER_AT: Final = structures.Question.answer.offset
 _ROOM_BYTES: Final = 1024
 """Room for the payload of an answer; except for a chunk, no payload of the ICD needs more."""
 _OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
@@ -170,41 +166,10 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
 
 def _read(memory: bytearray, count: int, index: int) -> SatelliteAnswer | None:
     """Return the answer to a question; None if it has none."""
-    status, sent, rtt_us, *told = TOLD.unpack_from(memory, index * _QUESTION_BYTES + _TOLD_AT)
-    if status != _DONE:
+    question = structures.Question.from_buffer(memory, index * _QUESTION_BYTES)
+    if question.status != _DONE:
         return None
-    is_request, apid, seq_flags, seq_count, time_s, time_subs, op, code, flags, hop_limit, security, credit = told[:12]
-    src_plane, src_slot, dst_plane, dst_slot, gateway_plane, gateway_slot, tenant, epoch, deadline_ms = told[12:21]
-    request_id, key, chunk_id, chunk_total, block_len, chunk_len, offset, length, chunk_crc, payload, _ = told[21:]
     room_at = count * _QUESTION_BYTES + index * _ROOM_BYTES
-    packet = Packet(
-        is_request=is_request,
-        apid=apid,
-        op=op,
-        src=Satellite(src_plane, src_slot),
-        dst=Satellite(dst_plane, dst_slot),
-        request_id=request_id,
-        status=code,
-        flags=flags,
-        hop_limit=hop_limit,
-        security=security,
-        credit=credit,
-        gateway=Satellite(gateway_plane, gateway_slot),
-        tenant=tenant,
-        epoch=epoch,
-        deadline_ms=deadline_ms,
-        key=key,
-        chunk_id=chunk_id,
-        chunk_total=chunk_total,
-        block_len=block_len,
-        chunk_len=chunk_len,
-        offset=offset,
-        chunk_crc=chunk_crc,
-        payload=bytes(memory[room_at : room_at + length]) if payload else b"",
-        seq_flags=seq_flags,
-        seq_count=seq_count,
-        time_s=time_s,
-        time_subs=time_subs,
-    )
-    raw = structures.Packet.from_buffer(memory, index * _QUESTION_BYTES + _ANSWER_AT)
-    return SatelliteAnswer(packet, rtt_us / 1e6, sent > 1, raw)
+    raw = question.answer
+    payload = bytes(memory[room_at : room_at + raw.length]) if raw.payload else b""
+    return SatelliteAnswer(raw, payload, question.rtt_us / 1e6, question.sent > 1)

@@ -7,7 +7,7 @@ from skymemory.common.progress import Progress
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Transfer
 from skymemory.sky.entry_satellites import Route
-from skymemory.store.decisions import TransferAttempts, AttemptStep, Verdict
+from skymemory.store.decisions import AttemptStep, TransferAttempts, Verdict
 from skymemory.store.find import Lookups
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.purge import Purges

@@ -67,7 +67,7 @@ class Prefetches(Operation):
                 late = self._late_search.look()
                 moves = [_moves(one, targets, self._places(one, late)) for one in left]
                 round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
-                answers = iter(self._control.migrate_blocks([*chain.from_iterable(moves)], self._tenant, round_s, epoch=row))
+                answers = iter(self._control.migrate([*chain.from_iterable(moves)], self._tenant, round_s, epoch=row))
                 nothing = [_has_nothing(one, [next(answers) for _ in one]) for one in moves]
                 round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
                 placed = [(one.entry, [[route] for route in targets]) for one in left]
@@ -103,6 +103,6 @@ def _has_nothing(moves: Sequence[Move], answers: Sequence[SatelliteAnswer | None
     if None in answers:
         return None
     return all(
-        move.source.satellite == move.target or (answer is not None and answer.packet.status == icd.STATUS_NOT_FOUND)
+        move.source.satellite == move.target or (answer is not None and answer.status == icd.STATUS_NOT_FOUND)
         for move, answer in zip(moves, answers, strict=True)
     )

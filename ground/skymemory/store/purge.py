@@ -71,7 +71,7 @@ class Purges(Operation):
         if not keys or not routes:
             return [PurgeAnswers() for _ in keys]  # no satellite was asked, so the blocks may still be there
         patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
-        cleared = self._control.purge_each([(key, routes) for key in keys], self._tenant, patience_s)
+        cleared = self._control.purge([(key, routes) for key in keys], self._tenant, patience_s)
         for key in keys:  # a concurrent lookup may have found a block before it was purged
             self._index.remove(key)
         return cleared
@@ -95,4 +95,4 @@ class Purges(Operation):
             self._index.remove(key)
             places.append((key, list(dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ()))))))
         routes = list(dict.fromkeys((*asked, *(route for one in first.values() for route in one))))
-        return self._control.purge_each(places, self._tenant, self._control.patience_s(routes))
+        return self._control.purge(places, self._tenant, self._control.patience_s(routes))

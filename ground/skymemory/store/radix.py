@@ -147,11 +147,6 @@ class RadixIndex:
             node = self._nodes.get(key)
             return 0 if node is None else self._drop(node)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._nodes.clear()
-
     def _use(self, path: list[_Node]) -> None:
         for node in reversed(path):
             self._nodes.move_to_end(node.entry.key)

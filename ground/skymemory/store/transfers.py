@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from skymemory.common.progress import Progress
 from skymemory.link.native import Call, NativeClient, Server, Transfer
 from skymemory.sky.entry_satellites import Route
-from skymemory.store.decisions import TransferAttempts, AttemptStep, Rows
+from skymemory.store.decisions import AttemptStep, Rows, TransferAttempts
 from skymemory.store.late_search import Late
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import Status

@@ -15,7 +15,8 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from skymemory.agent.client import AgentClient, Found
+from skymemory.agent.client import AgentClient
+from skymemory.agent.protocol import Found
 from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.identity import derived_root, shard_key
 from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan

@@ -158,7 +158,7 @@ def test_who_waits_for_a_lease_hears_that_the_agent_is_gone(start_agent: StartAg
         b"\xff\xff\xff\xff",
         protocol.LENGTH.pack(3) + b"abc",
         protocol.frame(protocol.Refusal("not you")),
-        protocol.frame(protocol.FoundReply(1, 0, 0, None, None))[:-1],
+        protocol.frame(protocol.Found(1, 0, 0, None, None))[:-1],
         b"",
     ],
 )
@@ -180,7 +180,7 @@ def test_an_answer_to_another_question_is_none(tmp_path: Path, fake: Callable[..
     def behave(link: socket.socket) -> None:
         welcome(link)
         link.recv(1 << 16)
-        for answer in (protocol.FoundReply(77, 5, 5, None, None), protocol.Done(1, [])):
+        for answer in (protocol.Found(77, 5, 5, None, None), protocol.Done(1, [])):
             link.sendall(protocol.frame(answer))
 
     fake(behave)
@@ -199,7 +199,7 @@ def test_what_comes_in_one_packet_with_the_welcome_is_heard(
     def behave(link: socket.socket) -> None:
         link.sendall(protocol.frame(protocol.Welcome(protocol.VERSION, os.getpid(), [])) + alive + alive[:cut])
         link.recv(1 << 16)
-        link.sendall((b"" if cut is None else alive[cut:]) + protocol.frame(protocol.FoundReply(1, 3, 2, 0.25, None)))
+        link.sendall((b"" if cut is None else alive[cut:]) + protocol.frame(protocol.Found(1, 3, 2, 0.25, None)))
 
     fake(behave)
     with connect(tmp_path) as client:
@@ -305,7 +305,7 @@ def test_an_agent_that_is_at_work_is_waited_for(
         for _ in range(8):  # longer than the silence that is borne
             time.sleep(0.5)
             link.sendall(protocol.frame(protocol.Alive()))
-        link.sendall(protocol.frame(protocol.FoundReply(1, 3, 2, 0.25, None)))
+        link.sendall(protocol.frame(protocol.Found(1, 3, 2, 0.25, None)))
 
     fake(behave)
     with connect(tmp_path) as client:

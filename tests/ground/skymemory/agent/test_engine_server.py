@@ -17,6 +17,7 @@ from skymemory.agent.client import AgentClient
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
+from support.evictions import evict
 from support.raw_engine import ARENA_BYTES, RawEngine, hello
 
 BLOCK = 100_000
@@ -119,7 +120,7 @@ def test_what_is_left_of_a_block_makes_way_for_it(client: AgentClient, full_sky:
     keys = chain("again", 3)
     store(client, keys)
     with SkyStore(full_sky.constellation) as other:
-        other.control.purge([other._routes.to_servers()[0]], keys[:1], 0, 5)  # as if evicted
+        evict(other.control, [other._routes.to_servers()[0]], keys[:1])
         data = store(client, keys)
         assert [bytes(result.data or b"") for result in other.get(keys)] == list(data.values())
 
@@ -166,7 +167,7 @@ def test_the_socket_is_for_its_user_alone(agent: AgentProcess) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"version": 99}, "version 99 of the protocol, the agent 3"),
+        ({"version": 99}, f"version 99 of the protocol, the agent {protocol.VERSION}"),
         ({"arena_bytes": 2 * ARENA_BYTES}, "1048576 bytes, and 2097152 were announced"),
         ({"arena_bytes": protocol.ARENA_BYTES_MAX + 1}, "arena_bytes|<= 274877906944"),
         ({"root": bytes(31)}, "32"),

@@ -76,6 +76,16 @@ def blocks(*sizes: int, chunk_len: int = 6000) -> list[BlockEntry]:
     ]
 
 
+def fetch_s(estimator: Estimator, entries: Sequence[BlockEntry]) -> float | None:
+    """The estimate for a get of all these blocks: an engine of which nothing is known fetches all."""
+    return estimator.worth("unknown", entries, 0, TOKENS).fetch_s if entries else 0.0
+
+
+def recompute_s(estimator: Estimator, engine: str, tokens_before: int, tokens: int) -> float | None:
+    """The estimate for computing these tokens, as those of one block."""
+    return estimator.worth(engine, blocks(BLOCK), tokens_before, tokens).recompute_s
+
+
 # ---- what is not known yet ------------------------------------------------------------------------------------------
 
 
@@ -97,7 +107,7 @@ def test_an_engine_that_has_said_nothing_fetches() -> None:
     decision = world.worth(blocks(BLOCK, BLOCK))
     assert (decision.fetch, decision.recompute_s, decision.kind) == (2, None, "fetch")
     assert decision.fetch_s is not None
-    assert world.estimator.recompute_s("engine", 0, 100) is None
+    assert recompute_s(world.estimator, "engine", 0, 100) is None
     assert world.estimator.prefill_s("engine", 100) is None
 
 
@@ -110,7 +120,7 @@ def test_another_constellation_is_another_one() -> None:
     for _ in range(FEW):
         world.get(blocks(BLOCK))
     world.estimator.forget_sky()
-    assert world.estimator.fetch_s(blocks(BLOCK)) is None
+    assert fetch_s(world.estimator, blocks(BLOCK)) is None
     world.estimator.placed(SERVERS)
     assert world.worth(blocks(BLOCK)).kind == "explore"
 
@@ -123,7 +133,7 @@ def test_gets_of_any_size_take_as_long_as_estimated() -> None:
     off = []
     for get in range(60):
         entries = blocks(*[int(10 ** rng.uniform(3.5, 6.5))] * rng.choice([1, 2, 8, 16]))
-        estimate_s = world.estimator.fetch_s(entries)
+        estimate_s = fetch_s(world.estimator, entries)
         duration_s = world.get(entries)
         if get >= 5:
             assert estimate_s is not None
@@ -135,9 +145,9 @@ def test_a_lost_satellite_poisons_nothing() -> None:
     world = World()
     for _ in range(20):
         world.get(blocks(BLOCK))
-    before_s = world.estimator.fetch_s(blocks(BLOCK))
+    before_s = fetch_s(world.estimator, blocks(BLOCK))
     world.get(blocks(BLOCK), lost=True)
-    assert world.estimator.fetch_s(blocks(BLOCK)) == before_s
+    assert fetch_s(world.estimator, blocks(BLOCK)) == before_s
 
 
 def test_what_runs_and_what_waits_comes_first() -> None:
@@ -145,38 +155,38 @@ def test_what_runs_and_what_waits_comes_first() -> None:
     for _ in range(20):
         world.get(blocks(BLOCK))
         world.get(blocks(*[BLOCK] * 8))
-    alone_s = world.estimator.fetch_s(blocks(BLOCK))
-    together_s = world.estimator.fetch_s(blocks(*[BLOCK] * 4))
+    alone_s = fetch_s(world.estimator, blocks(BLOCK))
+    together_s = fetch_s(world.estimator, blocks(*[BLOCK] * 4))
     assert alone_s is not None
     assert together_s is not None
-    runs_s = world.estimator.fetch_s(blocks(*[BLOCK] * 8))
+    runs_s = fetch_s(world.estimator, blocks(*[BLOCK] * 8))
     assert runs_s is not None
     world.estimator.begun(blocks(*[BLOCK] * 8))
-    assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(runs_s + alone_s)
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(runs_s + alone_s)
     world.clock.now_s += runs_s / 2
-    assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(runs_s / 2 + alone_s)
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(runs_s / 2 + alone_s)
     world.estimator.waiting = lambda: blocks(*[BLOCK] * 3)
-    assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(runs_s / 2 + together_s)
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(runs_s / 2 + together_s)
     decision = world.worth(blocks(BLOCK))
     assert decision.fetch_s == pytest.approx(runs_s / 2 + together_s)
     world.clock.now_s += 100  # it takes longer than it should; nobody knows how long
-    assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(together_s)
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(together_s)
     world.clock.now_s -= 100
     world.estimator.ended()
-    assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(together_s)
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(together_s)
 
 
 def test_a_satellite_that_has_not_served_yet_is_like_the_others_with_its_own_round_trip() -> None:
     world = World()
     for size in (6000, BLOCK, 4 * BLOCK, 6000, BLOCK, 4 * BLOCK):
         world.get(blocks(size))
-    here_s = world.estimator.fetch_s(blocks(BLOCK))
+    here_s = fetch_s(world.estimator, blocks(BLOCK))
     assert here_s is not None
     others = [Satellite(4, server.slot) for server in SERVERS]
     world.estimator.placed(others)
-    assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(here_s, rel=0.2)
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(here_s, rel=0.2)
     world.estimator.links({others[0]: 0.2})
-    there_s = world.estimator.fetch_s(blocks(BLOCK))
+    there_s = fetch_s(world.estimator, blocks(BLOCK))
     assert there_s is not None
     assert there_s > 0.2
 
@@ -192,12 +202,12 @@ def test_prefill_grows_with_the_position() -> None:
         estimator.prefilled("engine", tokens, takes_s(before, tokens) * rng.uniform(0.95, 1.05), before)
     whole_s = estimator.prefill_s("engine", 2000, 4000)
     assert whole_s == pytest.approx(takes_s(4000, 2000), rel=0.15)
-    early_s, late_s = estimator.recompute_s("engine", 0, 1000), estimator.recompute_s("engine", 16000, 1000)
+    early_s, late_s = recompute_s(estimator, "engine", 0, 1000), recompute_s(estimator, "engine", 16000, 1000)
     assert early_s is not None
     assert late_s is not None
     assert late_s > 2 * early_s
     assert early_s == pytest.approx(takes_s(0, 1000) - 0.02, rel=0.3)  # what it costs to begin is due anyway
-    assert estimator.recompute_s("another", 0, 1000) is None
+    assert recompute_s(estimator, "another", 0, 1000) is None
 
 
 sizes = st.lists(st.integers(1, 1 << 26), max_size=12)
@@ -213,7 +223,7 @@ def test_more_blocks_never_take_less(
         world.estimator.prefilled("engine", sum(measured) % 5000 + 1, duration_s)
     fewer = blocks(*some, chunk_len=chunk)
     all_of_them = [*fewer, *blocks(*more, chunk_len=chunk)]
-    few_s, all_s = world.estimator.fetch_s(fewer), world.estimator.fetch_s(all_of_them)
+    few_s, all_s = fetch_s(world.estimator, fewer), fetch_s(world.estimator, all_of_them)
     if few_s is not None and all_s is not None:
         assert 0 <= few_s <= all_s * (1 + 1e-9) < math.inf
     decision = world.worth(all_of_them)
@@ -221,7 +231,7 @@ def test_more_blocks_never_take_less(
     for estimate_s in (decision.fetch_s, decision.recompute_s):
         assert estimate_s is None or 0 <= estimate_s < math.inf
     if decision.kind == "fetch" and decision.fetch and decision.fetch_s is not None:
-        alone_s = world.estimator.fetch_s(all_of_them[: decision.fetch])
+        alone_s = fetch_s(world.estimator, all_of_them[: decision.fetch])
         assert decision.fetch_s == pytest.approx(alone_s)
 
 
@@ -325,7 +335,7 @@ def test_what_is_learned_of_a_get_was_not_known_before_it() -> None:
     for _ in range(30):
         world.rtt_s, world.rate = rng.uniform(0.01, 0.1), rng.uniform(1e6, 1e8)
         entries = blocks(*[BLOCK] * rng.choice([1, 2, 8]))
-        before_s = world.estimator.fetch_s(entries)
+        before_s = fetch_s(world.estimator, entries)
         world.get(entries)
         assert world.learned_s == before_s
 
@@ -335,5 +345,5 @@ def test_engines_are_bounded() -> None:
     for engine in range(300):
         for _ in range(FEW):
             estimator.prefilled(str(engine), 100, 0.1)
-    assert estimator.recompute_s("0", 0, 100) is None
-    assert estimator.recompute_s("299", 0, 100) is not None
+    assert recompute_s(estimator, "0", 0, 100) is None
+    assert recompute_s(estimator, "299", 0, 100) is not None

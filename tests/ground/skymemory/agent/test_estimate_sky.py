@@ -50,8 +50,8 @@ async def get(sky: SharedSky, keys: list[bytes]) -> float:
 
 def expected_s(sky: SharedSky, keys: list[bytes]) -> float | None:
     assert sky.store is not None
-    entries = [sky.store.index.get(key) for key in keys]
-    return sky.observer.estimator.fetch_s([entry for entry in entries if entry is not None])
+    entries = [entry for key in keys if (entry := sky.store.index.get(key)) is not None]
+    return sky.observer.estimator.worth("unknown", entries, 0, 16).fetch_s
 
 
 async def median_errors(sky: SharedSky, rng: random.Random, largest: float, gets: int) -> tuple[float, float]:

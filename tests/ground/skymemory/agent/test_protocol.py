@@ -29,7 +29,7 @@ ASKED = st.one_of(
     st.builds(protocol.Taken, NUMBER, NUMBER, NUMBER),
 )
 ANSWERED = st.one_of(
-    st.builds(protocol.FoundReply, NUMBER, NUMBER, NUMBER, st.none() | SECONDS, st.none() | SECONDS),
+    st.builds(protocol.Found, NUMBER, NUMBER, NUMBER, st.none() | SECONDS, st.none() | SECONDS),
     st.builds(protocol.Done, NUMBER, st.lists(st.tuples(st.text(max_size=20), SECONDS), max_size=5)),
     st.builds(protocol.PurgedReply, NUMBER, NUMBER, st.booleans()),
     st.builds(protocol.Known, NUMBER, st.booleans(), st.lists(st.tuples(st.text(max_size=20), st.none() | ENTRY), max_size=5)),

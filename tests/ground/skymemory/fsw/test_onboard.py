@@ -144,7 +144,7 @@ def test_one_plane_with_the_monitor_on_board(start_health: Callable[[Constellati
     heard: dict[Satellite, HealthTelemetry] = {}
     with ControlPlane(plane) as control:
         for _ in range(10):
-            for place, packet in control.telemetry([Route(place, entry) for place in places], 1.0):
+            for place, packet in control.listen([Route(place, entry) for place in places], 1.0):
                 message = Message.decode(packet)
                 if message.mid == HEALTH_MID:
                     heard[place] = decode(message.payload)

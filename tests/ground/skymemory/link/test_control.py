@@ -18,6 +18,7 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode
+from support.evictions import evict
 
 HERE = Satellite(3, 10)
 DIRECT = Route(HERE, HERE)
@@ -99,7 +100,7 @@ def test_a_host_that_is_refused_for_good_is_told_so() -> None:
     with peer(lambda request, _: [answer(request, status=icd.STATUS_REFUSED)]) as (sky, heard), ControlPlane(sky) as control:
         (found,) = control.exchange([Ask(DIRECT, icd.OP_PING)], 10)
         assert found is not None
-        assert found.packet.status == icd.STATUS_REFUSED
+        assert found.status == icd.STATUS_REFUSED
         assert len(heard) == 2
 
 
@@ -180,7 +181,7 @@ def test_a_satellite_on_the_way_may_say_that_it_leads_nowhere() -> None:
     with peer(reply) as (sky, _), ControlPlane(sky) as control:
         (found,) = control.exchange([Ask(far, icd.OP_PING)], 10)
         assert found is not None
-        assert (found.ok, found.packet.status) == (False, icd.STATUS_UNREACHABLE)
+        assert (found.ok, found.status) == (False, icd.STATUS_UNREACHABLE)
         assert control.ping([far], 10) == {}
 
 
@@ -246,14 +247,14 @@ def test_only_what_can_be_read_denies_a_chunk(fields: dict[str, Any], whole: boo
 
 def test_a_purge_that_nobody_was_asked_for_is_not_confirmed() -> None:
     with ControlPlane(Constellation()) as control:
-        assert control.purge([], [b"k" * 32], 0, 5) == (0, False)
-        assert control.purge([DIRECT], [], 0, 5) == (0, True)
+        assert evict(control, [], [b"k" * 32]) == (0, False)
+        assert evict(control, [DIRECT], []) == (0, True)
 
 
 def test_many_requests_at_once() -> None:
     with peer(lambda request, _: [answer(request)]) as (sky, heard), ControlPlane(sky) as control:
         answers = control.exchange([Ask(DIRECT, icd.OP_HAS, key=bytes([n % 256] * 32)) for n in range(1000)], 30)
-        assert [found.packet.key[0] for found in answers if found is not None] == [n % 256 for n in range(1000)]
+        assert [found.raw.key[0] for found in answers if found is not None] == [n % 256 for n in range(1000)]
         assert len(heard) >= 1000
 
 

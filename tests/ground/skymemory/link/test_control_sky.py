@@ -11,7 +11,7 @@ from spacepackets.ccsds.spacepacket import SpacePacketHeader
 from skymemory.fsw.messages import Message
 from skymemory.fsw.structures import KVC_HK_TLM_MID, KVC_SEND_HK_MID, KvcHousekeeping
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import ControlPlane, Move
 from skymemory.link.native import NativeClient, Transfer
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
@@ -19,6 +19,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from support.agents import wait_until
+from support.evictions import evict
 
 Stopped = Callable[..., AbstractContextManager[None]]
 KVC_CMD_APID = 0xD0
@@ -64,7 +65,7 @@ def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation)
     with SkyStore(full_sky.constellation) as store:
         store.put([(key, bytes(6000))])  # one chunk: on the nearest satellite
         control, here, there = store.control, Route(source, source), Route(target, target)
-        answer = control.migrate(here, target, 0, 5, key)
+        (answer,) = control.migrate([Move(here, target, key)], 0, 5)
         assert answer is not None
         assert answer.ok
         # The answer says that it has begun
@@ -72,7 +73,7 @@ def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation)
         (moved,), _ = control.find(there, [key], 0, 5)
         assert moved is not None
         assert (moved.block_len, moved.chunk_total) == (6000, 1)
-        assert control.purge([there], [key], 0, 5) == (1, True)
+        assert evict(control, [there], [key]) == (1, True)
 
 
 def test_a_share_in_two_places_is_whole(full_sky: LocalConstellation) -> None:
@@ -96,7 +97,7 @@ def test_a_share_in_two_places_is_whole(full_sky: LocalConstellation) -> None:
             (longer, [first, second]),
         ]
         assert control.hold_all(questions, 0, 10) == [True, True, False, False, False, False]
-        control.purge([first[1]], [entry.key], 0, 10)
+        evict(control, [first[1]], [entry.key])
         assert control.hold_all(questions[:2], 0, 10) == [False, False]
 
 
@@ -135,7 +136,7 @@ def test_relay_puts_commands_on_the_bus(full_sky: LocalConstellation) -> None:
 
         def statuses(message: bytes) -> set[str]:
             answers = control.relay(routes, message, 5)
-            return {icd.STATUSES[answer.packet.status] for answer in answers if answer is not None}
+            return {icd.STATUSES[answer.status] for answer in answers if answer is not None}
 
         assert statuses(command(KVC_CMD_APID, 0)) == {"ok"}
         assert statuses(command(KVC_CMD_APID, 0, checksum_error=1)) == {"bad_checksum"}
@@ -186,7 +187,7 @@ def test_telemetry_comes_back(full_sky: LocalConstellation) -> None:
         thread.start()
         heard: list[tuple[Satellite, bytes]] = []
         for _ in range(20):
-            heard += listener.telemetry([route], 0.5)
+            heard += listener.listen([route], 0.5)
             if any(b"KVC" in message for _, message in heard):
                 break
         enough.set()

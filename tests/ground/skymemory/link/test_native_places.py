@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from skymemory.common import defaults
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import ControlPlane, Move
 from skymemory.link.native import NativeClient, Server, Transfer
 from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
@@ -149,7 +149,7 @@ def test_chunks_that_move_meanwhile_are_found(start_sky: StartSky) -> None:
         def turn() -> None:
             for source, target in pairwise(path):
                 for one in stored:
-                    answer = control.migrate(Route(source, source), target, 0, 10, one.entry.key)
+                    answer = control.migrate([Move(Route(source, source), target, one.entry.key)], 0, 10)[0]
                     assert answer is not None
                     assert answer.ok
                     while (held := control.hold_all([(one.entry, [[Route(target, target)]])], 0, 10)) != [True]:

@@ -68,7 +68,10 @@ def test_what_is_dead_is_said_at_once_and_passed_by(local: LocalConstellation, d
         before = drops(local, control)
         for answer in ping(control, dead):
             assert answer is not None
-            assert (answer.packet.status, answer.packet.src) == (icd.STATUS_UNREACHABLE, ENTRY)  # the first who knows
+            assert (answer.status, (answer.raw.src.plane, answer.raw.src.slot)) == (
+                icd.STATUS_UNREACHABLE,
+                ENTRY,
+            )  # the first who knows
         assert all(answer is not None and answer.ok for answer in ping(control, alive))
         assert drops(local, control) == before
         for place in dead:
@@ -88,7 +91,7 @@ def test_a_satellite_that_begins_anew_learns_what_is_down(local: LocalConstellat
         await_known(local, control, 4)
         (answer,) = control.exchange([Ask(Route(Satellite(3, 6), Satellite(3, 5)), icd.OP_PING, icd.APID_ISL)], 10)
         assert answer is not None
-        assert answer.packet.status == icd.STATUS_UNREACHABLE
+        assert answer.status == icd.STATUS_UNREACHABLE
 
 
 @pytest.mark.parametrize("busy", [0, 2])

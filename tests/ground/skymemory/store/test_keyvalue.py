@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skymemory.link.structures import Cleared
+from skymemory.link.structures import PurgeAnswers
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.keyvalue import (
     HEAD_BYTES,
@@ -171,7 +171,7 @@ def test_a_purge_that_is_not_confirmed_lets_nothing_be_put(start_sky: StartSky, 
         values = KeyValue(store)
         assert values.put("name", b"old" * 30_000).ok
         # A purge that nobody answers although all answer pings: no process can be made to do that from outside
-        monkeypatch.setattr(store.control, "purge_each", lambda blocks, *_: [Cleared() for _ in blocks])
+        monkeypatch.setattr(store.control, "purge", lambda blocks, *_: [PurgeAnswers() for _ in blocks])
         assert values.put("name", b"new" * 30_000).status == "unanswered"
         monkeypatch.undo()
         assert values.get("name") == b"old" * 30_000

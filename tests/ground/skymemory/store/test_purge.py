@@ -19,6 +19,7 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.evictions import evict
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -50,13 +51,13 @@ def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: L
     sky = full_sky.constellation
     with SkyStore(sky) as store:
         store.put([(key("small"), b"small"), (key("large"), bytes(60_001))])
-        purge_each, asked = store.control.purge_each, []
+        purge, asked = store.control.purge, []
 
         def count(blocks: list[tuple[bytes, list[Route]]], tenant: int, deadline_s: float) -> list[object]:
             asked.append([len(routes) for _, routes in blocks])
-            return [*purge_each(blocks, tenant, deadline_s)]
+            return [*purge(blocks, tenant, deadline_s)]
 
-        store.control.purge_each = count  # type: ignore[method-assign, assignment]
+        store.control.purge = count  # type: ignore[method-assign, assignment]
         assert all(one.confirmed for one in store.make_way([key("new"), key("small")]))
         assert asked == [[1, 1]]
         assert store.make_way([key("large"), key("new")])[0].confirmed
@@ -67,7 +68,7 @@ def test_what_is_left_without_its_first_share_is_found_by_the_put(full_sky: Loca
     sky, name = full_sky.constellation, key("left")
     with SkyStore(sky) as store:
         store.put([(name, bytes(60_001))])
-        store.control.purge(servers(sky)[:1], [name], 0, 5)
+        evict(store.control, servers(sky)[:1], [name])
         assert store.make_way([name]) == [Purged(0, True)]
         assert store.put([(name, b"x" * 60_001)])[0].status == "bad_key"
         assert store.purge([name]).confirmed
@@ -78,7 +79,7 @@ def test_who_is_asked_in_lookups_knows_nothing_of_the_old_block(start_sky: Start
     sky = start_sky(cache={"layout": "rotation"}).constellation  # the first server is the window's corner
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("corner"), bytes(60_001))])
-        store.control.purge(servers(sky)[:1], [key("corner")], 0, 5)
+        evict(store.control, servers(sky)[:1], [key("corner")])
         assert store.make_way([key("corner")])[0].confirmed
         assert store.put([(key("corner"), b"another")])[0].ok
         assert other.get([key("corner")])[0].data == b"another"

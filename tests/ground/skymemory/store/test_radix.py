@@ -74,8 +74,9 @@ class AgainstDictionary(RuleBasedStateMachine):
         return known == prompt or all(known[:end] in self.model for end in range(1, len(known) + 1))
 
     @rule()
-    def clear(self) -> None:
-        self.index.clear()
+    def remove_all(self) -> None:
+        for prompt in self.model:
+            self.index.remove(chain(prompt)[-1])
         self.model.clear()
 
     @invariant()

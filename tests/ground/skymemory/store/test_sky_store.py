@@ -22,6 +22,7 @@ from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import Packet
 from support import flight_core as core
+from support.evictions import evict
 
 StartSky = Callable[..., LocalConstellation]
 SIZES = [1, 2, 5999, 6000, 6001, 54_000, 54_001, 1_000_003]
@@ -229,7 +230,7 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("block"), bytes(100_000)), (key("whole"), bytes(100_000))])
         gone = Whereabouts(sky).servers(0)[3]
-        assert store.control.purge([Route(gone, gone)], [key("block")], 0, 5) == (2, True)
+        assert evict(store.control, [Route(gone, gone)], [key("block")]) == (2, True)
         results = store.get([key("block"), key("whole")])
         assert [result.status for result in results] == ["miss", "done"]
         assert store.index.get(key("block")) is None
@@ -243,7 +244,7 @@ def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: St
     with SkyStore(sky) as store:
         store.put([(key("block"), bytes(100_000))])
         gone = Whereabouts(sky).servers(0)[3]
-        assert store.control.purge([Route(gone, gone)], [key("block")], 0, 5) == (2, True)
+        assert evict(store.control, [Route(gone, gone)], [key("block")]) == (2, True)
         assert [result.status for result in store.get([key("block")])] == ["miss"]
         assert store.find([key("block")])[0].entry is None  # though satellites hold the rest
         assert store.stats().purges == 0
@@ -526,11 +527,11 @@ def test_a_fresh_look_up_tells_whole_blocks(full_sky: LocalConstellation) -> Non
         assert store.find_longest([], fresh=True).entries == []
         assert store.stats().questions == asked + 1  # the last block tells for all
         gone = Whereabouts(sky).servers(0)[7]
-        store.control.purge([Route(gone, gone)], [keys[3]], 0, 5)
+        evict(store.control, [Route(gone, gone)], [keys[3]])
         assert store.find_longest(keys, fresh=True).entries == entries[:3]
         assert store.stats().questions == asked + 1 + 1 + 4
         assert store.index.get(keys[3]) is None
-        store.control.purge([Route(gone, gone)], [keys[2]], 0, 5)
+        evict(store.control, [Route(gone, gone)], [keys[2]])
         assert [one.status for one in store.find(keys, fresh=True)] == ["done", "done", "miss", "miss"]
         assert store.index.get(keys[2]) is None
         store.index.add([replace(entries[0], block_len=89_999)])  # another block under the key

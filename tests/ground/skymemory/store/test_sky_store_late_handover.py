@@ -16,6 +16,7 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.evictions import evict
 
 pytestmark = pytest.mark.usefixtures("patient")
 StartSky = Callable[..., LocalConstellation]
@@ -74,7 +75,7 @@ def test_nothing_is_missed_however_late_it_is(start_sky: StartSky, caplog: pytes
         entry = store.find([gone])[0].entry
         assert entry is not None
         victim = where.servers(where.row(time.time()))[0]
-        store.control.purge([Route(victim, victim)], [gone], 0, 5)
+        evict(store.control, [Route(victim, victim)], [gone])
         assert [result.status for result in store.get([entry])] == ["miss"]
         assert store.stats().purges == 1
 

@@ -22,6 +22,7 @@ from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.evictions import evict
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -55,7 +56,7 @@ def hand_over(sky: Constellation, keys: Sequence[bytes], before: int, after: int
     moves = moved_servers(sky, before, after)[servers]
     with ControlPlane(sky) as control:
         asked = [Move(Route(source, source), target, key) for source, target in moves for key in keys]
-        assert all(answer is not None and answer.ok for answer in control.migrate_blocks(asked, 0, 30))
+        assert all(answer is not None and answer.ok for answer in control.migrate(asked, 0, 30))
         for source in {source for source, _ in moves}:
             while any(entry is not None for entry in control.find(Route(source, source), keys, 0, 30)[0]):
                 pass
@@ -150,19 +151,19 @@ def test_a_share_that_is_gone_from_all_places_is_purged_from_all(sky: Constellat
     source, _ = moved_servers(sky, 1, 2)[0]
     with SkyStore(sky, playing=turning(sky, 2, HANDOVER_S)) as store:
         entries = store.find_longest([gone, whole]).entries
-        assert store.control.purge([Route(source, source)], [gone], 0, 10).chunks > 0
+        assert evict(store.control, [Route(source, source)], [gone]).chunks > 0
         assert [result.status for result in store.get(entries)] == ["miss", "done"]
         assert store.stats().purges == 0  # what is still at the old places may be on its way
         every = [Route(one, one) for one in sky.torus.satellites()]
         hand_over(sky, [whole], 1, 2, slice(1, 2))
         assert store.purge([whole]) == (entries[1].chunk_total, True)  # half here, half there
-        assert store.control.purge(every, [whole], 0, 10) == (0, True)
+        assert evict(store.control, every, [whole]) == (0, True)
         hand_over(sky, [gone], 1, 2, slice(1, None))
         end_s = time.monotonic() + 30
         while store.stats().purges < 2:  # satellites' words that they have something to hand over count for a moment
             assert time.monotonic() < end_s
             assert [result.status for result in store.get(entries[:1])] == ["miss"]
-        assert store.control.purge(every, [gone], 0, 10) == (0, True)
+        assert evict(store.control, every, [gone]) == (0, True)
 
 
 def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +349,7 @@ def test_a_block_that_is_not_there_is_not_waited_for(sky: Constellation) -> None
     with SkyStore(sky, playing=playing) as store:
         store.put(list(items.items()))
         source, _ = moved_servers(sky, 1, 3)[0]
-        store.control.purge([Route(source, source)], [broken], 0, 10)
+        evict(store.control, [Route(source, source)], [broken])
         results = store.prefetch([broken, whole, token_bytes(32)], start_time(playing, 3), deadline_s=600)
         assert [(one.ok, one.status) for one in results] == [(False, "miss"), (True, "done"), (False, "miss")]
         assert store.get([whole])[0].data == items[whole]

@@ -16,6 +16,7 @@ from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.evictions import evict
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -88,7 +89,7 @@ def test_what_is_gone_is_forgotten_and_its_rest_purged(start_sky: StartSky) -> N
         keys = common + own
         assert found(store, keys) == keys
         last = store._routes.to_servers()[-1]
-        store.control.purge([last], own[:1], 0, 5)  # as if evicted; first and last block of the chain are there
+        evict(store.control, [last], own[:1])  # first and last block of the chain are there
         assert found(store, keys) == common
         assert store.index.get(own[0]) is None
         assert store.index.get(own[1]) is None  # without the one before it of no use
@@ -103,7 +104,7 @@ def test_without_lazy_purge_the_rest_is_left_and_not_found_again(start_sky: Star
     keys = chain("left", 2)
     with SkyStore(sky) as store, SkyStore(sky) as other:
         put(store, keys)
-        store.control.purge([store._routes.to_servers()[-1]], keys[:1], 0, 5)
+        evict(store.control, [store._routes.to_servers()[-1]], keys[:1])
         assert found(store, keys) == []
         assert found(store, keys) == []
         assert other.find([keys[0]])[0].entry is not None
@@ -117,7 +118,7 @@ def test_a_hole_behind_which_nothing_was_asked_is_found(start_sky: StartSky) -> 
         put(store, keys)
         first, *_ = store._routes.to_servers()
         for gone in (keys[39], keys[31], keys[30]):
-            store.control.purge([first], [gone], 0, 5)
+            evict(store.control, [first], [gone])
         assert found(store, keys) == keys[:30]
         assert found(store, keys) == keys[:30]
 
@@ -182,7 +183,7 @@ def test_others_are_believed_while_one_is_silent(start_sky: StartSky, stopped: S
     with SkyStore(local.constellation) as store:
         put(store, keys)
         first, *_, last = store._routes.to_servers()
-        store.control.purge([last], keys[:1], 0, 5)
+        evict(store.control, [last], keys[:1])
         with stopped(local, first.satellite):
             assert found(store, keys) == []
 
@@ -225,7 +226,7 @@ def test_several_chains_at_once(start_sky: StartSky) -> None:
         for one in keys:
             put(store, one)
         first, *_ = store._routes.to_servers()
-        store.control.purge([first], [keys[19][0], keys[7][2]], 0, 5)
+        evict(store.control, [first], [keys[19][0], keys[7][2]])
         asked: list[list[BlockEntry]] = [[], *(store.find_longest(one).entries for one in keys)]
         there = store.still_there(asked)
         assert [len(one) for one in there] == [0, *([3] * 7), 2, *([3] * 11), 0]

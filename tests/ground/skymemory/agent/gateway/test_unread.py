@@ -8,6 +8,7 @@ from skymemory.store.keyvalue import key_of, pack
 from skymemory.store.results import Status
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from support.evictions import evict
 
 from .inside import InsideGateway
 from .raw import RawClient, encoded
@@ -66,7 +67,7 @@ def test_shares_of_two_values_are_deleted(full_sky: LocalConstellation, port: in
     with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other, RawClient(port) as client:
         routes = server_routes(Whereabouts(full_sky.constellation), 0.0)
         assert store.put([(key, old)])[0].ok
-        assert store.control.purge(routes[1:3], [key], full_sky.constellation.cache.tenant, 5).chunks > 0
+        assert evict(store.control, routes[1:3], [key], full_sky.constellation.cache.tenant).chunks > 0
         assert other.put([(key, new)])[0].status is Status.BAD_KEY
         assert store.get([key])[0].status is Status.BAD_KEY
         assert client.ask("GET", "two values") is None

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from skymemory.agent.client import NOTHING, Found
+from skymemory.agent.client import NOTHING
+from skymemory.agent.protocol import Found
 from skymemory.engines.vllm.events import BlockEvents, Came, Went
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import Identity, Saved
@@ -66,7 +67,7 @@ class Client:
 
     def answer(self, cached: int) -> Found:
         new = max(0, self.known - cached)
-        return Found(self.known, new if self.fetch is None else self.fetch, None, None, self.capacity, 10, 16)
+        return Found(0, self.known, new if self.fetch is None else self.fetch, None, None, self.capacity, 10, 16)
 
 
 class Scheduler:
@@ -161,7 +162,7 @@ def test_a_late_answer_is_a_miss() -> None:
     scheduler.client.held = []
     request = come(scheduler, 9)
     assert scheduler.side.matched(request, 0) == (0, False)
-    scheduler.client.held[0].set_result(Found(2, 2, None, None))
+    scheduler.client.held[0].set_result(Found(0, 2, 2, None, None))
     assert scheduler.side.matched(request, 0) == (0, False)  # what was said to vLLM once stays so
     assert scheduler.tally.take()["lookup_late"] == 1
 
@@ -522,7 +523,7 @@ def test_the_lookup_of_the_only_request_is_waited_for() -> None:
     def answer() -> None:
         wait_until(lambda: scheduler.client.held, "the agent is asked")
         assert scheduler.client.held is not None
-        scheduler.client.held[0].set_result(Found(2, 2, None, None))
+        scheduler.client.held[0].set_result(Found(0, 2, 2, None, None))
 
     with ThreadPoolExecutor(1) as pool:
         answered = pool.submit(answer)
