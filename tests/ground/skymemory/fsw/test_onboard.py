@@ -124,7 +124,7 @@ def test_apps_and_satellites_end_in_the_middle_of_their_work(words: list[str]) -
 
 
 def test_a_report_of_the_wrong_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="bytes, not 3"):
+    with pytest.raises(ValueError, match="the report has 3 bytes; allowed are 48"):
         decode(b"abc")
 
 
