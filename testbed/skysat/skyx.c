@@ -120,7 +120,7 @@ int32_t skyx_receive(uint32_t app, uint32_t pipe, int32_t timeout_ms, uint8_t *b
     return status;
 }
 
-int32_t skyx_transmit(uint32_t app, const uint8_t *message, size_t size, int originate)
+int32_t skyx_transmit(uint32_t app, const uint8_t *message, size_t size)
 {
     if (size < sizeof(CFE_MSG_Message_t) || size > CFE_MISSION_SB_MAX_SB_MSG_SIZE)
     {
@@ -136,7 +136,7 @@ int32_t skyx_transmit(uint32_t app, const uint8_t *message, size_t size, int ori
         {
             (void)memcpy(buffer, message, size);
             (void)CFE_MSG_GetSize(&buffer->Msg, &said);
-            status = said == size ? CFE_SB_TransmitBuffer(buffer, originate != 0) : CFE_SB_BAD_ARGUMENT;
+            status = said == size ? CFE_SB_TransmitBuffer(buffer, true) : CFE_SB_BAD_ARGUMENT;
             if (status != CFE_SUCCESS)
             {
                 (void)CFE_SB_ReleaseMessageBuffer(buffer);

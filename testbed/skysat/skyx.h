@@ -31,8 +31,8 @@ SKYX_API int32_t skyx_subscribe(uint32_t app, uint32_t pipe, uint32_t mid, uint1
 SKYX_API int32_t skyx_unsubscribe(uint32_t app, uint32_t pipe, uint32_t mid);
 /** Receive a message. @param buffer  32,768 bytes. @param timeout_ms  -1: wait, 0: do not. @param size  its bytes with headers */
 SKYX_API int32_t skyx_receive(uint32_t app, uint32_t pipe, int32_t timeout_ms, uint8_t *buffer, size_t *size);
-/** Send a message. @param originate  0: as it is; else with a new sequence count, time (telemetry) and checksum (command) */
-SKYX_API int32_t skyx_transmit(uint32_t app, const uint8_t *message, size_t size, int originate);
+/** Send a message, with a new sequence count, time (telemetry) and checksum (command). */
+SKYX_API int32_t skyx_transmit(uint32_t app, const uint8_t *message, size_t size);
 SKYX_API int32_t skyx_event(uint32_t app, uint16_t event_id, uint16_t type, const char *text);
 /** Load a table from the ground: the owner's next CFE_TBL_Manage, at its next wake-up, takes it over. */
 SKYX_API int32_t skyx_table_load(const char *name, const uint8_t *data, size_t size);

@@ -131,13 +131,10 @@ class App:
         """Open a pipe that is subscribed to `mids`, with a name of at most 19 characters, unique on the satellite."""
         return Pipe(self, name, depth).subscribe(*mids, limit=limit)
 
-    def send(self, message: Message, originate: bool = True) -> None:
-        """Put a message on the bus. As in cFS, no error does not mean that a receiver had room for it.
-
-        With `originate` False the message is passed on as it is: sequence count, time and checksum are its maker's.
-        """
+    def send(self, message: Message) -> None:
+        """Put a message on the bus. As in cFS, no error does not mean that a receiver had room for it."""
         packet = message.encode()
-        status = library().skyx_transmit(self.handle, packet, len(packet), originate)
+        status = library().skyx_transmit(self.handle, packet, len(packet))
         check(status, f"send 0x{message.mid:04X}")
 
     def command(self, mid: int, function_code: int = 0, payload: bytes = b"") -> None:

@@ -65,7 +65,7 @@ class Message:
         return ctypes.sizeof(CommandHeader if self.is_command else TelemetryHeader) + len(self.payload)
 
     def encode(self) -> bytes:
-        """Return the packet; the bus writes sequence count, time and checksum when it is originated there."""
+        """Return the packet; the bus writes sequence count, time and checksum anew."""
         head = _PRIMARY.pack(self.mid, _UNSEGMENTED | self.sequence, self.size - _LENGTH_LESS)
         if not self.is_command:
             return head + bytes(ctypes.sizeof(TelemetryHeader) - len(head)) + self.payload

@@ -675,7 +675,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "skyx_subscribe": (c_int32, [c_uint32, c_uint32, c_uint32, c_uint16]),
     "skyx_unsubscribe": (c_int32, [c_uint32, c_uint32, c_uint32]),
     "skyx_receive": (c_int32, [c_uint32, c_uint32, c_int32, c_void_p, POINTER(c_size_t)]),
-    "skyx_transmit": (c_int32, [c_uint32, c_void_p, c_size_t, c_int]),
+    "skyx_transmit": (c_int32, [c_uint32, c_void_p, c_size_t]),
     "skyx_event": (c_int32, [c_uint32, c_uint16, c_uint16, c_char_p]),
     "skyx_table_load": (c_int32, [c_char_p, c_void_p, c_size_t]),
     "skyx_table_read": (c_int32, [c_char_p, c_void_p, c_size_t]),
