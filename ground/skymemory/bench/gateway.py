@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from skymemory.bench.servers import ServerError, redis_client, running
-from skymemory.common.progress import Progress
+from skymemory.bench.peer_servers import ServerError, redis_client, running
+from skymemory.common.progress import Progress, no_progress
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.leash import guarded, leashed_folder, own_leash
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -48,7 +48,7 @@ def run_gateway_bench(
     value_bytes: Sequence[int] = VALUE_BYTES,
     loads: Sequence[tuple[int, int]] = LOADS,
     scale: float = 1.0,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Measure the gateway over a local constellation, and redis-server.
 
@@ -88,8 +88,7 @@ def run_gateway_bench(
                 for name, (one, process) in servers.items():
                     row[name] = asdict(_measured([program, "-p", str(one), *load, "-t", command.lower()], process, requests))
                 rows.append(row)
-            if progress is not None:
-                progress(done + 1, len(runs))
+            progress(done + 1, len(runs))
     return {"rows": rows}
 
 
@@ -122,7 +121,7 @@ def _requests(length: int, clients: int, pipeline: int) -> int:
 def _process(pid: int) -> ProcessId:
     process = identify(pid)
     if process is None:
-        raise ServerError(f"process {pid} has ended")
+        raise ServerError(f"process {pid}, which was to be measured, has ended")
     return process
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from skymemory.common.progress import Progress
+from skymemory.common.progress import Progress, no_progress
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, cpu_seconds
@@ -14,7 +14,7 @@ SECONDS = 10.0
 STEP_S = 0.25
 
 
-def run_idle_bench(constellation: Constellation, seconds: float = SECONDS, progress: Progress | None = None) -> dict[str, Any]:
+def run_idle_bench(constellation: Constellation, seconds: float = SECONDS, progress: Progress = no_progress) -> dict[str, Any]:
     """Start the constellation at a port of its own, leave it alone for `seconds`, and read what the kernel has counted.
 
     Stores are empty.
@@ -31,8 +31,7 @@ def run_idle_bench(constellation: Constellation, seconds: float = SECONDS, progr
         processes = list(local.processes.values())
         start, before = time.monotonic(), _cpu(processes)
         while (passed := time.monotonic() - start) < seconds:
-            if progress is not None:
-                progress(int(1000 * passed / seconds), 1000)
+            progress(int(1000 * passed / seconds), 1000)
             time.sleep(min(STEP_S, seconds - passed))
         passed, used = time.monotonic() - start, _cpu(processes) - before
         memory = [_memory_bytes(process) for process in processes]

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from rich.table import Table
 
-from skymemory.common.progress import Progress
+from skymemory.common.progress import Progress, no_progress
 from skymemory.link.block_entry import BlockEntry
 from skymemory.sky.constellation import Constellation
 from skymemory.store.sky_store import SkyStore
@@ -99,7 +99,7 @@ def run_links_bench(
     block_bytes: int = BLOCK_BYTES,
     rounds: int = ROUNDS,
     call_blocks: int = CALL_BLOCKS,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Measure all link models.
 
@@ -130,8 +130,7 @@ def run_links_bench(
     def step() -> None:
         nonlocal done
         done += 1
-        if progress is not None:
-            progress(done, total)
+        progress(done, total)
 
     results: dict[str, list[_Round]] = {name: [] for name in models}
     with ExitStack() as stack:

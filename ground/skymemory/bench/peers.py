@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from skymemory.bench.servers import memcached_client, redis_client
-from skymemory.common.progress import Progress
+from skymemory.bench.peer_servers import memcached_client, redis_client
+from skymemory.common.progress import Progress, no_progress
 from skymemory.sky.constellation import Constellation
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -65,7 +65,7 @@ def run_peers_bench(
     value_bytes: int = VALUE_BYTES,
     values: int = VALUES,
     rounds: int = ROUNDS,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Measure all three stores.
 
@@ -87,8 +87,7 @@ def run_peers_bench(
             key = os.urandom(KEY_BYTES)
             for name in names:
                 _measure(peers[name], key, data[step % values], speeds[name] if kept else Speed())
-            if progress is not None:
-                progress(step + 1, total)
+            progress(step + 1, total)
     return _report(speeds, value_bytes, values, rounds)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import LlamaConfig
 
-from skymemory.common.progress import Progress
+from skymemory.common.progress import Progress, no_progress
 from skymemory.demo.model import demo_tokenizer, random_llama
 from skymemory.demo.run import generate
 from skymemory.prompt.codecs import codec_names
@@ -48,7 +48,7 @@ def run_prefix_bench(
     codecs: Sequence[str] = codec_names(),
     rounds: int = ROUNDS,
     config: LlamaConfig | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Measure without and with the cache in turn, and take medians over `rounds`.
 
@@ -93,8 +93,7 @@ def run_prefix_bench(
                 before = manager.statistics
                 warm = generate(model, ids, NEW_TOKENS, manager=manager)
                 runs[codec].append((without, warm, before, manager.statistics))
-                if progress is not None:
-                    progress(step * len(managers) + number + 1, rounds * len(managers))
+                progress(step * len(managers) + number + 1, rounds * len(managers))
     report["codecs"] = {codec: _row(of_codec) for codec, of_codec in runs.items()}
     return report
 

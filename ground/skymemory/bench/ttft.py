@@ -21,8 +21,8 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 from rich.table import Table
 
-from skymemory.bench.servers import ServerError
-from skymemory.common.progress import Progress
+from skymemory.bench.peer_servers import ServerError
+from skymemory.common.progress import Progress, no_progress
 
 _LOOKUP: Final = "vllm:skymemory_lookup_seconds"
 _NEW_TOKENS: Final = 8
@@ -42,7 +42,7 @@ class _Answer:
 
 
 def run_ttft_bench(
-    url: str, *, rounds: int = 5, words: int = 1400, api_key: str = "-", progress: Progress | None = None
+    url: str, *, rounds: int = 5, words: int = 1400, api_key: str = "-", progress: Progress = no_progress
 ) -> dict[str, Any]:
     """Measure a server that is up, with its agent and its satellites.
 
@@ -84,7 +84,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [f"{row['prompt_tokens']:,}", f"{row['cached_tokens']:,}", *times]
 
 
-async def _run(url: str, rounds: int, words: int, api_key: str, progress: Progress | None) -> dict[str, Any]:
+async def _run(url: str, rounds: int, words: int, api_key: str, progress: Progress) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {api_key}"}
     async with aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=_ANSWER_S)) as session:
         try:
@@ -95,8 +95,7 @@ async def _run(url: str, rounds: int, words: int, api_key: str, progress: Progre
             rows = []
             for done in range(rounds):
                 rows.append(await _round(server, words))
-                if progress is not None:
-                    progress(done + 1, rounds)
+                progress(done + 1, rounds)
             after = await server.lookups()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ServerError(f"{url}: {error or 'no answer in time'}") from error
@@ -109,7 +108,9 @@ async def _round(server: "_Server", words: int) -> dict[str, Any]:
     prompt = _prompt(words)
     cold = await server.complete(prompt)
     if cold.cached_tokens:
-        raise ServerError(f"{server.url}: {cold.cached_tokens} tokens of a new prompt are said to be cached")
+        raise ServerError(
+            f"{server.url}: the server says that it had {cold.cached_tokens} tokens of a new prompt in its cache; allowed are 0"
+        )
     end_s = time.monotonic() + _STORED_S
     while True:
         await server.forget()
@@ -168,7 +169,7 @@ class _Server:
                 texts += [choice["text"] for choice in event.get("choices", ())]
                 usage = event.get("usage") or usage
         if not first_s or usage is None:
-            raise ServerError(f"{self.url}: an answer without tokens or usage")
+            raise ServerError(f"{self.url}: the answer has no tokens or no usage; it must have both")
         details = usage.get("prompt_tokens_details")
         if details is None:
             raise ServerError(f"{self.url} does not tell what was cached: start vLLM with --enable-prompt-tokens-details")

@@ -31,7 +31,7 @@ def bench() -> None:
 def gateway(constellation_path: Path | None, scale: float, as_json: bool) -> None:
     """Run redis-benchmark on the agent's Redis gateway, beside redis-server."""
     from skymemory.bench.gateway import gateway_table, run_gateway_bench
-    from skymemory.bench.servers import ServerError
+    from skymemory.bench.peer_servers import ServerError
 
     with progress_bar("asking") as progress:
         try:
@@ -163,7 +163,7 @@ def ttft(url: str, rounds: int, words: int, api_key: str, as_json: bool) -> None
 
     vLLM must report cached tokens, and be able to drop its own: --enable-prompt-tokens-details, VLLM_SERVER_DEV_MODE=1.
     """
-    from skymemory.bench.servers import ServerError
+    from skymemory.bench.peer_servers import ServerError
     from skymemory.bench.ttft import run_ttft_bench, ttft_table
 
     with progress_bar("asking") as progress:

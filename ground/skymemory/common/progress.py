@@ -5,3 +5,7 @@ from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Function that is called with (done, total)."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Report nothing."""

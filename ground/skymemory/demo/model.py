@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, PreTrainedTokenizerFast
 from transformers.initialization import no_init_weights
 
 if TYPE_CHECKING:
@@ -83,13 +83,10 @@ def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.f
         seed: Seed of the random numbers.
         dtype: Type of the weights.
     """
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        with no_init_weights():
-            model: PreTrainedModel = LlamaForCausalLM(config)
-    finally:
-        torch.set_default_dtype(before)
+    with no_init_weights():
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+            config, dtype=dtype
+        )
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -98,7 +95,8 @@ def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.f
                 continue
             steps = torch.empty(weight.shape, dtype=torch.int32).random_(-_LEVELS // 2, _LEVELS // 2, generator=generator)
             weight.copy_(steps.float().mul_(_std(name, weight) / _UNIFORM_STD / _LEVELS))
-    return _ready(model)
+    model.train(False)
+    return model
 
 
 def load(model: str, *, dtype: str = "auto", device: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -120,12 +118,7 @@ def load(model: str, *, dtype: str = "auto", device: str | None = None) -> tuple
         device = "cuda"
     if device is not None:
         torch.nn.Module.to(loaded, device)
-    return _ready(loaded), AutoTokenizer.from_pretrained(model)
-
-
-def _ready(model: PreTrainedModel) -> PreTrainedModel:
-    model.train(False)
-    return model
+    return loaded.train(False), AutoTokenizer.from_pretrained(model)
 
 
 def _std(name: str, weight: torch.Tensor) -> float:

@@ -28,6 +28,7 @@ from rich.table import Table
 from transformers import DynamicCache, PreTrainedModel
 from transformers.generation.streamers import BaseStreamer
 
+from skymemory.common.progress import Progress, no_progress
 from skymemory.demo.model import demo_model, demo_prompt, demo_tokenizer, load
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.prompt.manager import KVCManager
@@ -102,7 +103,7 @@ class Run:
 class _Clock(BaseStreamer):
     """Notes when each token comes out of `generate`, which first hands over the prompt."""
 
-    def __init__(self, new_tokens: int, progress: Callable[[int, int], None]) -> None:
+    def __init__(self, new_tokens: int, progress: Progress) -> None:
         self.times: list[float] = []
         self._new_tokens = new_tokens
         self._progress = progress
@@ -190,7 +191,7 @@ def generate(
     new_tokens: int,
     *,
     manager: KVCManager | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Run:
     """Generate exactly `new_tokens` tokens greedily; with a manager, start from the cache that it has of the prompt.
 
@@ -201,7 +202,7 @@ def generate(
         manager: Asked for the prompt's cache, within the measured time.
         progress: Called with tokens done and wanted.
     """
-    clock = _Clock(new_tokens, progress or (lambda done, total: None))
+    clock = _Clock(new_tokens, progress)
     start = time.perf_counter()
     prompt = torch.tensor([ids], device=model.device)
     cache = DynamicCache(config=model.config) if manager is None else manager.get_cache(ids)

@@ -93,7 +93,7 @@ class Fingerprint:
         seen = (settings, shapes, places, _tokenizer_glance(self._tokenizer))
         if seen != self._seen or any(_read(views)[1] != old for views, old in (self._samples, next(self._pieces))):
             if self._seen is not None:
-                _log.warning("model or tokenizer was changed: blocks cached for the old one will not be used")
+                _log.warning("the model or its tokenizer was changed: blocks that were cached before are not used")
             self._seen = None
             values = [tensor.detach() for _, tensor in tensors]
             self._samples = _read([_sample(tensor) for tensor in values])

@@ -20,15 +20,15 @@ from itertools import accumulate, takewhile
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from skymemory.common.progress import Progress
+from skymemory.common.progress import Progress, no_progress
 from skymemory.link.block_entry import BlockEntry
 from skymemory.prompt.blocks import LAYOUT, block_bytes_max, dtype_name, pack_block, unpack_block
 from skymemory.prompt.codecs import Codec, get_codec
-from skymemory.prompt.counters import AddReport, ExpectReport, KVCStatistics, Ledger
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.prompt.keys import block_keys, prompt_root
 from skymemory.prompt.prompts import Prompt, Prompts, token_list, token_lists
+from skymemory.prompt.statistics import AddReport, ExpectReport, KVCStatistics, Ledger
 from skymemory.store.block_store import BlockStore
 from skymemory.store.results import GetResult, PrefetchResult, PutResult, Status
 from skymemory.wire.envelope import BlockError
@@ -159,7 +159,7 @@ class KVCManager:
         return self._get(self._token_lists(prompts))
 
     def add_blocks(
-        self, prompt: Prompt, past_key_values: DynamicCache | None = None, progress: Progress | None = None
+        self, prompt: Prompt, past_key_values: DynamicCache | None = None, progress: Progress = no_progress
     ) -> AddReport:
         """Store the full blocks of a prompt that are not in the sky yet. Errors of the store are counted and do not raise.
 
@@ -182,7 +182,7 @@ class KVCManager:
             TypeError: The argument is no list of prompts.
             ValueError: The model does not have a token id, or a tensor has another shape.
         """
-        return [self._add(tokens, None, None) for tokens in self._token_lists(prompts)]
+        return [self._add(tokens, None, no_progress) for tokens in self._token_lists(prompts)]
 
     def expect(self, prompt: Prompt, at: float | datetime) -> ExpectReport:
         """Place the cached blocks of a prompt so that they are in the window when it comes (`BlockStore.prefetch`).
@@ -240,7 +240,7 @@ class KVCManager:
             )
         return caches
 
-    def _add(self, tokens: list[int], given: DynamicCache | None, progress: Progress | None) -> AddReport:
+    def _add(self, tokens: list[int], given: DynamicCache | None, progress: Progress) -> AddReport:
         blocks = len(tokens) // self._block_tokens
         wanted = blocks if given is None else min(blocks, self._engine.check(given) // self._block_tokens)
         root = self._root_or_none() if wanted else None
@@ -267,8 +267,7 @@ class KVCManager:
         for items in self._packed(root, keys, range(present, wanted), cache):
             done = self._put(items)
             sizes += done
-            if progress is not None:
-                progress(len(sizes), wanted - present)
+            progress(len(sizes), wanted - present)
             if len(done) < len(items):
                 break  # no lookup would find blocks after the missing one
         self._ledger.add(blocks_stored=len(sizes), bytes_up=sum(sizes))

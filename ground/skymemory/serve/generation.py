@@ -73,7 +73,7 @@ class Job:
     """Token ids of each prompt, at least one."""
     sampling: Sampling
     tell: Callable[[Event], None]
-    """Function for events, called in the worker's thread; the last event is `Ended`."""
+    """Function for events, called in the thread of the `JobQueue`; the last event is `Ended`."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     submitted_s: float = field(default_factory=time.monotonic)
 

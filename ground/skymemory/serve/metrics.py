@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.prompt_cache import PromptCache
-from skymemory.serve.worker import Worker
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -43,11 +43,11 @@ class ServeMetrics:
             "skymem_serve_request_seconds", "From the request's acceptance to its end", buckets=_SECONDS, registry=registry
         )
 
-    def watch(self, worker: Worker, cache: PromptCache) -> None:
+    def watch(self, queue: JobQueue, cache: PromptCache) -> None:
         """Read the state of these at every scrape."""
         for name, text, read in (
-            ("skymem_serve_running", "Requests that are generated", lambda: worker.running),
-            ("skymem_serve_waiting", "Requests that wait for the model", lambda: worker.waiting),
+            ("skymem_serve_running", "Requests that are generated", lambda: queue.running),
+            ("skymem_serve_waiting", "Requests that wait for the model", lambda: queue.waiting),
             ("skymem_serve_storing", "Answers that are not stored yet", lambda: cache.waiting),
             ("skymem_serve_not_stored", "Answers not stored, because too many were waiting for it", lambda: cache.dropped),
         ):

@@ -10,9 +10,9 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 from skymemory.agent.constellation_source import ConstellationSource
-from skymemory.prompt.counters import KVCStatistics
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.prompt.manager import KVCManager
+from skymemory.prompt.statistics import KVCStatistics
 from skymemory.sky.constellation import Constellation
 from skymemory.store.sky_store import SkyStore
 

@@ -14,13 +14,13 @@ from aiohttp import web
 
 from skymemory.agent.constellation_source import ConstellationSource
 from skymemory.demo.model import load
-from skymemory.serve.app import Api, ServedModel
 from skymemory.serve.generation import Generator
+from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.listener import url
 from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.prompt_cache import PromptCache
-from skymemory.serve.prompting import Prompting, context_tokens
-from skymemory.serve.worker import Worker
+from skymemory.serve.routes import Api, ServedModel
+from skymemory.serve.tokens import RequestTokens, context_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -99,10 +99,10 @@ async def _serve(
     generator = Generator(model, tokenizer, cache, options.answers_max)
     if generator.answers_max < options.answers_max:
         _log.warning("this model cannot run several answers together: they are generated one after the other")
-    worker = Worker(generator, options.queue_max)
+    queue = JobQueue(generator, options.queue_max)
     metrics = ServeMetrics()
-    metrics.watch(worker, cache)
-    api = Api(served, worker, Prompting(tokenizer, cache.engine.vocabulary, served.context_tokens), metrics)
+    metrics.watch(queue, cache)
+    api = Api(served, queue, RequestTokens(tokenizer, cache.engine.vocabulary, served.context_tokens), metrics)
     runner = web.AppRunner(api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None)
     await runner.setup()
     try:
@@ -114,7 +114,7 @@ async def _serve(
     finally:
         api.cancel_all()
         await runner.cleanup()
-        worker.close()
+        queue.close()
         api.close()
 
 
@@ -124,10 +124,10 @@ def _signalled(api: Api) -> asyncio.Event:
 
     def end() -> None:
         if ending.is_set():
-            _log.warning("ending at once: what is not answered is cancelled")
+            _log.warning("the server ends at once and cancels the requests that are not answered")
             api.cancel_all()
         else:
-            _log.info("ending: accepted requests are answered, new ones refused; a second signal ends at once")
+            _log.info("the server ends: it answers accepted requests and refuses new ones; a second signal ends it at once")
         ending.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from skymemory.bench.peer_servers import ServerError, memcached_client, redis_client
 from skymemory.bench.peers import run_peers_bench
-from skymemory.bench.servers import ServerError, memcached_client, redis_client
 from skymemory.sky.constellation import Constellation
 
 

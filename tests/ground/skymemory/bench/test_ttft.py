@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from skymemory.bench import ttft
-from skymemory.bench.servers import ServerError
+from skymemory.bench.peer_servers import ServerError
 from skymemory.bench.ttft import run_ttft_bench, ttft_table
 
 LOOKUP_EDGES = ("0.001", "0.002", "+Inf")

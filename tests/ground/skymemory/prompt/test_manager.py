@@ -10,8 +10,8 @@ import torch
 from skymemory.demo.model import demo_tokenizer
 from skymemory.demo.run import generate
 from skymemory.prompt.codecs import codec_names
-from skymemory.prompt.counters import ExpectReport
 from skymemory.prompt.manager import KVCManager
+from skymemory.prompt.statistics import ExpectReport
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing

@@ -128,7 +128,7 @@ def test_a_dead_sky_is_counted_and_told_once_and_nothing_is_computed_for_it(make
         manager = make_manager(store)
         for satellite in list(sky.processes):
             sky.kill(satellite)
-        caplog.set_level(logging.INFO, "skymemory.prompt.counters")
+        caplog.set_level(logging.INFO, "skymemory.prompt.statistics")
         for number in range(1, 4):
             assert covered(manager) == 0
             assert manager.statistics.errors["find"] == number

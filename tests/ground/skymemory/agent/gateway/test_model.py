@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from skymemory.bench.servers import redis_client
+from skymemory.bench.peer_servers import redis_client
 
 from .raw import RawClient, encoded
 

@@ -2,7 +2,7 @@ import logging
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from skymemory.prompt.counters import Ledger
+from skymemory.prompt.statistics import Ledger
 
 
 def test_counts_from_many_threads_add_up() -> None:

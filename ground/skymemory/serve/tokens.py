@@ -20,7 +20,7 @@ _CHARACTERS_PER_TOKEN_MAX = 16
 """Most characters of a token: no text has so many on average; single tokens do, such as long runs of spaces."""
 
 
-class Prompting:
+class RequestTokens:
     """Tokens of prompts and chats, for one model. For one thread: tokenizers are not made for several."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, vocabulary: int, context_tokens: int) -> None:

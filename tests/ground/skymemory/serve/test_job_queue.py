@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from skymemory.serve.generation import Cancelled, Ended, Event, Job
+from skymemory.serve.job_queue import JobQueue, QueueFullError
 from skymemory.serve.sampling import Sampling
-from skymemory.serve.worker import QueueFullError, Worker
 
 
 class Gate:
@@ -52,17 +52,17 @@ def gate() -> Gate:
 
 
 @pytest.fixture
-def make_worker(gate: Gate) -> Iterator[Callable[[int], Worker]]:
-    workers: list[Worker] = []
+def make_queue(gate: Gate) -> Iterator[Callable[[int], JobQueue]]:
+    queues: list[JobQueue] = []
 
-    def make(waiting_max: int) -> Worker:
-        workers.append(Worker(gate, waiting_max))
-        return workers[-1]
+    def make(waiting_max: int) -> JobQueue:
+        queues.append(JobQueue(gate, waiting_max))
+        return queues[-1]
 
     yield make
-    for worker in workers:
+    for queue in queues:
         gate.pass_one.release(100)
-        worker.close()
+        queue.close()
 
 
 def job(events: list[Event] | None = None) -> Job:
@@ -70,52 +70,52 @@ def job(events: list[Event] | None = None) -> Job:
     return Job([[1]], sampling, (events if events is not None else []).append)
 
 
-def test_jobs_run_in_order(gate: Gate, make_worker: Callable[[int], Worker]) -> None:
-    worker = make_worker(5)
+def test_jobs_run_in_order(gate: Gate, make_queue: Callable[[int], JobQueue]) -> None:
+    queue = make_queue(5)
     jobs = [job() for _ in range(5)]
     for one in jobs:
-        worker.submit(one)
+        queue.submit(one)
     gate.begun.acquire()
-    assert (worker.running, worker.waiting) == (1, 4)
+    assert (queue.running, queue.waiting) == (1, 4)
     gate.pass_one.release(5)
-    worker.close()
+    queue.close()
     assert [id(one) for one in gate.done] == [id(one) for one in jobs]
-    assert (worker.running, worker.waiting) == (0, 0)
+    assert (queue.running, queue.waiting) == (0, 0)
 
 
 @pytest.mark.parametrize("waiting_max", [0, 1, 3])
-def test_so_many_may_wait(gate: Gate, make_worker: Callable[[int], Worker], waiting_max: int) -> None:
-    worker = make_worker(waiting_max)
+def test_so_many_may_wait(gate: Gate, make_queue: Callable[[int], JobQueue], waiting_max: int) -> None:
+    queue = make_queue(waiting_max)
     for _ in range(1 + waiting_max):
-        worker.check_room()
-        worker.submit(job())
+        queue.check_room()
+        queue.submit(job())
     with pytest.raises(QueueFullError) as caught:
-        worker.check_room()
+        queue.check_room()
     assert caught.value.retry_after_s >= 1
 
 
-def test_who_is_cancelled_while_waiting_leaves_at_once(gate: Gate, make_worker: Callable[[int], Worker]) -> None:
-    worker = make_worker(1)
+def test_who_is_cancelled_while_waiting_leaves_at_once(gate: Gate, make_queue: Callable[[int], JobQueue]) -> None:
+    queue = make_queue(1)
     events: list[Event] = []
     first, second = job(), job(events)
-    worker.submit(first)
+    queue.submit(first)
     gate.begun.acquire()
-    worker.submit(second)
-    worker.cancel(second)
+    queue.submit(second)
+    queue.cancel(second)
     assert [type(event.error) for event in events if isinstance(event, Ended)] == [Cancelled]
-    worker.check_room()
+    queue.check_room()
     gate.pass_one.release()
-    worker.close()
+    queue.close()
     assert [id(one) for one in gate.done] == [id(first)]
 
 
-def test_who_is_cancelled_while_running_is_told_so(gate: Gate, make_worker: Callable[[int], Worker]) -> None:
-    worker = make_worker(1)
+def test_who_is_cancelled_while_running_is_told_so(gate: Gate, make_queue: Callable[[int], JobQueue]) -> None:
+    queue = make_queue(1)
     only = job()
-    worker.submit(only)
+    queue.submit(only)
     gate.begun.acquire()
-    worker.cancel(only)
+    queue.cancel(only)
     assert only.cancelled.is_set()
     gate.pass_one.release()
-    worker.close()
-    worker.cancel(only)  # is over: nothing happens
+    queue.close()
+    queue.cancel(only)  # is over: nothing happens

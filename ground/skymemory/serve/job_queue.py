@@ -21,7 +21,7 @@ class QueueFullError(RuntimeError):
         self.retry_after_s = retry_after_s
 
 
-class Worker:
+class JobQueue:
     """Hands jobs to the generator in the order in which they came, and runs it in a thread of its own.
 
     Methods are for the event loop.

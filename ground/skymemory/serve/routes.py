@@ -20,11 +20,11 @@ from skymemory.agent.watch.origins import strange_name, strange_name_on_loopback
 from skymemory.serve.answers import CompletionAnswer, Kind, Usage
 from skymemory.serve.errors import ApiError, busy, failed
 from skymemory.serve.generation import Cancelled, Ended, Event, Job, Piece
+from skymemory.serve.job_queue import JobQueue, QueueFullError
 from skymemory.serve.metrics import ServeMetrics
-from skymemory.serve.prompting import Prompting
 from skymemory.serve.requests import CHOICES_MAX, ChatRequest, CompletionRequest, parse
 from skymemory.serve.sampling import Sampling
-from skymemory.serve.worker import QueueFullError, Worker
+from skymemory.serve.tokens import RequestTokens
 
 _log = logging.getLogger(__name__)
 
@@ -57,10 +57,10 @@ class ServedModel:
 class Api:
     """The routes of the server."""
 
-    def __init__(self, served: ServedModel, worker: Worker, prompting: Prompting, metrics: ServeMetrics) -> None:
+    def __init__(self, served: ServedModel, queue: JobQueue, request_tokens: RequestTokens, metrics: ServeMetrics) -> None:
         self._served = served
-        self._worker = worker
-        self._prompting = prompting
+        self._queue = queue
+        self._request_tokens = request_tokens
         self._metrics = metrics
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
@@ -94,7 +94,7 @@ class Api:
     def cancel_all(self) -> None:
         """Make all jobs end now."""
         for job in self._jobs:
-            self._worker.cancel(job)
+            self._queue.cancel(job)
 
     def close(self) -> None:
         """End the thread of the tokenizer."""
@@ -119,20 +119,20 @@ class Api:
         with self._place():
             asked = parse(CompletionRequest, await _body(request))
             self._check_model(asked.model)
-            prompts = await self._in_thread(lambda: self._prompting.completion(asked.prompt))
+            prompts = await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
         if len(prompts) * asked.n > CHOICES_MAX:
             raise ApiError(f"n: {len(prompts)} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
-        max_tokens = self._prompting.room(prompts, asked.max_tokens, "prompt")
-        echoes = [self._prompting.text(one) if asked.echo else "" for one in asked.prompt for _ in range(asked.n)]
+        max_tokens = self._request_tokens.room(prompts, asked.max_tokens, "prompt")
+        echoes = [self._request_tokens.text(one) if asked.echo else "" for one in asked.prompt for _ in range(asked.n)]
         return await self._answer(request, "completion", asked, prompts, max_tokens, echoes)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         with self._place():
             asked = parse(ChatRequest, await _body(request))
             self._check_model(asked.model)
-            prompt = await self._in_thread(lambda: self._prompting.chat(asked.messages))
+            prompt = await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
         wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
-        max_tokens = self._prompting.room([prompt], wanted, "messages")
+        max_tokens = self._request_tokens.room([prompt], wanted, "messages")
         return await self._answer(request, "chat", asked, [prompt], max_tokens, [""] * asked.n)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Api:
             loop.call_soon_threadsafe(events.put_nowait, event)
 
         job = Job(prompts, sampling, tell)
-        self._worker.submit(job)
+        self._queue.submit(job)
         self._jobs.append(job)
         first_s: float | None = None
         event: Event = Ended(Cancelled())  # the last event if the client goes away before the first
@@ -187,13 +187,13 @@ class Api:
                     self._metrics.first_token.observe(first_s)
                 yield event
         finally:
-            self._worker.cancel(job)
+            self._queue.cancel(job)
             self._jobs.remove(job)
             self._count(usage, time.monotonic() - job.submitted_s, first_s, whole=event == Ended())
         if isinstance(event.error, Cancelled):
             raise _ending() from event.error
         if event.error is not None:
-            _log.error("a generation failed", exc_info=event.error)
+            _log.error("the model failed during a generation", exc_info=event.error)
             raise failed() from event.error
 
     def _count(self, usage: Usage, duration_s: float, first_s: float | None, *, whole: bool) -> None:
@@ -245,7 +245,7 @@ class Api:
                 if self._draining:
                     raise _ending()
                 if request.content_type != "application/json":  # a browser sends the other types for a page of another site
-                    raise ApiError("Content-Type: allowed is application/json", status=415)
+                    raise ApiError(f"Content-Type is {request.content_type!r}; allowed is application/json", status=415)
             return await handler(request)
         except ApiError as error:
             return _refused(error)
@@ -296,7 +296,7 @@ class Api:
             ApiError: The queue is full.
         """
         try:
-            self._worker.check_room(self._coming)
+            self._queue.check_room(self._coming)
         except QueueFullError as error:
             raise busy(str(error), "queue_full", error.retry_after_s, 429) from error
         self._coming += 1
@@ -343,7 +343,7 @@ async def _stream(
         with suppress(ConnectionError):
             await send(_JSON.encode(error.body))
     except ConnectionError:
-        _log.info("a client went away")
+        _log.info("the client of a stream went away before its end")
     return response
 
 

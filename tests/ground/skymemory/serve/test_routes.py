@@ -6,12 +6,12 @@ from unittest.mock import Mock
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from skymemory.serve import app
-from skymemory.serve.app import Api, ServedModel
+from skymemory.serve import routes
 from skymemory.serve.generation import Generator
+from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.metrics import ServeMetrics
-from skymemory.serve.prompting import Prompting
-from skymemory.serve.worker import Worker
+from skymemory.serve.routes import Api, ServedModel
+from skymemory.serve.tokens import RequestTokens
 
 pytestmark = pytest.mark.model
 
@@ -27,11 +27,11 @@ def test_a_body_that_does_not_come_gives_its_place_back(monkeypatch: pytest.Monk
                 answer = await client.post("/v1/completions", data=body(), headers={"Content-Type": "application/json"})
                 assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
 
-    monkeypatch.setattr(app, "BODY_S", 0.01)
-    worker = Worker(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
-    api = Api(ServedModel("model", 100), worker, Mock(spec=Prompting), ServeMetrics())
+    monkeypatch.setattr(routes, "BODY_S", 0.01)
+    queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
+    api = Api(ServedModel("model", 100), queue, Mock(spec=RequestTokens), ServeMetrics())
     try:
         asyncio.run(asyncio.wait_for(ask(api), 60))
     finally:
         api.close()
-        worker.close()
+        queue.close()
