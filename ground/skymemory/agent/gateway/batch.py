@@ -16,8 +16,7 @@ LEAST_BYTES: Final = 8 << 20
 class Batch:
     """Commands of one client that wait for EXEC. They keep their memory until then."""
 
-    commands: list[tuple[Command, int]] = field(default_factory=list)
-    """Commands, with the bytes of their short arguments."""
+    commands: list[Command] = field(default_factory=list)
     held_bytes: int = 0
     """Memory of all arguments."""
     is_aborted: bool = False
@@ -25,10 +24,10 @@ class Batch:
     _moved_s: float = field(default_factory=time.monotonic)
     _moved_bytes: int = 0
 
-    def add(self, args: Command, small: int, large: int) -> None:
-        """Take a command, with the bytes of its short and of its large arguments."""
-        self.commands.append((args, small))
-        self.held_bytes += small + large
+    def add(self, command: Command) -> None:
+        """Take a command."""
+        self.commands.append(command)
+        self.held_bytes += command.small_bytes + command.large_bytes
         if self.held_bytes - self._moved_bytes >= LEAST_BYTES:
             self._moved_s, self._moved_bytes = time.monotonic(), self.held_bytes
 

@@ -1,4 +1,4 @@
-"""What commands see of the client that asked, and what the table of commands says of each."""
+"""`Client`, as commands see the one that asked, and `Spec`, the entry of a command in the table."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class Spec:
     values: slice | None = None
     """Arguments that are values and may be long; all others are short. None: all are short."""
     waits: bool = False
-    """Whether it waits for all commands of its connection before it."""
+    """True: it waits for all commands of its connection before it."""
     blocks: bool = False
-    """Whether all commands of its connection behind it wait for it."""
+    """True: all commands of its connection behind it wait for it."""
     is_at_once: bool = False
-    """Whether it does not wait between MULTI and EXEC."""
+    """True: it does not wait between MULTI and EXEC."""
     is_open: bool = False
-    """Whether clients without the password may use it."""
+    """True: clients without the password may use it."""
     group: str = "string"
 
     def takes(self, count: int) -> bool:

@@ -1,32 +1,31 @@
-"""What this agent knows of values: those that it put or saw. Satellites have no list of names, so this is what SCAN walks.
+"""`Directory`: the values that this agent put or saw. Satellites have no list of names, so SCAN walks this one.
 
-It is bounded: the oldest entries go first. What other hosts put is here once it was asked for; what satellites evicted stays
-until it is asked for.
+It is bounded: the oldest entries go first. A value of another host is here once it was asked for; one that satellites evicted
+stays until it is asked for.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 ENTRIES_MAX: Final = 1 << 20
 NAMES_BYTES_MAX: Final = 256 << 20
-"""of all names together: each may be long"""
+"""Bytes of all names together: each may be long."""
 _DEAD_MAX: Final = 1024
-"""places of forgotten names, before as many as there are others are closed up"""
+"""Places of forgotten names, before as many as there are others are closed up."""
 
 
 @dataclass(slots=True)
 class Known:
-    """A value."""
+    """Knowledge of one value."""
 
     length: int
-    """bytes"""
+    """Length in bytes."""
     is_exact: bool
-    """False: the length may be one less; only the block's was seen"""
+    """False: the length may be one less; only the block's was seen."""
     expires_unix_ms: int
-    """0: never"""
+    """Time when it expires; 0: never."""
     serial: int
 
 
@@ -40,7 +39,7 @@ class _Names:
         self._first = 0  # no name before this place is there
 
     def oldest(self) -> tuple[int, bytes] | None:
-        """Serial and name of the one that came first."""
+        """Return serial and name of the one that came first."""
         for at in range(self._first, len(self.names)):
             known = self.known.get(self.names[at])
             if known is not None and known.serial == self.serials[at]:
@@ -49,7 +48,7 @@ class _Names:
         return None
 
     def forget(self, name: bytes) -> Known | None:
-        """A name is no longer there; its place is kept for a while, but not its bytes."""
+        """Take a name away; its place is kept for a while, but not its bytes."""
         known = self.known.pop(name, None)
         if known is not None:
             self.names[bisect_left(self.serials, known.serial)] = b""
@@ -57,7 +56,7 @@ class _Names:
         return known
 
     def name_of(self, serial: int) -> bytes | None:
-        """The name that came so; None: it is gone."""
+        """Return the name with this serial; None: it is gone."""
         at = bisect_left(self.serials, serial)
         if at == len(self.serials) or self.serials[at] != serial:
             return None
@@ -79,7 +78,12 @@ class Directory:
     """Names of all databases. Used from one thread."""
 
     def __init__(self, entries_max: int = ENTRIES_MAX, bytes_max: int = NAMES_BYTES_MAX) -> None:
-        """`entries_max`: names that are remembered, about 0.4 kB each besides their bytes; `bytes_max`: of all these together."""
+        """Make an empty one.
+
+        Args:
+            entries_max: Number of names, about 0.4 kB each besides their bytes.
+            bytes_max: Bytes of all names together.
+        """
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._bytes = 0
@@ -89,7 +93,7 @@ class Directory:
         self._ends: list[tuple[int, int, int]] = []  # heap of (when, database, serial); some are long past
 
     def get(self, database: int, name: bytes, now_unix_ms: int) -> Known | None:
-        """What is known of a value; of one that has expired nothing."""
+        """Return the knowledge of a value; None: there is none, or the value has expired."""
         names = self._databases.get(database)
         known = None if names is None else names.known.get(name)
         if known is not None and 0 < known.expires_unix_ms <= now_unix_ms:
@@ -98,7 +102,7 @@ class Directory:
         return known
 
     def put(self, database: int, name: bytes, length: int, expires_unix_ms: int, *, is_exact: bool = True) -> None:
-        """A value is there."""
+        """Note that a value is there."""
         names = self._databases.get(database)
         if names is None:
             names = self._databases[database] = _Names()
@@ -121,7 +125,7 @@ class Directory:
                 self._rebuild_ends()
 
     def remove(self, database: int, name: bytes) -> None:
-        """A value is not there, as far as is known."""
+        """Note that a value is not there, as far as is known."""
         names = self._databases.get(database)
         if names is None or names.forget(name) is None:
             return
@@ -129,13 +133,13 @@ class Directory:
         self._bytes -= len(name)
 
     def count(self, database: int, now_unix_ms: int) -> int:
-        """Values that are there."""
+        """Return the number of values that are there."""
         self._expire(now_unix_ms)
         names = self._databases.get(database)
         return 0 if names is None else len(names.known)
 
     def counts(self, now_unix_ms: int) -> dict[int, tuple[int, int]]:
-        """Of each database that has some: values, and how many of them expire."""
+        """Return for each database that has some the number of values, and how many of them expire."""
         self._expire(now_unix_ms)
         return {
             number: (len(names.known), sum(one.expires_unix_ms > 0 for one in names.known.values()))
@@ -146,9 +150,7 @@ class Directory:
     def scan(
         self, database: int, cursor: int, count: int, now_unix_ms: int, bytes_max: int = NAMES_BYTES_MAX
     ) -> tuple[int, list[bytes]]:
-        """Names behind a cursor, about `count` of them, and the next cursor; 0: that was all.
-
-        Of more than one there are at most `bytes_max` bytes.
+        """Return the next cursor (0: that was all) and about `count` names behind a cursor, of at most `bytes_max` bytes or one.
 
         A name that is there from the first call to the last is told once.
         """
@@ -170,11 +172,9 @@ class Directory:
         return (0 if last == len(names.serials) else names.serials[last - 1]), found
 
     def names(self, database: int | None = None) -> list[tuple[int, bytes]]:
-        """All names, or those of one database, with its number."""
-        return [(number, name) for number, names in self._chosen(database) for name in names.known]
-
-    def _chosen(self, database: int | None) -> Iterator[tuple[int, _Names]]:
-        return ((number, names) for number, names in self._databases.items() if database in (None, number))
+        """Return all names, or those of one database, with its number."""
+        chosen = ((number, names) for number, names in self._databases.items() if database in (None, number))
+        return [(number, name) for number, names in chosen for name in names.known]
 
     def _expire(self, now_unix_ms: int) -> None:
         while self._ends and self._ends[0][0] <= now_unix_ms:
@@ -191,7 +191,7 @@ class Directory:
         )
 
     def _drop_oldest(self) -> None:
-        """Of the database that has the oldest."""
+        """Forget the oldest name of all databases."""
         found = [(*oldest, number) for number, names in self._databases.items() if (oldest := names.oldest()) is not None]
         _, name, database = min(found)
         self.remove(database, name)

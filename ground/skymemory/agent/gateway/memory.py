@@ -17,21 +17,21 @@ from typing import Final, Protocol
 from skymemory.agent.gateway.requests import BULK_BYTES_MAX, LARGE_BYTES
 
 MEMORY_BYTES: Final = 2 * (BULK_BYTES_MAX + (1 << 20))
-"""its half holds the longest value, and the rest of that one's command"""
+"""Limit whose half holds the longest value, and the rest of its command."""
 ANSWERS_BYTES_MAX: Final = 64 << 20
-"""of one connection that are fetched before they are due"""
+"""Bytes of one connection that are fetched before they are due."""
 
 
 class Answer(Protocol):
-    """What a client waits for."""
+    """An answer that a client waits for."""
 
     @property
     def is_due(self) -> bool:
-        """Is it the next one that its client is to get?"""
+        """True: it is the next one that its client is to get."""
 
     @property
     def ahead_bytes(self) -> int:
-        """What its connection has taken already."""
+        """Memory that its connection has taken already."""
 
 
 class Held:
@@ -40,63 +40,63 @@ class Held:
     __slots__ = ("_memory", "_users", "count")
 
     def __init__(self, memory: Memory, count: int) -> None:
-        """Of one user; the memory is taken already."""
+        """Begin with one user; the memory is taken already."""
         self._memory = memory
         self._users = 1
         self.count = count
-        """bytes"""
+        """Number of bytes."""
 
     def share(self) -> Held:
-        """For another user."""
+        """Return it for another user."""
         self._users += 1
         return self
 
     def release(self) -> None:
-        """One user less."""
+        """Take one user away."""
         self._users -= 1
         if self._users == 0:
             self._memory.release(self.count)
 
 
 class Memory:
-    """Used from one event loop."""
+    """Memory of one gateway. Used from one event loop."""
 
     def __init__(self, limit_bytes: int = MEMORY_BYTES) -> None:
-        """`limit_bytes`: for all values together; the half of it is to hold the longest one."""
+        """`limit_bytes`: for all values together; half of it must hold the longest one."""
         self.limit_bytes = limit_bytes
         self.values_bytes = 0
-        """without commands"""
+        """Bytes of values."""
         self._commands_bytes = 0
         self._waiting: deque[tuple[Answer, int, Callable[[], None]]] = deque()
 
     @property
     def used_bytes(self) -> int:
-        """Of values, and of commands that are under way."""
+        """Bytes of values, and of commands that are under way."""
         return self.values_bytes + self._commands_bytes
 
     @property
     def is_full(self) -> bool:
-        """Is there no memory now for a short argument to be stored?"""
+        """True: there is no memory now for a short argument to be stored."""
         return self.values_bytes + self._commands_bytes + LARGE_BYTES > self.limit_bytes // 2
 
     def commands_came(self, count: int) -> None:
-        """Short arguments are here."""
+        """Count the short arguments of commands that came."""
         self._commands_bytes += count
 
     def commands_ended(self, count: int) -> None:
-        """They are not needed any more."""
+        """Give back the memory of short arguments."""
         self._commands_bytes -= count
         self.retry()
 
     def admit(self, count: int) -> bool:
-        """Take memory for something to be stored, if there is some."""
+        """Take memory for something to be stored; return whether there is some."""
         if not self.has_room(count):
             return False
         self.values_bytes += count
         return True
 
     def has_room(self, count: int) -> bool:
-        """Is there memory now for something to be stored?"""
+        """Return whether there is memory now for something to be stored."""
         return self.used_bytes + count <= self.limit_bytes // 2 or self.used_bytes == 0
 
     def fetch(self, answer: Answer, count: int, go: Callable[[], None]) -> None:
@@ -114,7 +114,7 @@ class Memory:
         self.retry()
 
     def retry(self) -> None:
-        """Let go on for whom there is memory now, or whose turn it is."""
+        """Let answers go on that there is memory for now, or that are due."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, deque()

@@ -1,4 +1,4 @@
-"""What the gateway has done, for Prometheus. Counted in plain numbers, as every command passes here; told when it is asked."""
+"""`Meter`: counters of the gateway for Prometheus, as plain numbers, because every command passes here."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -13,9 +13,10 @@ BUCKETS_S: Final = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1
 
 
 class Meter(Collector):
-    """Of one gateway. Commands that do not exist are counted as `unknown`."""
+    """Counters of one gateway. Commands that do not exist are counted as `unknown`."""
 
     def __init__(self) -> None:
+        """Begin at zero."""
         self._durations: dict[str, list[int]] = {}
         self._sums_s: dict[str, float] = {}
         self._errors: Counter[str] = Counter()
@@ -27,16 +28,16 @@ class Meter(Collector):
         self._memory_bytes: Callable[[], int] = int
 
     def gauges(self, connections: Callable[[], int], memory_bytes: Callable[[], int]) -> None:
-        """What is read when it is told."""
+        """Set functions that return the number of clients, and the memory in use."""
         self._connections, self._memory_bytes = connections, memory_bytes
 
     @property
     def commands(self) -> int:
-        """Done so far."""
+        """Number of commands so far."""
         return sum(sum(counts) for counts in self._durations.values())
 
     def done(self, command: str, duration_s: float) -> None:
-        """A command was answered."""
+        """Count a command that was answered."""
         counts = self._durations.get(command)
         if counts is None:
             counts = self._durations[command] = [0] * (len(BUCKETS_S) + 1)
@@ -45,15 +46,15 @@ class Meter(Collector):
         self._sums_s[command] += duration_s
 
     def failed(self, kind: str) -> None:
-        """A client was told an error. Kinds: the first word of what was told, and `protocol`, `browser`, `stalled`, `memory`."""
+        """Count an error that a client was told. Kinds: its first word, and `protocol`, `browser`, `stalled`, `memory`."""
         self._errors[kind] += 1
 
     def describe(self) -> list[Metric]:
-        """Nothing: names are known from `collect`."""
+        """Return nothing: names are known from `collect`."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """All that was counted."""
+        """Yield all counters."""
         commands = CounterMetricFamily("skymem_resp_commands", "Commands of Redis clients.", labels=["command"])
         durations = HistogramMetricFamily(
             "skymem_resp_command_duration_seconds", "From a command's arrival to its answer.", labels=["command"]

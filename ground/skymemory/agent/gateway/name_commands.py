@@ -95,7 +95,7 @@ def flush(client: Client, args: Sequence[Any]) -> None:
 
     async def flushed(some: Sequence[tuple[int, bytes]]) -> str | None:
         ended: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        all_ = Several(len(some), None, lambda _, why: ended.set_result(why))
+        all_ = Several(len(some), lambda _: ended.set_result(None), ended.set_result)
         for number, name in some:
             values.do(number, name, delete(all_.count, all_.refuse), slot)
         return await ended

@@ -1,4 +1,4 @@
-"""What commands do to one value: reads and changes, each from the state that the one before it left.
+"""Reads and changes that commands do to one value, each from the state that the one before it left.
 
 Operations on a value that wait at the same time are done together: what must be known of the value is asked for once, they are
 done one after the other on what came back, and only what is left in the end goes to the sky.
@@ -17,13 +17,13 @@ from skymemory.agent.gateway.requests import Large
 
 
 class Needs(IntEnum):
-    """What must be known of a value before something can be done to it."""
+    """Knowledge of a value that an operation needs."""
 
     NOTHING = 0
     TERMS = 1
-    """Whether it is there, and until when."""
+    """That it is there, and until when."""
     LENGTH = 2
-    """And how long it is."""
+    """Its length, too."""
     DATA = 3
 
 
@@ -68,7 +68,7 @@ Refuse = Callable[[str], None]
 class Operation:
     """One operation of one command on one value."""
 
-    __slots__ = ("_act", "_refuse", "_respond", "_why", "asks", "changes", "decides", "deletes", "needs", "outcome")
+    __slots__ = ("_act", "_refuse", "_respond", "asks", "decides", "deletes", "needs", "outcome")
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Operation:
         """Make an operation that is done later.
 
         Args:
-            needs: What must be known of the value before.
+            needs: Knowledge of the value that must come before.
             act: Done to the value; returns what `respond` is given. May raise `CommandError`.
             respond: Called with that once the sky has what is left in the end.
             refuse: Called with why, if it cannot be done. None: it only reads, and responds with a miss then.
@@ -99,23 +99,27 @@ class Operation:
         self.decides = decides
         self.asks = asks
         self.deletes = deletes
-        self.changes = refuse is not None
         self.outcome: Any = None
-        self._why: str | None = None
+        """Result of `act`, or the error that it raised."""
+
+    @property
+    def changes(self) -> bool:
+        """True: it may change the value."""
+        return self._refuse is not None
 
     def do(self, state: State) -> None:
         """Do it to the value, and keep what is to be answered."""
         try:
             self.outcome = self._act(state)
         except CommandError as error:
-            self._why = str(error)
+            self.outcome = error
 
     def done(self) -> None:
         """Answer: the sky has what is left in the end."""
-        if self._why is None:
+        if self._refuse is not None and isinstance(self.outcome, CommandError):
+            self._refuse(str(self.outcome))
+        else:
             self._respond(self.outcome)
-        elif self._refuse is not None:
-            self._refuse(self._why)
 
     def failed(self, why: str, lost_length: int | None = None) -> None:
         """Answer: the sky does not have it. A change that came to nothing reads as a miss (`State.lost_length`)."""
@@ -130,7 +134,12 @@ def read(needs: Needs, respond: Callable[[State], None]) -> Operation:
     return Operation(needs, State.copy, respond)
 
 
-def write(
+def store(data: bytes | Large, respond: Respond, refuse: Refuse, expires_unix_ms: int = 0) -> Operation:
+    """Make the operation of SET, SETEX and MSET, whatever was there before."""
+    return Operation(Needs.NOTHING, lambda state: state.put(data, expires_unix_ms), respond, refuse, decides=True)
+
+
+def store_if(
     data: bytes | Large,
     respond: Callable[[tuple[bool, State | None]], None],
     refuse: Refuse,
@@ -140,7 +149,7 @@ def write(
     keeps_terms: bool = False,
     returns: bool = False,
 ) -> Operation:
-    """Make the operation of SET and its like.
+    """Make the operation of SETNX, and of SET with options.
 
     Args:
         data: The new value.

@@ -1,22 +1,23 @@
-"""Patterns of names, as Redis has them: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before what is meant itself."""
+"""Patterns of names, as Redis has them: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before a character that means itself."""
 
 from typing import Final
 
 from skymemory.agent.gateway.replies import CommandError
 
 PATTERN_BYTES_MAX: Final = 1024
-"""matching takes time in proportion, and all other clients wait"""
+"""Length of a pattern: matching takes time in proportion, and all other clients wait."""
 _STAR: Final = None
 _ANY: Final = frozenset(range(256))
 
 
 class Pattern:
-    """Matches in time proportional to pattern times name, whatever the pattern."""
+    """A pattern that matches in time proportional to pattern times name, whatever the pattern."""
 
     def __init__(self, pattern: bytes) -> None:
-        """
+        """Read a pattern.
+
         Raises:
-            CommandError: it is too long.
+            CommandError: It is too long.
         """
         if len(pattern) > PATTERN_BYTES_MAX:
             raise CommandError(f"ERR pattern of {len(pattern):,} bytes; allowed are 0 to {PATTERN_BYTES_MAX:,}")
@@ -26,7 +27,7 @@ class Pattern:
             at = self._take(pattern, at)
 
     def matches(self, name: bytes) -> bool:
-        """Does all of a name match?"""
+        """Return whether all of a name matches."""
         tokens = self._tokens
         at = token = 0
         star, resume = -1, 0

@@ -1,4 +1,4 @@
-"""Answers to a Redis client, in RESP2 or RESP3: pieces of bytes and memory that go out one behind the other."""
+"""Answers to a Redis client, in RESP2 or RESP3: pieces of bytes and memory that are sent one behind the other."""
 
 from typing import Final
 
@@ -14,42 +14,42 @@ _JOINED_BYTES: Final = 4096
 
 
 class Text(str):
-    """What goes out as a simple string."""
+    """Text that is sent as a simple string."""
 
 
 class CommandError(Exception):
-    """A command cannot be done; the message, with its kind as first word, is for the client."""
+    """An error for the client; the first word of the message is its kind."""
 
 
 def null(protocol: int) -> bytes:
-    """No value."""
+    """Encode that there is no value."""
     return b"$-1\r\n" if protocol == 2 else b"_\r\n"
 
 
 def integer(number: int) -> bytes:
-    """A whole number."""
+    """Encode a whole number."""
     return b":%d\r\n" % number
 
 
 def error(text: str) -> bytes:
-    """An error; of its text one line."""
+    """Encode an error, on one line."""
     return b"-%b\r\n" % text.encode("utf-8", "replace").translate(_ONE_LINE)
 
 
 def bulk(data: bytes | memoryview) -> Pieces:
-    """A value. A long one is not copied."""
+    """Encode a value. A long one is not copied."""
     if len(data) <= _JOINED_BYTES:
         return (b"$%d\r\n%b\r\n" % (len(data), bytes(data)),)
     return (b"$%d\r\n" % len(data), data, b"\r\n")
 
 
 def header(kind: bytes, count: int) -> bytes:
-    """Of an array (`*`) or a map (`%`)."""
+    """Encode the beginning of an array (`*`), a map (`%`) or a value (`$`)."""
     return b"%b%d\r\n" % (kind, count)
 
 
 def encode(value: object, protocol: int) -> bytes:
-    """Nested lists, dicts, text, numbers and bytes; dicts are maps in RESP3 and flat arrays in RESP2."""
+    """Encode nested lists, dicts, text, numbers and bytes; dicts are maps in RESP3 and flat arrays in RESP2."""
     if isinstance(value, dict):
         parts = [part for pair in value.items() for part in pair]
         begin = header(b"*", len(parts)) if protocol == 2 else header(b"%", len(value))

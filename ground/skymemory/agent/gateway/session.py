@@ -11,7 +11,7 @@ class Session:
     number: int
     address: str
     is_trusted: bool
-    """Whether the client has sent the password, or needs none."""
+    """True: the client has sent the password, or needs none."""
     database: int = 0
     protocol: int = 2
     name: str = ""

@@ -1,4 +1,4 @@
-"""`Shared`: what all connections of a gateway share."""
+"""`Shared`: the state of a gateway that all its connections use."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Shared:
     """Values, memory and settings of one gateway. Used from one event loop."""
 
     def __init__(self, sky: SharedSky, host: str, password: str | None, memory_bytes: int, clients_max: int) -> None:
+        """Make it; arguments are those of `Gateway`."""
         self.sky = sky
         self.host = host
         self.port = 0

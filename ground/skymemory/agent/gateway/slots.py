@@ -35,7 +35,7 @@ class Owner(Protocol):
 class Slot:
     """An answer, or a part of one: answers of several values have a slot for each."""
 
-    __slots__ = ("_owner", "command_bytes", "held", "loose_bytes", "metered", "pieces", "reads_bytes", "started_s")
+    __slots__ = ("_owner", "command_bytes", "held", "left_bytes", "loose_bytes", "metered", "pieces", "reads_bytes", "started_s")
 
     def __init__(self, owner: Owner, reads_bytes: int) -> None:
         """`reads_bytes`: see `Padding`."""
@@ -47,6 +47,8 @@ class Slot:
         """The answer; None: not known yet."""
         self.held: tuple[Held, ...] = ()
         """Memory, until the answer is sent."""
+        self.left_bytes = 0
+        """Bytes of the answer that are not sent."""
         self.loose_bytes = 0
         """Bytes of the answer, where they are not in memory that is held."""
         self.command_bytes = 0
@@ -55,7 +57,7 @@ class Slot:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is the next one that its client is to get."""
+        """True: it is the next one that its client is to get."""
         return self._owner.is_due(self)
 
     @property
@@ -66,8 +68,19 @@ class Slot:
     def answer(self, *pieces: bytes | memoryview) -> None:
         """Set the bytes that go out when its turn comes."""
         self.pieces = pieces
-        self.loose_bytes = 0 if self.held else sum(map(len, pieces))
+        self.left_bytes = sum(map(len, pieces))
+        self.loose_bytes = 0 if self.held else self.left_bytes
         self._owner.answered(self)
+
+    def sent(self, count: int) -> None:
+        """Drop the beginning of the answer: so many bytes are sent, and some are left."""
+        assert self.pieces is not None
+        self.left_bytes -= count
+        at = 0
+        while count >= len(self.pieces[at]):
+            count -= len(self.pieces[at])
+            at += 1
+        self.pieces = memoryview(self.pieces[at])[count:], *self.pieces[at + 1 :]
 
     def integer(self, number: int) -> None:
         """Answer with a whole number."""

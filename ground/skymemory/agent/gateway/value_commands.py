@@ -8,7 +8,7 @@ from typing import Any, Final
 from skymemory.agent.activity import Outcome
 from skymemory.agent.gateway.client import Client
 from skymemory.agent.gateway.numbers import NO_NUMBER, NUMBER_MAX, SYNTAX, expiry, is_terms, terms, whole_number
-from skymemory.agent.gateway.operations import Needs, Operation, State, delete, read, set_terms, write
+from skymemory.agent.gateway.operations import Needs, Operation, State, delete, read, set_terms, store, store_if
 from skymemory.agent.gateway.replies import OK, CommandError
 from skymemory.agent.gateway.requests import Large
 from skymemory.agent.gateway.slots import Slot
@@ -22,10 +22,9 @@ def _length(data: bytes | Large) -> int:
     return data.length if isinstance(data, Large) else len(data)
 
 
-def _check_length(client: Client, *values: bytes | Large) -> None:
-    for data in values:
-        if (why := client.shared.values.too_long(_length(data))) is not None:
-            raise CommandError(why)
+def _check_length(client: Client, data: bytes | Large) -> None:
+    if (why := client.shared.values.too_long(_length(data))) is not None:
+        raise CommandError(why)
 
 
 def _name_of(args: Sequence[Any]) -> str:
@@ -84,7 +83,7 @@ def type_(client: Client, args: Sequence[Any]) -> None:
 def exists(client: Client, args: Sequence[Any]) -> None:
     """Count the names that have a value (EXISTS, TOUCH), as far as is known without fetching it."""
     slot = client.slot()
-    all_ = Several(len(args) - 1, slot)
+    all_ = Several(len(args) - 1, slot.integer, slot.error)
 
     def respond(state: State) -> None:
         if not state.is_there:  # LMCache asks so before it gets, and gets only what is there
@@ -101,24 +100,20 @@ def exists(client: Client, args: Sequence[Any]) -> None:
 class Several:
     """The one answer to several operations: the sum of their numbers, or why one was not done."""
 
-    def __init__(self, count: int, slot: Slot | None, ended: Callable[[int, str | None], None] | None = None) -> None:
-        """`ended`: called with both instead."""
+    def __init__(self, count: int, respond: Callable[[int], None], refuse: Callable[[str], None]) -> None:
+        """Wait for `count` operations, then call `respond` or `refuse`."""
         self._left = count
         self._sum = 0
-        self._slot = slot
-        self._ended = ended
         self._why: str | None = None
+        self._respond = respond
+        self._refuse = refuse
 
     def count(self, number: int) -> None:
         """Take the number of one that is done."""
         self._sum += number
         self._left -= 1
-        if self._left:
-            return
-        if self._ended is not None:
-            self._ended(self._sum, self._why)
-        elif self._slot is not None:
-            self._slot.integer(self._sum) if self._why is None else self._slot.error(self._why)
+        if self._left == 0:
+            self._respond(self._sum) if self._why is None else self._refuse(self._why)
 
     def refuse(self, why: str) -> None:
         """Take why one is not done."""
@@ -128,11 +123,19 @@ class Several:
 
 def set_(client: Client, args: Sequence[Any]) -> None:
     """Store a value, for a while or for good, if there is none, or if there is one."""
-    name, data = args[1], args[2]
-    if_there, returns, keeps_terms, expires_unix_ms = _options(args[3:]) if len(args) > 3 else (None, False, False, 0)
-    _check_length(client, data)
+    if len(args) > 3:
+        _set_if(client, args)
+        return
+    _check_length(client, args[2])
     if client.padding is not None:
-        client.padding.seen(name, _length(data))
+        client.padding.seen(args[1], _length(args[2]))
+    slot = client.slot()
+    client.do(args[1], store(args[2], lambda _: slot.answer(OK), slot.error), slot)
+
+
+def _set_if(client: Client, args: Sequence[Any]) -> None:
+    if_there, returns, keeps_terms, expires_unix_ms = _options(args[3:])
+    _check_length(client, args[2])
     slot = client.slot()
 
     def respond(outcome: tuple[bool, State | None]) -> None:
@@ -144,8 +147,8 @@ def set_(client: Client, args: Sequence[Any]) -> None:
         else:
             slot.null()
 
-    operation = write(
-        data,
+    operation = store_if(
+        args[2],
         respond,
         slot.error,
         expires_unix_ms=expires_unix_ms,
@@ -153,7 +156,7 @@ def set_(client: Client, args: Sequence[Any]) -> None:
         keeps_terms=keeps_terms,
         returns=returns,
     )
-    client.do(name, operation, slot)
+    client.do(args[1], operation, slot)
 
 
 def _options(words: Sequence[bytes]) -> tuple[bool | None, bool, bool, int]:
@@ -184,7 +187,7 @@ def setnx(client: Client, args: Sequence[Any]) -> None:
     """Store a value if there is none."""
     _check_length(client, args[2])
     slot = client.slot()
-    client.do(args[1], write(args[2], lambda outcome: slot.integer(int(outcome[0])), slot.error, if_there=False), slot)
+    client.do(args[1], store_if(args[2], lambda outcome: slot.integer(int(outcome[0])), slot.error, if_there=False), slot)
 
 
 def setex(client: Client, args: Sequence[Any]) -> None:
@@ -193,18 +196,19 @@ def setex(client: Client, args: Sequence[Any]) -> None:
     expires_unix_ms = terms(b"ex" if named == "setex" else b"px", args[2], now_unix_ms(), named)
     _check_length(client, args[3])
     slot = client.slot()
-    client.do(args[1], write(args[3], lambda _: slot.answer(OK), slot.error, expires_unix_ms=expires_unix_ms), slot)
+    client.do(args[1], store(args[3], lambda _: slot.answer(OK), slot.error, expires_unix_ms), slot)
 
 
 def mset(client: Client, args: Sequence[Any]) -> None:
     """Store values. Others may see some of them before the last."""
     if len(args) % 2 == 0:
         raise CommandError("ERR wrong number of arguments for 'mset' command")
-    _check_length(client, *args[2::2])
+    for data in args[2::2]:
+        _check_length(client, data)
     slot = client.slot()
-    all_ = Several(len(args) // 2, None, lambda _, why: slot.answer(OK) if why is None else slot.error(why))
+    all_ = Several(len(args) // 2, lambda _: slot.answer(OK), slot.error)
     for name, data in zip(args[1::2], args[2::2], strict=True):
-        client.do(name, write(data, lambda _: all_.count(1), all_.refuse), slot)
+        client.do(name, store(data, lambda _: all_.count(1), all_.refuse), slot)
 
 
 def incr(client: Client, args: Sequence[Any]) -> None:
@@ -278,7 +282,7 @@ def getex(client: Client, args: Sequence[Any]) -> None:
 def del_(client: Client, args: Sequence[Any]) -> None:
     """Delete values."""
     slot = client.slot()
-    all_ = Several(len(args) - 1, slot)
+    all_ = Several(len(args) - 1, slot.integer, slot.error)
     for name in args[1:]:
         client.do(name, delete(all_.count, all_.refuse), slot)
 

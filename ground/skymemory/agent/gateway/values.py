@@ -33,12 +33,12 @@ _log = logging.getLogger(__name__)
 
 BLOCK_BYTES_MAX: Final = BULK_BYTES_MAX + FRAME_BYTES_MAX
 _IN_THREAD_BYTES: Final = 1 << 18
-"""digests of longer values are computed beside the event loop"""
+"""Length of values whose digests are computed in the event loop, and not beside it."""
 _CALL_ITEMS: Final = 512
 _CALL_BYTES: Final = 32 << 20
-"""of one call, but one item at least: what is asked together has one deadline"""
+"""Bytes of one call, but one item at least: items of one call have one deadline."""
 _ASIDE_BYTES: Final = 1 << 20
-"""longer values are fetched aside; of others a call brings at most four times as much, as engines wait for it before theirs"""
+"""Length from which values are fetched aside; of others a call brings at most four times as much, as engines wait for it."""
 _BREATH_S: Final = 0.002
 NO_ANSWER: Final = "ERR the constellation does not answer; nothing was stored, try again"
 
@@ -48,12 +48,12 @@ Done = TypeVar("Done")
 
 
 def namespace_of(database: int) -> str:
-    """Database 0 is what `skymem put` and `skymem get` see."""
+    """Return the namespace of a database; that of `skymem put` and `skymem get` is database 0."""
     return "" if database == 0 else str(database)
 
 
 class _Calls(Generic[Item, Result]):
-    """One call at a time; what is asked for meanwhile goes into the next one together: a call costs as much as many blocks."""
+    """One call at a time. Items that come meanwhile go into the next call together: a call costs as much as many blocks."""
 
     def __init__(
         self,
@@ -62,11 +62,13 @@ class _Calls(Generic[Item, Result]):
         length: Callable[[Item], int] = lambda item: 0,
         most_bytes: int = 0,
     ) -> None:
-        """
+        """Begin without items.
+
         Args:
-            otherwise: the result if the call raises, which is a fault of ours.
-            length: bytes that an item moves.
-            most_bytes: of a call, but one item at least.
+            call: Asks the sky.
+            otherwise: Makes the result of an item if the call raises, which is a fault of ours.
+            length: Returns the bytes that an item moves.
+            most_bytes: Bytes of a call, but one item at least.
         """
         self._call = call
         self._otherwise = otherwise
@@ -76,7 +78,7 @@ class _Calls(Generic[Item, Result]):
         self._runner: asyncio.Task[None] | None = None
 
     def ask(self, item: Item, take: Callable[[Result], None]) -> None:
-        """`take` is given the result."""
+        """Ask for an item; `take` is called with the result."""
         self._asked.append((item, take))
         if self._runner is None:
             self._runner = asyncio.create_task(self._run())
@@ -96,7 +98,7 @@ class _Calls(Generic[Item, Result]):
             self._runner = None
 
     def _count(self) -> int:
-        """Items of the next call."""
+        """Return the number of items of the next call."""
         moved = 0
         for count, (item, _) in enumerate(self._asked[:_CALL_ITEMS]):
             moved += self._length(item)
@@ -129,26 +131,27 @@ class _Line:
         self.waiting: list[tuple[Operation, Answer]] = []
         self.doing: list[tuple[Operation, Answer]] = []
         self.held: Held | None = None
-        """memory for the value, while its operations are done"""
+        """Memory for the value, while its operations are done."""
         self.awaits_memory = False
 
     @property
     def is_due(self) -> bool:
-        """Does a client wait for this, and for nothing else?"""
+        """True: a client waits for this, and for nothing else."""
         return any(answer.is_due for some in (self.doing, self.waiting) for _, answer in some)
 
     @property
     def ahead_bytes(self) -> int:
-        """What the client who has least has taken already."""
+        """Memory that the client with the least has taken already."""
         if not self.waiting and len(self.doing) == 1:  # as nearly always
             return self.doing[0][1].ahead_bytes
         return min(answer.ahead_bytes for some in (self.doing, self.waiting) for _, answer in some)
 
 
 class Values:
-    """Used from one event loop."""
+    """Values of one gateway. Used from one event loop."""
 
     def __init__(self, sky: SharedSky, memory: Memory, directory: Directory) -> None:
+        """Begin without operations."""
         self._sky = sky
         self._memory = memory
         self.directory = directory
@@ -178,13 +181,13 @@ class Values:
 
     @property
     def value_bytes_max(self) -> int:
-        """The longest value that can be stored now."""
+        """Length of the longest value that can be stored now."""
         store = self._sky.store
         most = BULK_BYTES_MAX if store is None else store.capacity_bytes - FRAME_BYTES_MAX
         return min(BULK_BYTES_MAX, most)
 
     def too_long(self, length: int) -> str | None:
-        """Why a value of this length cannot be stored; None: it can."""
+        """Return the error for a value that is too long; None: it can be stored."""
         if length <= self.value_bytes_max:
             return None
         text = f"ERR value of {length:,} bytes; allowed are 0 to {self.value_bytes_max:,}"
@@ -194,7 +197,7 @@ class Values:
         return f"{text} ({store.constellation.cache.servers} servers of {store.constellation.satellite.store_mib} MiB)"
 
     def do(self, database: int, name: bytes, operation: Operation, answer: Answer) -> None:
-        """Do something to a value once all before it is done; `answer` is who waits for it."""
+        """Do something to a value once all before it is done; `answer` waits for it."""
         line = self._lines.get((database, name))
         if line is not None:
             line.waiting.append((operation, answer))
@@ -230,7 +233,7 @@ class Values:
             self._looked(line, needs, None if found.entry is None else found.entry.block_len)
 
     def _looked(self, line: _Line, needs: Needs, block_len: int | None) -> None:
-        """The satellites, or this host's index, know of a block of this length, or of none."""
+        """Go on: the satellites, or this host's index, know of a block of this length, or of none."""
         if block_len is None:
             self._missed(line)
             return
@@ -261,7 +264,7 @@ class Values:
         self._memory.fetch(line, block_len, go)
 
     def _calls_of_gets(self, most_bytes: int, *, aside: bool) -> _Calls[tuple[bytes, int], GetResult]:
-        """Of keys, with the lengths of their blocks."""
+        """Make calls for keys, with the lengths of their blocks."""
 
         async def get(items: list[tuple[bytes, int]]) -> list[GetResult]:
             return await self._sky.get([key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX, aside=aside)
@@ -298,7 +301,7 @@ class Values:
         self._apply(line, State(lost_length=None if known is None else known.length))
 
     def _unanswered(self, line: _Line) -> None:
-        """There may be a value, and nobody says so: reads miss it, and what depends on it cannot be done."""
+        """Go on where nobody says whether there is a value: reads miss it, and changes that depend on it cannot be done."""
         first = next((at for at, (operation, _) in enumerate(line.doing) if operation.decides), len(line.doing))
         self._fail(line, line.doing[:first], NO_ANSWER)
         line.doing = line.doing[first:]
@@ -308,9 +311,9 @@ class Values:
             self._next(line)
 
     def _unread(self, line: _Line, status: Status) -> None:
-        """There is something that cannot be read: a longer block than a value's, or shares of several.
+        """Go on where something cannot be read: a longer block than a value's, or shares of several.
 
-        It can be deleted, or another be put in its place; reads miss it, and what depends on it cannot be done.
+        It can be deleted, or another be put in its place; reads miss it, and changes that depend on it cannot be done.
         """
         goes = (at for at, (operation, _) in enumerate(line.doing) if operation.decides or operation.deletes)
         first = next(goes, len(line.doing))
@@ -324,7 +327,7 @@ class Values:
     # ---- what is left in the end ---------------------------------------------------------------------------------------
 
     def _apply(self, line: _Line, state: State, *, is_whole: bool = True) -> None:
-        """`is_whole`: what is there has its first share."""
+        """Do the operations; `is_whole`: the block that is there has its first share."""
         for operation, _ in line.doing:
             operation.do(state)
         if not state.is_changed:
@@ -366,28 +369,22 @@ class Values:
             )
 
     def _make_way(self, line: _Line, block: Buffer, length: int, terms: int) -> None:
-        def put(purged: Purged) -> None:
+        def put(purged: Purged, *, is_first: bool = True) -> None:
             if purged.confirmed:
-                self._puts.ask((line.key, block), lambda result: stored(result, is_first=True))
+                self._puts.ask((line.key, block), lambda result: stored(result, is_first))
             else:
                 self._refuse(line, NO_ANSWER)
 
-        def stored(result: PutResult, *, is_first: bool) -> None:
+        def stored(result: PutResult, is_first: bool) -> None:
             if result.ok:
                 self.directory.put(line.database, line.name, length, terms)
                 self._finish(line)
             elif result.status is Status.BAD_KEY and is_first:  # something is left of a block without its first share
-                self._purges.ask(line.key, again)
+                self._purges.ask(line.key, lambda purged: put(purged, is_first=False))
             else:
                 self.directory.remove(line.database, line.name)
                 why = f"ERR not stored: {result.status.replace('_', ' ')}"
                 self._refuse(line, NO_ANSWER if result.status in SILENCE else why)
-
-        def again(purged: Purged) -> None:
-            if purged.confirmed:
-                self._puts.ask((line.key, block), lambda result: stored(result, is_first=False))
-            else:
-                self._refuse(line, NO_ANSWER)
 
         self._ways.ask(line.key, put)
 
@@ -397,7 +394,7 @@ class Values:
     # ---- the end -------------------------------------------------------------------------------------------------------
 
     def _refuse(self, line: _Line, why: str) -> None:
-        """The value cannot be changed now; what reads it misses it."""
+        """End the operations: the value cannot be changed now, and reads miss it."""
         self._fail(line, line.doing, why)
         self._next(line)
 
