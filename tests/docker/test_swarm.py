@@ -4,7 +4,6 @@ come back, and a plane that dies is found at its new address."""
 import os
 import secrets
 import socket
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.testbed.docker import build_image, find_checkout
 from skymemory.testbed.several_machines import AGENT_SECRET, HTTP_PORT, LMCACHE_PORT, PLANE, RESP_PORT
 from support.ground_container import ALL_IS_WELL, ground, routes
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 STACK = "skymemory-test"
@@ -87,10 +87,10 @@ def swarm(
         yield constellation
     finally:
         docker("stack", "rm", STACK)
-        deadline_s = time.monotonic() + START_S
-        while planes(docker) and time.monotonic() < deadline_s:
-            time.sleep(0.5)
-        docker("swarm", "leave", "--force")
+        try:
+            wait_until(lambda: not planes(docker), "the planes have gone", patience_s=START_S, pause_s=0.5)
+        finally:
+            docker("swarm", "leave", "--force")
 
 
 def planes(docker: Callable[..., str], *filters: str) -> list[str]:
@@ -103,12 +103,12 @@ def planes(docker: Callable[..., str], *filters: str) -> list[str]:
 
 def await_planes(docker: Callable[..., str], count: int) -> None:
     """All satellites of so many planes listen."""
-    deadline_s = time.monotonic() + START_S
-    while len(planes(docker, "health=healthy")) < count:
-        if time.monotonic() > deadline_s:
-            told = docker("stack", "ps", "--no-trunc", STACK)
-            pytest.fail(f"{count} planes are not up after {START_S:.0f} s:\n{told}")
-        time.sleep(0.5)
+    wait_until(
+        lambda: len(planes(docker, "health=healthy")) >= count,
+        lambda: f"{count} planes are up:\n{docker('stack', 'ps', '--no-trunc', STACK)}",
+        patience_s=START_S,
+        pause_s=0.5,
+    )
 
 
 def test_all_satellites_answer_and_blocks_come_back(swarm: Constellation, docker: Callable[..., str]) -> None:
@@ -128,10 +128,7 @@ def is_ready(port: int) -> bool:
 def test_the_agent_serves_redis_clients_that_have_the_password(
     swarm: Constellation, ports: dict[int, int], stack: Path, password: str
 ) -> None:
-    deadline_s = time.monotonic() + START_S
-    while not is_ready(ports[HTTP_PORT]):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.5)
+    wait_until(lambda: is_ready(ports[HTTP_PORT]), "the agent is ready", patience_s=START_S, pause_s=0.5)
     value = os.urandom(300_000)
     with redis.Redis("127.0.0.1", ports[RESP_PORT], socket_timeout=60) as client, pytest.raises(redis.AuthenticationError):
         client.get("over five machines")

@@ -13,6 +13,7 @@ import pytest
 
 from skymemory.testbed.compose import PROJECT
 from skymemory.testbed.docker import OF_PROJECT
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 CONFIG = "[constellation]\nplanes = 2\nslots = 3\n[cache]\ncentre = [1, 1]\nservers = 4\n"
@@ -72,29 +73,30 @@ def test_one_is_killed_and_comes_back(user: User, docker: Docker) -> None:
     assert dead(user) == [[2, 3]]
     assert "is exited" in user.run("kill", "2", "3", status=1)[1]
     assert user.run("restart", "2", "3")[0] == "satellite [2, 3] is up\n"
-    end_s = time.monotonic() + PATIENCE_S
-    while dead(user):
-        assert time.monotonic() < end_s
+    wait_until(lambda: not dead(user), patience_s=PATIENCE_S)
     assert "`skymem kill 2 3`" in user.run("restart", "2", "3", status=1)[1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_containers_of_an_up_that_was_interrupted_go(user: User, docker: Docker, number: signal.Signals) -> None:
     process = user.up()
-    end_s = time.monotonic() + PATIENCE_S
-    while len(ours(docker)) < 2:
+
+    def some_are_there() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end_s
+        return len(ours(docker)) >= 2
+
+    wait_until(some_are_there, patience_s=PATIENCE_S)
     process.send_signal(number)
     process.communicate(timeout=PATIENCE_S)
-    gone_s = None
-    while gone_s is None or time.monotonic() - gone_s < 5:  # and none comes later
-        assert time.monotonic() < end_s
-        gone_s = (gone_s or time.monotonic()) if not ours(docker) else None
-        time.sleep(0.2)
-    while left := list(user.folder.glob("skymem-*")):
-        assert time.monotonic() < end_s, left
-        time.sleep(0.2)
+    looks = 0
+
+    def have_gone() -> bool:
+        nonlocal looks
+        looks = 0 if ours(docker) else looks + 1
+        return looks > 25
+
+    wait_until(have_gone, patience_s=PATIENCE_S, pause_s=0.2)  # for five seconds: and none comes later
+    wait_until(lambda: not list(user.folder.glob("skymem-*")), patience_s=PATIENCE_S, pause_s=0.2)
 
 
 def test_the_cause_is_told(user: User, docker: Docker) -> None:

@@ -5,10 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,17 +14,7 @@ from typing import Any, Self
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import Running, RunRecord
-
-PATIENCE_S = 60.0
-"""Seconds to wait, for a machine that is busy with something else."""
-
-
-def wait_until(true: Callable[[], object], what: str = "") -> None:
-    """Wait until other processes have done something."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end_s, f"in vain: {what}"
-        time.sleep(0.01)
+from support.waiting import PATIENCE_S, wait_until
 
 
 def tell_up(folder: Path, local: LocalConstellation) -> None:
@@ -87,7 +75,7 @@ class AgentProcess:
         return dict(json.loads(self.get("/readyz")[1]))
 
     def wait_ready(self) -> None:
-        wait_until(lambda: self.ready()["ready"], f"the agent becomes ready: {self.log.read_text()}")
+        wait_until(lambda: self.ready()["ready"], lambda: f"the agent becomes ready: {self.log.read_text()}")
 
     def metric(self, line: str) -> float:
         """Return the value of a sample, by its name and labels as they are written; 0 if it is missing."""

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from support.agents import PATIENCE_S, AgentProcess
+from support.agents import AgentProcess
+from support.waiting import PATIENCE_S
 
 Event = Callable[[AgentProcess], None]
 

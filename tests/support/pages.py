@@ -1,7 +1,7 @@
 """The page's routes in an application of their own, over a sky that is only a store."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,10 +51,3 @@ async def served(store: SkyStore | None = None, page: Path = PAGE) -> AsyncItera
 def run(scenario: Coroutine[Any, Any, None]) -> None:
     """Run an asynchronous test."""
     asyncio.run(asyncio.wait_for(scenario, 300))
-
-
-async def until(true: Callable[[], Awaitable[Any]]) -> Any:
-    """Return the answer to a question once it is true."""
-    while not (found := await true()):
-        await asyncio.sleep(0.01)
-    return found

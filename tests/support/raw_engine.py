@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from skymemory.agent import arena, protocol
-from support.agents import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 ARENA_BYTES = 1 << 20
 

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import pytest
 
+from support.waiting import wait_until
+
 ROOT: Final = Path(__file__).parents[2]
 DEADLINE_S: Final = 60.0
 
@@ -220,9 +222,8 @@ def test_a_signal_leaves_nothing_behind(project: Path, number: signal.Signals) -
         while "unit tests: sky/test_twice; twin" not in process.stderr.readline():
             assert time.monotonic() < deadline_s
         folder = next((project.parent / "tmp").iterdir())
-        while not any(path.read_text() == "here" for path in (folder / "build").glob("seeds-*.err")):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
+        files = folder / "build"
+        wait_until(lambda: any(path.read_text() == "here" for path in files.glob("seeds-*.err")), patience_s=DEADLINE_S)
         process.send_signal(number)
         assert process.wait(timeout=DEADLINE_S) == 128 + number
     assert not list((project.parent / "tmp").iterdir())

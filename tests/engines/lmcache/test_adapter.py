@@ -11,10 +11,11 @@ import pytest
 
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.agents import AgentProcess, tell_up, wait_until
+from support.agents import AgentProcess, tell_up
 from support.lmcache_server import LMCacheServer, restart_under
 from support.progress import run
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.engines
 

@@ -6,7 +6,6 @@ import itertools
 import json
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import pytest
 
 from skymemory.store.sky_store import SkyStore
 from support.agents import AgentProcess, tell_up
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.engines
 
@@ -255,10 +255,7 @@ def test_a_damaged_page_is_missing_and_stored_again(full_sky: Any, make_pool: Ca
     assert reader.batch_get_v1(keys, indices(4)) == [True, True, False, True]
     assert page_bytes(other, 2, 1) == before
     assert page_bytes(other, 3, 1) == page_bytes(pool, 3, 1)
-    end_s = time.monotonic() + 30
-    while reader.batch_exists(keys) != 2:  # nobody waits for the purge of the damaged page
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
+    wait_until(lambda: reader.batch_exists(keys) == 2)  # nobody waits for the purge of the damaged page
     assert all(storage.batch_set_v1(keys, indices(4)))
     assert reader.batch_get_v1(keys, indices(4)) == [True] * 4
 

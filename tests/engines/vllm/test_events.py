@@ -8,6 +8,7 @@ import pytest
 
 from skymemory.engines.vllm.events import BlockEvents, as_vllm
 from support.ports import free_ports
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.engines
 
@@ -46,8 +47,12 @@ def published(events: list[Any]) -> list[Any]:
             subscriber.connect(f"tcp://127.0.0.1:{port}")
             subscriber.setsockopt(zmq.SUBSCRIBE, b"kv")
             decoder = msgspec.msgpack.Decoder(type=KVEventBatch)
-            while not subscriber.poll(200):  # what is published before the subscriber is there is lost
+
+            def is_read() -> bool:  # what is published before the subscriber is there is lost
                 publisher.publish(KVEventBatch(ts=time.time(), events=events))
+                return bool(subscriber.poll(200))
+
+            wait_until(is_read)
             _, _, payload = subscriber.recv_multipart()
             return list(decoder.decode(payload).events)
     finally:

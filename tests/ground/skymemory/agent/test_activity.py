@@ -20,6 +20,7 @@ from skymemory.store.results import GetResult, Status
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.agents import AgentProcess, tell_up
+from support.waiting import wait_until
 
 BLOCK = 60_000
 PATIENCE_S = 60
@@ -153,12 +154,14 @@ def test_cold_keys_count_through_every_door(start_sky: StartSky, tmp_path: Path)
         assert counted(agent) == expected
 
         # The page has the same, and the way of the last get
-        told = json.loads(agent.get("/api/now")[1])
-        while told["frame"] is None or told["frame"]["asked"]["blocks"] != 14:
-            told = json.loads(agent.get("/api/now")[1])
-        assert told["frame"]["asked"] == {"blocks": 14, "hit": 7, "not_found": 7, "not_fetched": 0, "not_delivered": 0}
-        assert told["frame"]["saved"]["tokens"] == 5 * 128
-        last = told["frame"]["last_get"]
+        def told_of_all() -> Any:
+            frame = json.loads(agent.get("/api/now")[1])["frame"]
+            return frame if frame is not None and frame["asked"]["blocks"] == 14 else None
+
+        frame = wait_until(told_of_all)
+        assert frame["asked"] == {"blocks": 14, "hit": 7, "not_found": 7, "not_fetched": 0, "not_delivered": 0}
+        assert frame["saved"]["tokens"] == 5 * 128
+        last = frame["last_get"]
         assert last["blocks"] == last["hits"] == 1
         assert sum(step["chunks"] for step in last["steps"]) >= 1
         assert all(0 <= step["asked_s"] <= step["first_s"] <= step["last_s"] <= last["duration_s"] for step in last["steps"])

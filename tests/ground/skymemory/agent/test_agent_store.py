@@ -10,7 +10,8 @@ from skymemory.demo.run import generate
 from skymemory.prompt.manager import KVCManager
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.agents import PATIENCE_S, AgentProcess
+from support.agents import AgentProcess
+from support.waiting import PATIENCE_S
 
 IDS = [(3 + 7 * index) % 1000 + 2 for index in range(100)]
 

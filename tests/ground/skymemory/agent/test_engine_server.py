@@ -14,11 +14,13 @@ import pytest
 
 from skymemory.agent import arena, protocol
 from skymemory.agent.client import AgentClient
+from skymemory.sky.entry_satellites import server_routes
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
+from support.agents import AgentProcess, tell_up
 from support.evictions import evict
 from support.raw_engine import ARENA_BYTES, RawEngine, hello
+from support.waiting import PATIENCE_S, wait_until
 
 BLOCK = 100_000
 
@@ -120,7 +122,7 @@ def test_what_is_left_of_a_block_makes_way_for_it(client: AgentClient, full_sky:
     keys = chain("again", 3)
     store(client, keys)
     with SkyStore(full_sky.constellation) as other:
-        evict(other.control, [other._routes.to_servers()[0]], keys[:1])
+        evict(other.control, [server_routes(other.whereabouts, 0)[0]], keys[:1])
         data = store(client, keys)
         assert [bytes(result.data or b"") for result in other.get(keys)] == list(data.values())
 
@@ -230,7 +232,8 @@ def test_descriptors_that_come_later_are_not_taken(agent: AgentProcess, engine: 
         for number in range(50):
             socket.send_fds(engine.link, [protocol.frame(protocol.Find(number, [], 0))], [file.fileno()] * 3)
             assert engine.answer().id == number
-    assert agent.open_files() == before
+    opened_later = 8  # by the agent for itself; of descriptors that it takes there would be 150
+    wait_until(lambda: agent.open_files() <= before + opened_later, "as many descriptors as before")
 
 
 def test_an_engine_that_does_not_read_takes_no_more_memory(agent: AgentProcess, engine: RawEngine) -> None:

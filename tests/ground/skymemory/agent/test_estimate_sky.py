@@ -14,6 +14,7 @@ from skymemory.agent.constellation_source import FixedSource
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
+from support.waiting import wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
 WARM_UP = 5
@@ -26,8 +27,7 @@ async def sky_of(local: LocalConstellation) -> AsyncIterator[SharedSky]:
     sky = SharedSky(FixedSource(local.constellation), CollectorRegistry())
     await sky.start()
     try:
-        while not sky.reachable:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: sky.reachable)
         yield sky
     finally:
         await sky.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from pathlib import Path
@@ -17,18 +16,15 @@ from skymemory.agent.protocol import VERSION, Hello
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import RunRecord
-from support.agents import PATIENCE_S
+from support.waiting import wait_until_async
 
 
 def with_sky(source: ConstellationSource, work: Callable[[SharedSky], Awaitable[None]], *, reachable: bool = True) -> None:
     async def run() -> None:
         sky = SharedSky(source, CollectorRegistry())
         await sky.start()
-        end_s = time.monotonic() + PATIENCE_S
         try:
-            while reachable and not sky.reachable:
-                assert time.monotonic() < end_s
-                await asyncio.sleep(0.01)
+            await wait_until_async(lambda: sky.reachable or not reachable)
             await work(sky)
         finally:
             await sky.close()

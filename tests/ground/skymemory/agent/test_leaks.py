@@ -7,7 +7,8 @@ from hashlib import sha256
 
 from skymemory.testbed.local import LocalConstellation
 from support import bad_clients, bad_engines
-from support.agents import PATIENCE_S, AgentProcess, wait_until
+from support.agents import AgentProcess
+from support.waiting import PATIENCE_S, wait_until
 
 BLOCK = 100_000
 KEY = sha256(__name__.encode()).digest()
@@ -46,7 +47,7 @@ def test_nothing_leaks(start_agent: Callable[..., AgentProcess], full_sky: Local
         assert done >= 1000
         wait_until(
             lambda: counts()[0] <= before[0] + OPENED_LATER and counts()[1] == before[1],
-            f"as many descriptors and as much shared memory as before, {before}; now {counts()}",
+            lambda: f"as many descriptors and as much shared memory as before, {before}; now {counts()}",
         )
         assert good.connected
     assert "Traceback" not in agent.log.read_text()

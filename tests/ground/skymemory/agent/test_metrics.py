@@ -15,7 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from skymemory.agent.client import AgentClient
 from skymemory.agent.fit import FEW
 from skymemory.testbed.local import LocalConstellation
-from support.agents import AgentProcess, tell_up, wait_until
+from support.agents import AgentProcess, tell_up
+from support.waiting import wait_until
 
 DASHBOARD = Path(__file__).parents[4] / "docs/grafana/skymemory.json"
 BLOCK = 100_000

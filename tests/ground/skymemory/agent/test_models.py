@@ -11,7 +11,8 @@ from skymemory.agent.protocol import VERSION, Hello
 from skymemory.cli.status import collect
 from skymemory.store.sizing import blocks_held
 from skymemory.testbed.local import LocalConstellation
-from support.agents import PATIENCE_S, AgentProcess, wait_until
+from support.agents import AgentProcess
+from support.waiting import PATIENCE_S, wait_until
 
 
 def hello(number: int) -> Hello:

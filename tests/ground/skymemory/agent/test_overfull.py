@@ -8,7 +8,8 @@ from hashlib import sha256
 
 from skymemory.agent.client import AgentClient
 from skymemory.testbed.local import LocalConstellation
-from support.agents import PATIENCE_S, AgentProcess
+from support.agents import AgentProcess
+from support.waiting import PATIENCE_S
 
 BLOCK = 100_000
 

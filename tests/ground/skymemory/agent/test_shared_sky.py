@@ -15,7 +15,8 @@ from skymemory.agent.constellation_source import FixedSource, RunningSource
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import RunRecord
-from support.agents import PATIENCE_S, tell_up
+from support.agents import tell_up
+from support.waiting import wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
 
@@ -24,20 +25,13 @@ def key(name: object) -> bytes:
     return sha256(f"{__name__} {name}".encode()).digest()
 
 
-async def until(true: Callable[[], object]) -> None:
-    end_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end_s
-        await asyncio.sleep(0.01)
-
-
 def with_sky(source: object, work: Callable[[SharedSky], Awaitable[None]], *, reachable: bool = True) -> None:
     async def run() -> None:
         sky = SharedSky(source, CollectorRegistry())  # type: ignore[arg-type]
         await sky.start()
         try:
             if reachable:
-                await until(lambda: sky.reachable)
+                await wait_until_async(lambda: sky.reachable)
             await work(sky)
         finally:
             await sky.close()
@@ -94,7 +88,7 @@ def test_an_answer_does_not_wait_for_what_is_learned_of_it(full_sky: LocalConste
         assert (await sky.get([item[0]]))[0].ok
         took_s = time.perf_counter() - start_s
         assert not learned
-        await until(lambda: learned)
+        await wait_until_async(lambda: learned)
         assert 0 < learned[0] <= took_s  # as who asked for it sees it
 
     with_sky(FixedSource(full_sky.constellation), work)
@@ -173,10 +167,10 @@ def test_it_follows_the_record(tmp_path: Path, start_sky: StartSky) -> None:
         for planes in (3, 4):
             local = start_sky(constellation={"planes": planes})
             tell_up(tmp_path, local)
-            await until(lambda planes=planes: sky.reachable and sky.store and sky.store.constellation.planes == planes)
+            await wait_until_async(lambda planes=planes: sky.reachable and sky.store and sky.store.constellation.planes == planes)
             assert (await sky.put([(key("followed"), b"x")]))[0].ok
         (tmp_path / "constellation.json").write_text("{")
-        await until(lambda: "is damaged" in (sky.unready or ""))
+        await wait_until_async(lambda: "is damaged" in (sky.unready or ""))
         assert (await sky.get([key("followed")]))[0].status == "unanswered"
 
     with_sky(RunningSource(RunRecord(tmp_path)), work, reachable=False)
@@ -239,9 +233,9 @@ def test_silence_ends_as_soon_as_somebody_answers(
             for _ in range(4):
                 assert not (await sky.get([key("silence")]))[0].ok
             assert sky.store is not None
-            await until(lambda: not sky.reachable)
+            await wait_until_async(lambda: not sky.reachable)
             assert sky.unready == "no satellite of the constellation answers"
-        await until(lambda: sky.reachable)
+        await wait_until_async(lambda: sky.reachable)
         assert not sky.store.silent
         assert (await sky.get([key("silence")]))[0].ok
 
@@ -255,7 +249,7 @@ def test_closing_cancels_what_takes_too_long(start_sky: StartSky, stopped: Calla
     async def run() -> None:
         sky = SharedSky(FixedSource(local.constellation), CollectorRegistry())
         await sky.start()
-        await until(lambda: sky.reachable)
+        await wait_until_async(lambda: sky.reachable)
         with stopped(local):  # type: ignore[attr-defined]
             putting = asyncio.create_task(sky.put([(key("long"), bytes(100_000))]))
             await asyncio.sleep(0.1)

@@ -14,7 +14,7 @@ import pytest
 
 from skymemory.agent.service import CLOSE_S
 from skymemory.agent.settings import load_file
-from support.agents import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 FOLDER = Path(__file__).parents[4] / "ground" / "systemd"
 UNIT = FOLDER / "skymem-agent.service"

@@ -22,7 +22,8 @@ from skymemory.agent.constellation_source import FixedSource
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.tracing import Asked, Origin, Tracing
 from skymemory.testbed.local import LocalConstellation
-from support.agents import AgentProcess, tell_up, wait_until
+from support.agents import AgentProcess, tell_up
+from support.waiting import wait_until, wait_until_async
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
@@ -40,8 +41,7 @@ def traced(local: LocalConstellation, use: Callable[[SharedSky], Any]) -> list[R
         sky = SharedSky(FixedSource(local.constellation), CollectorRegistry(), Tracing(provider))
         await sky.start()
         try:
-            while not sky.reachable:
-                await asyncio.sleep(0.01)
+            await wait_until_async(lambda: sky.reachable)
             await use(sky)
         finally:
             await sky.close()
@@ -258,8 +258,7 @@ def test_without_an_exporter_nothing_is_made(full_sky: LocalConstellation, monke
     async def use() -> None:
         sky = SharedSky(FixedSource(full_sky.constellation), CollectorRegistry(), Tracing.from_environment())
         await sky.start()
-        while not sky.reachable:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: sky.reachable)
         assert all(result.ok for result in await sky.get(await put_some(sky, 2)))
         await sky.close()
 

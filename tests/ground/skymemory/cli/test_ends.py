@@ -19,6 +19,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import free_port
 from skymemory.testbed.processes import ProcessId, identify, is_alive
 from skymemory.testbed.run_record import RunRecord
+from support.waiting import wait_until
 
 MARK = "SKYMEM_TEST_ENDS"
 PATIENCE_S = 300.0
@@ -43,10 +44,12 @@ def marked(mark: str) -> set[ProcessId]:
 
 def await_end(mark: str) -> None:
     """Wait until nobody has the mark any more."""
-    end_s = time.monotonic() + PATIENCE_S
-    while left := marked(mark):
-        assert time.monotonic() < end_s, [Path(f"/proc/{one.pid}/cmdline").read_bytes() for one in left]
-        time.sleep(0.05)
+    wait_until(
+        lambda: not marked(mark),
+        lambda: [Path(f"/proc/{one.pid}/cmdline").read_bytes() for one in marked(mark)],
+        patience_s=PATIENCE_S,
+        pause_s=0.05,
+    )
 
 
 class Started:
@@ -85,13 +88,19 @@ def needs(*programs: str) -> None:
             pytest.skip(f"{program} is not installed")
 
 
+def wait_for(started: Started, there: Callable[[], bool]) -> None:
+    """Wait for what the command makes while it runs."""
+
+    def is_there() -> bool:
+        assert started.child.poll() is None, started.child.communicate()[1]
+        return there()
+
+    wait_until(is_there, patience_s=PATIENCE_S)
+
+
 def wait_for_children(started: Started, count: int) -> None:
     """Until so many processes of it run."""
-    end_s = time.monotonic() + PATIENCE_S
-    while len(marked(started.mark)) <= count:
-        assert started.child.poll() is None, started.child.communicate()[1]
-        assert time.monotonic() < end_s
-        time.sleep(0.02)
+    wait_for(started, lambda: len(marked(started.mark)) > count)
 
 
 COMMANDS: dict[str, tuple[int, tuple[str, ...], tuple[str, ...]]] = {
@@ -132,9 +141,7 @@ def test_nobody_is_left_whenever_it_is_interrupted(folder: Path, words: tuple[st
     chance = random.Random(seed)
     started = Started(folder, *words)
     wait_for_children(started, 0)
-    moment_s = time.monotonic() + chance.uniform(0.0, 1.5)
-    while time.monotonic() < moment_s:
-        time.sleep(0.005)
+    time.sleep(chance.uniform(0.0, 1.5))
     started.send(chance.choice(SIGNALS))
     left = set() if (running := started.state.load()) is None else set(running.alive().values())
     if words == ("up",) and started.child.returncode == 0:
@@ -150,8 +157,7 @@ def test_an_up_that_is_killed_leaves_nobody(folder: Path, moment: str) -> None:
     """SIGKILL when half of the satellites are there, and when the record is written."""
     started = Started(folder, "up")
     there: Callable[[], bool] = {"starting": lambda: len(marked(started.mark)) > 6, "recorded": started.state.path.exists}[moment]
-    while not there():
-        assert started.child.poll() is None
+    wait_for(started, there)
     started.send(signal.SIGKILL)
     running = started.state.load()  # on a busy machine it may be complete by now
     if running is None or len(running.alive()) < 12:

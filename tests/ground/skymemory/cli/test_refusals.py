@@ -20,6 +20,7 @@ from skymemory.store.results import GetResult, Status
 from skymemory.testbed import satellite_program
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.run_record import RunRecord
+from support.waiting import wait_until
 
 CONFIG = "[constellation]\nplanes = {planes}\nslots = {slots}\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 2\n"
 DISK_BYTES = 256 * 1024
@@ -193,11 +194,16 @@ def test_an_early_interrupt_prints_no_trace(tmp_path: Path, seed: int) -> None:
     file = write_file(tmp_path, 2, 3)
     program = [str(Path(sys.executable).with_name("skymem")), "bench", "idle", "--seconds", "3600", "--constellation", file]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        catches = importing = False
-        while not importing and not _children(child.pid):  # a busy machine may sleep through all of the imports
-            importing = catches and not _catches_interrupt(child.pid)  # Python does at first, and then the program has its word
-            catches = catches or _catches_interrupt(child.pid)
+        caught = False
+
+        def has_begun() -> bool:
+            nonlocal caught
             assert child.poll() is None
+            catches = _catches_interrupt(child.pid)  # Python does at first, and then the program has its word
+            caught = caught or catches
+            return (caught and not catches) or bool(_children(child.pid))  # a busy machine may sleep through all of the imports
+
+        wait_until(has_begun, patience_s=PATIENCE_S, pause_s=0)
         time.sleep(random.Random(seed).uniform(0, 0.5))
         child.send_signal(signal.SIGINT)
         _, said = child.communicate(timeout=PATIENCE_S)

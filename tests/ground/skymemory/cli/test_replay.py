@@ -26,6 +26,7 @@ from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import ReplayError, row_now
 from skymemory.testbed.run_record import RunRecord
 from skymemory.wire.address import Satellite
+from support.waiting import wait_until
 
 HOUR_MS = 3_600_000
 CONFIG = """
@@ -158,8 +159,7 @@ def test_what_moved_is_found_when_half_of_the_satellites_have_the_schedule(
             return
         assert playing is not None
         testbed_replay.upload(control, playing, list(control.constellation.torus.satellites())[::2])
-        while row_now(playing) < 3:  # the first is where the window was
-            time.sleep(0.05)
+        wait_until(lambda: row_now(playing) >= 3)  # the first is where the window was
         raise reason("in between")
 
     monkeypatch.setenv("SKYMEM_STATE", str(user.state.folder))

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,8 +12,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
-
-START_S = 60.0
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -50,11 +48,12 @@ def start_health(tmp_path: Path) -> Iterator[Callable[[Constellation, Sequence[S
                 command = [sys.executable, "-m", "skymemory.fsw.health", "--health-s", "0.5"]
                 command += skysat.arguments(constellation, place)
                 children.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
-        end_s = time.monotonic() + START_S
-        while not all(b" ready" in log.read_bytes() for log in logs):
+
+        def are_ready() -> bool:
             assert all(child.poll() is None for child in children), [log.read_text() for log in logs]
-            assert time.monotonic() < end_s, [log.read_text() for log in logs]
-            time.sleep(0.02)
+            return all(b" ready" in log.read_bytes() for log in logs)
+
+        wait_until(are_ready, lambda: f"satellites are ready: {[log.read_text() for log in logs]}")
 
     yield start
     for child in children:

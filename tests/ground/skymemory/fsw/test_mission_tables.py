@@ -3,8 +3,6 @@
 import ctypes
 import os
 import subprocess
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,11 +26,11 @@ from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
 from support.core_structures import TableFile
 from support.executive import load_table, read_table
+from support.waiting import wait_until
 
 ROOT = Path(__file__).parents[4]
 APPS = ROOT / "fsw_apps"
 CLOCK_EPOCH_MS = 315_964_800_000
-DEADLINE_S = 30.0
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wstrict-prototypes", "-fPIC")
 SKY = Constellation.model_validate(
     {
@@ -95,15 +93,16 @@ def write(folder: Path, constellation: Constellation, satellites: list[Satellite
 
 def take_over(satellite: Executive, name: str, image: bytes) -> None:
     """Load a table as the ground does, and wait until its app has validated it and holds it."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    loaded = False
-    while not loaded or read_table(name, len(image)) != image:
-        assert time.monotonic() < deadline_s, f"{name} is not taken over: {events(satellite)}"
-        with suppress(FswError):  # the one before waits still
-            if not loaded:
-                load_table(name, image)
-                loaded = True
-        time.sleep(0.02)
+
+    def is_loaded() -> bool:
+        try:
+            load_table(name, image)
+        except FswError:  # the one before waits still
+            return False
+        return True
+
+    wait_until(is_loaded, lambda: f"{name} is loaded: {events(satellite)}")
+    wait_until(lambda: read_table(name, len(image)) == image, lambda: f"{name} is taken over: {events(satellite)}")
 
 
 def events(satellite: Executive) -> list[str]:
@@ -130,11 +129,9 @@ def test_tables_are_those_of_the_testbed_and_the_apps_take_them(place: Satellite
         before = {name: read_table(name, len(image)) for name, image in images.items()}
         for name, image in images.items():
             take_over(satellite, name, image)
-        deadline_s, said = time.monotonic() + DEADLINE_S, ""
-        while "KVC: schedule of 12 rows, 660000 ms, centre (2, 3) to (2, 14)" not in said:
-            assert time.monotonic() < deadline_s, said
-            said += "\n".join(events(satellite))
-            time.sleep(0.02)
+        said: list[str] = []
+        taken = "KVC: schedule of 12 rows, 660000 ms, centre (2, 3) to (2, 14)"
+        wait_until(lambda: said.extend(events(satellite)) or any(taken in text for text in said), lambda: f"{taken}: {said}")
     assert images["ISL.Links"] == before["ISL.Links"]
     assert images["KVC.Limits"] == before["KVC.Limits"]
     # The same but for what the testbed opens: commands from the ground, and telemetry of code of the user.

@@ -26,10 +26,10 @@ from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.waiting import wait_until
 
 SERVERS, ROW_S = 6, 1000
 CENTRES = [Satellite(2, 3), Satellite(2, 4), Satellite(3, 5), Satellite(1, 1)]  # along the plane, to another one, over both seams
-LIMIT_S = 30.0
 ROTATION = 1  # SKY_LAYOUT_ROTATION
 crc32c = crcmod.mkCrcFun(0x11EDC6F41, initCrc=0, rev=True, xorOut=0xFFFFFFFF)
 ids = count(1)
@@ -59,12 +59,6 @@ def upload(local: LocalConstellation, control: ControlPlane, track: Track, age_s
         assert all(answer is not None and answer.ok for answer in answers)
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < end_s
-
-
 def test_blocks_follow_an_uploaded_schedule(start_sky: Callable[..., LocalConstellation]) -> None:
     local = start_sky(cache={"servers": SERVERS, "centre": list(CENTRES[0]), "layout": "rotation"})
     track = Track.of(local.constellation.torus, [(1000 * ROW_S * i, centre) for i, centre in enumerate(CENTRES)])
@@ -86,7 +80,7 @@ def test_blocks_follow_an_uploaded_schedule(start_sky: Callable[..., LocalConste
                     and {satellite for satellite, one in stats.items() if one["slots_used"]} == homes
                 )
 
-            wait_for(is_at_home)
+            wait_until(is_at_home)
             with SkyStore(local.constellation, playing=playing) as reader:
                 assert [result.data for result in reader.get(list(data))] == list(data.values())
         moved = sum(stats["migrated_out"] for stats in control.store_stats(routes_of(local), 10).values())
@@ -103,7 +97,7 @@ def test_blocks_of_a_host_on_board_stay(start_sky: Callable[..., LocalConstellat
         host.put([(theirs, data := os.urandom(100_001))])
         upload(local, control, track, 2.5 * ROW_S)
         homes = set(Whereabouts(local.constellation, Playing(track, time.time() - 2.5 * ROW_S)).servers(3))
-        wait_for(
+        wait_until(
             lambda: (
                 {at for at in routes_of(local) if control.find(at, [ours], 0, 10)[0] != [None]} == {Route(at, at) for at in homes}
             )
@@ -123,7 +117,7 @@ def test_a_share_lost_by_a_restart_takes_its_blocks(start_sky: Callable[..., Loc
         local.kill(victim)
         local.restart(victim)
         upload(local, control, track, 1.0)
-        wait_for(lambda: sum(stats["slots_used"] for stats in control.store_stats(routes_of(local), 10).values()) == 1)
+        wait_until(lambda: sum(stats["slots_used"] for stats in control.store_stats(routes_of(local), 10).values()) == 1)
         stats = control.store_stats(routes_of(local), 10).values()
         assert sum(one["scrubbed"] + one["gossip_purged"] for one in stats) == 17 - 2  # all but the chunks that were lost
         assert not any(one["purges"] for one in stats)
@@ -136,8 +130,8 @@ def test_a_schedule_of_many_rows(start_sky: Callable[..., LocalConstellation]) -
     track = Track.of(local.constellation.torus, [(100 * i, CENTRES[i % 2]) for i in range(2800)])
     with ControlPlane(local.constellation) as control:
         upload(local, control, track, 250.0)
-        wait_for(lambda: all(stats["rows"] == 2800 for stats in control.store_stats(routes_of(local), 10).values()))
+        wait_until(lambda: all(stats["rows"] == 2800 for stats in control.store_stats(routes_of(local), 10).values()))
         rows = {stats["row"] for stats in control.store_stats(routes_of(local), 10).values()}
         assert min(rows) > 2500
         upload(local, control, track, 0.0)
-        wait_for(lambda: all(0 < stats["row"] < 2500 for stats in control.store_stats(routes_of(local), 10).values()))
+        wait_until(lambda: all(0 < stats["row"] < 2500 for stats in control.store_stats(routes_of(local), 10).values()))

@@ -18,8 +18,8 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from support.agents import wait_until
 from support.evictions import evict
+from support.waiting import wait_until
 
 Stopped = Callable[..., AbstractContextManager[None]]
 KVC_CMD_APID = 0xD0

@@ -18,6 +18,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
+from support.waiting import wait_until
 
 DEADLINE_MS = 20_000
 StartSky = Callable[..., LocalConstellation]
@@ -263,9 +264,7 @@ def test_a_call_can_be_cancelled_from_another_thread() -> None:
         thread = threading.Thread(target=client.get, args=(wanted, [server], 600_000))
         client.cancel()  # without effect: nothing runs
         thread.start()
-        while thread.is_alive():  # the first ones may come before the call has begun
-            client.cancel()
-            thread.join(0.01)
+        wait_until(lambda: client.cancel() or not thread.is_alive())  # the first ones may come before the call has begun
         assert [transfer.status for transfer in wanted] == [Status.CANCELLED] * 2
 
 
@@ -303,8 +302,7 @@ def test_closing_ends_calls_that_wait_for_their_turn() -> None:
         with client._lock:  # as while another call runs
             for thread in threads:
                 thread.start()
-            while not client._closing:
-                time.sleep(0)
+            wait_until(lambda: client._closing)
         for thread in threads:
             thread.join()
         assert [str(error) for error in raised] == ["the client was closed"]

@@ -23,6 +23,7 @@ from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 from skymemory.wire.packets import ChunkSet, Packet, decode
+from support.waiting import wait_until
 
 DEADLINE_MS = 20_000
 SHORT_MS = 600
@@ -146,14 +147,18 @@ def test_chunks_that_move_meanwhile_are_found(start_sky: StartSky) -> None:
         client.put(stored, [server(local, A)], DEADLINE_MS)
         over = threading.Event()
 
+        def holds(place: Satellite, entry: BlockEntry) -> bool:
+            (held,) = control.hold_all([(entry, [[Route(place, place)]])], 0, 10)
+            assert held is not None
+            return held
+
         def turn() -> None:
             for source, target in pairwise(path):
                 for one in stored:
                     answer = control.migrate([Move(Route(source, source), target, one.entry.key)], 0, 10)[0]
                     assert answer is not None
                     assert answer.ok
-                    while (held := control.hold_all([(one.entry, [[Route(target, target)]])], 0, 10)) != [True]:
-                        assert held == [False]
+                    wait_until(lambda place=target, entry=one.entry: holds(place, entry))
             over.set()
 
         mover = threading.Thread(target=turn)
@@ -379,7 +384,5 @@ def test_a_call_with_places_can_be_cancelled(start_sky: StartSky, stopped: Stopp
         wanted = [download(upload(3), [[server(local, A), server(local, B)]]) for _ in range(3)]
         thread = threading.Thread(target=client.get, args=(wanted, [server(local, A)], 600_000))
         thread.start()
-        while thread.is_alive():  # the first ones may come before the call has begun
-            client.cancel()
-            thread.join(0.01)
+        wait_until(lambda: client.cancel() or not thread.is_alive())  # the first ones may come before the call has begun
         assert {one.status for one in wanted} == {Status.CANCELLED}

@@ -14,6 +14,7 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
+from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
 DEADLINE_S = 60.0
@@ -33,13 +34,11 @@ def ping(control: ControlPlane, targets: Iterable[Satellite]) -> list[SatelliteA
 def await_known(local: LocalConstellation, control: ControlPlane, links: int) -> None:
     """Wait until each satellite that runs knows of so many links that they are down."""
     routes = [Route(place, place) for place in local.processes]
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        found = {place: told.counters["links_down_known"] for place, told in control.link_stats(routes, 5.0).items()}
-        if len(found) == len(routes) and set(found.values()) == {links}:
-            return
-        assert time.monotonic() < deadline, found
-        time.sleep(0.2)
+
+    def known() -> dict[Satellite, int]:
+        return {place: told.counters["links_down_known"] for place, told in control.link_stats(routes, 5.0).items()}
+
+    wait_until(lambda: known() == dict.fromkeys(local.processes, links), lambda: f"{links} links at {known()}", pause_s=0.2)
 
 
 def drops(local: LocalConstellation, control: ControlPlane) -> int:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from skymemory.demo.model import random_llama
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.run_record import Running, RunRecord
+from support.waiting import wait_until
 
 BLOCK = 16
 TEMPLATE = (
@@ -149,10 +149,9 @@ class Server:
 
     def wait(self, name: str, value: float) -> None:
         """Until a metric has a value."""
-        end_s = time.monotonic() + 60
-        while (now := self.metric(name)) != value:
-            assert time.monotonic() < end_s, f"{name} is {now}, not {value}\n{self.log.read_text()}"
-            time.sleep(0.01)
+        wait_until(
+            lambda: self.metric(name) == value, lambda: f"{name} is {self.metric(name)}, not {value}\n{self.log.read_text()}"
+        )
 
     def wait_stored(self) -> None:
         """Until what was answered is in the sky."""

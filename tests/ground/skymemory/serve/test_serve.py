@@ -14,6 +14,7 @@ import pytest
 
 from skymemory.bench.ttft import run_ttft_bench, ttft_table
 from skymemory.sky.whereabouts import Whereabouts
+from support.waiting import wait_until
 
 BLOCK = 16
 LONG = "A satellite that does not answer may be lost, or the host may be deaf. "
@@ -351,10 +352,7 @@ def test_a_thousand_bad_clients_leave_nothing_behind(server) -> None:
             client.sendall(bad[number % len(bad)])
     server.wait("skymem_serve_waiting", 0)
     server.wait("skymem_serve_running", 0)
-    end_s = time.monotonic() + 60
-    while descriptors() > before:
-        assert time.monotonic() < end_s, f"{descriptors()} descriptors, {before} before"
-        time.sleep(0.01)
+    wait_until(lambda: descriptors() <= before, lambda: f"{descriptors()} descriptors, {before} before")
     assert complete(server.client, "still there").usage.completion_tokens == 24
 
 
@@ -420,10 +418,12 @@ def test_requests_have_their_place_in_the_queue_from_before_their_body(serve_mod
     body = json.dumps({"model": "babbler", "prompt": "a", "max_tokens": 1}).encode()
 
     def wait(status: int) -> None:
-        end_s = time.monotonic() + 60
-        while (answer := server.request("/v1/completions", body)).status != status:
-            assert time.monotonic() < end_s, answer
-        assert status == 200 or answer.json["error"]["code"] == "queue_full"
+        def is_answered() -> bool:
+            answer = server.request("/v1/completions", body)
+            assert answer.status == 200 or answer.json["error"]["code"] == "queue_full"
+            return answer.status == status
+
+        wait_until(is_answered, f"status {status}")
 
     with socket.create_connection((host, int(port))) as first:
         with socket.create_connection((host, int(port))) as second:
@@ -467,8 +467,7 @@ def test_sigterm_lets_accepted_requests_end_and_refuses_others(serve_model, babb
     second.start()
     server.wait("skymem_serve_waiting", 1)
     server.process.send_signal(signal.SIGTERM)
-    while server.request("/health").status == 200:
-        time.sleep(0.01)
+    wait_until(lambda: server.request("/health").status != 200, "it is about to end")
     assert server.request("/health").json == {"status": "draining"}
     with pytest.raises(openai.InternalServerError, match="about to end") as caught:
         complete(server.client, "third")
@@ -484,8 +483,7 @@ def test_a_second_signal_ends_it_at_once(serve_model, babbler) -> None:
     server = serve_model(babbler, "--served-model-name", "babbler")
     stream = hold(server)
     server.process.send_signal(signal.SIGTERM)
-    while server.request("/health").status == 200:
-        time.sleep(0.01)
+    wait_until(lambda: server.request("/health").status != 200, "it is about to end")
     server.process.send_signal(signal.SIGTERM)
     with pytest.raises(openai.APIError, match="about to end"):
         list(stream)

@@ -12,8 +12,9 @@ from skymemory.agent.agent_store import AgentStore
 from skymemory.store.block_store import BlockStore
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.agents import PATIENCE_S, AgentProcess, tell_up
+from support.agents import AgentProcess, tell_up
 from support.memory_store import MemoryStore
+from support.waiting import PATIENCE_S
 
 LENGTHS = [1, 6001, 54_000, 300]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from skymemory.testbed.local import LocalConstellation
-from support.agents import AgentProcess, wait_until
+from support.agents import AgentProcess
+from support.waiting import wait_until
 
 from .conftest import port_of
 from .raw import RawClient, encoded

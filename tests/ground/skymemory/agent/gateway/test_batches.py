@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from support.agents import wait_until
+from support.waiting import wait_until
 
 from .inside import InsideGateway
 from .raw import RawClient, encoded

@@ -12,7 +12,7 @@ import redis
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.agents import wait_until
+from support.waiting import wait_until
 
 Connect = Callable[..., Any]
 PROTOCOLS = pytest.mark.parametrize("protocol", [2, 3])

@@ -9,7 +9,8 @@ from contextlib import closing
 from hashlib import sha256
 
 from skymemory.testbed.local import LocalConstellation
-from support.agents import PATIENCE_S, AgentProcess
+from support.agents import AgentProcess
+from support.waiting import PATIENCE_S
 
 from .conftest import port_of
 from .raw import RawClient, encoded

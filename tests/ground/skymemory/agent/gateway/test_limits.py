@@ -11,7 +11,7 @@ import pytest
 
 from skymemory.agent.gateway import connection, requests, values
 from skymemory.agent.gateway.lmcache import Lengths
-from support.agents import wait_until
+from support.waiting import wait_until
 
 from .inside import InsideGateway
 from .raw import RawClient, encoded

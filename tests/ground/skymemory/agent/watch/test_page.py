@@ -22,8 +22,9 @@ from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.replay import playing_now, upload
 from skymemory.testbed.run_record import RunRecord
 from skymemory.wire.address import Satellite
-from support.agents import PATIENCE_S, AgentProcess, tell_up
+from support.agents import AgentProcess, tell_up
 from support.browser import chromium, missing, visit
+from support.waiting import PATIENCE_S
 
 HOUR_MS = 3_600_000
 BLOCK = 60_000

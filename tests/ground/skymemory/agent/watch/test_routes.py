@@ -11,7 +11,8 @@ import pytest
 
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.pages import Serve, run, until
+from support.pages import Serve, run
+from support.waiting import wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
 
@@ -19,7 +20,7 @@ StartSky = Callable[..., LocalConstellation]
 def test_without_a_constellation_it_says_why_and_what_to_do(serve: Serve) -> None:
     async def scenario() -> None:
         async with serve() as (client, sampler, _):
-            await until(lambda: has_frame(sampler))
+            await wait_until_async(lambda: has_frame(sampler))
             told = await (await client.get("/api/now")).json()
             assert (told["state"], told["sky"], told["frame"]) == ("none", None, None)
             assert told["cure"] == "Nothing is up; `skymem up` starts one."
@@ -30,7 +31,7 @@ def test_without_a_constellation_it_says_why_and_what_to_do(serve: Serve) -> Non
     run(scenario())
 
 
-async def has_frame(sampler: Any) -> bool:
+def has_frame(sampler: Any) -> bool:
     return "why" in json.loads(sampler.text()) or sampler.history is not None
 
 
@@ -71,7 +72,7 @@ def test_queries_that_are_refused(serve: Serve, start_sky: StartSky, query: str,
     async def scenario() -> None:
         with SkyStore(start_sky().constellation) as store:
             async with serve(store) as (client, sampler, _):
-                await until(lambda: has_history(sampler))
+                await wait_until_async(lambda: has_history(sampler))
                 for path in ("/api/history", "/api/frames", "/api/history.csv"):
                     answer = await client.get(f"{path}?{query}")
                     assert answer.status == 400
@@ -84,7 +85,7 @@ def test_the_series_as_csv(serve: Serve, start_sky: StartSky) -> None:
     async def scenario() -> None:
         with SkyStore(start_sky().constellation) as store:
             async with serve(store) as (client, sampler, _):
-                await until(lambda: has_history(sampler))
+                await wait_until_async(lambda: has_history(sampler))
                 answer = await client.get("/api/history.csv")
                 assert answer.headers["Content-Type"].startswith("text/csv")
                 assert "skymemory.csv" in answer.headers["Content-Disposition"]
@@ -99,7 +100,7 @@ def test_the_series_as_csv(serve: Serve, start_sky: StartSky) -> None:
     run(scenario())
 
 
-async def has_history(sampler: Any) -> bool:
+def has_history(sampler: Any) -> bool:
     return sampler.history is not None and sampler.history.span_ms is not None
 
 

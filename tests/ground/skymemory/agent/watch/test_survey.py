@@ -28,8 +28,8 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.replay import upload
 from skymemory.wire.address import Satellite
-from support.agents import wait_until
 from support.elements import EPOCH_MS, shell
+from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
 HOUR_MS = 3_600_000
@@ -43,10 +43,7 @@ def surveyed(constellation: Constellation, playing: Playing | None = None) -> It
 
 def until(survey: Survey, true: Callable[[Frame], object]) -> Frame:
     """The first frame of which it is true."""
-    end_s = time.monotonic() + 60
-    while not true(frame := survey.take()):
-        assert time.monotonic() < end_s
-    return frame
+    return wait_until(lambda: frame if true(frame := survey.take()) else None)
 
 
 def index(sky: Constellation, satellite: Satellite) -> int:

@@ -14,7 +14,8 @@ from skymemory.agent.watch import websocket
 from skymemory.agent.watch.commands import MESSAGE_BYTES_MAX, MESSAGES_MAX, MISTAKES_MAX
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.pages import Serve, run, served, until
+from support.pages import Serve, run, served
+from support.waiting import wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
 EVENTS = 1000
@@ -118,19 +119,13 @@ def test_nothing_is_left_of_a_thousand_bad_browsers(serve: Serve) -> None:
                 for number in numbers:
                     await bad(number)
 
-            async def alone() -> bool:
-                return sampler._lookers == 1
-
             await many(range(20))
-            await until(alone)
+            await wait_until_async(lambda: sampler._lookers == 1)
             before = len(os.listdir("/proc/self/fd"))
             await asyncio.gather(*(many(range(first, EVENTS, 8)) for first in range(8)))
-            await until(alone)
-
-            async def closed() -> bool:
-                return len(os.listdir("/proc/self/fd")) <= before + 8  # connections that the client keeps for later requests
-
-            await until(closed)
+            await wait_until_async(lambda: sampler._lookers == 1)
+            kept = 8  # connections that the client keeps for later requests
+            await wait_until_async(lambda: len(os.listdir("/proc/self/fd")) <= before + kept)
             assert (await other.receive_json())["state"] == "none"
 
     run(scenario())
@@ -158,11 +153,7 @@ def test_a_browser_that_does_not_read_is_dropped(quick: None, monkeypatch: pytes
             lines = f"GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             writer.write(f"{lines}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode())
             assert b"101" in await reader.readline()
-
-            async def dropped() -> bool:
-                return sampler._lookers == 0
-
-            await until(dropped)
+            await wait_until_async(lambda: sampler._lookers == 0)
             writer.close()
 
     run(scenario())
@@ -184,11 +175,7 @@ def test_satellites_are_asked_while_somebody_looks(monkeypatch: pytest.MonkeyPat
 
     async def scenario() -> None:
         async with served() as (client, sampler, _):
-
-            async def looked(times: int = 1) -> bool:
-                return looks >= times
-
-            await until(looked)
+            await wait_until_async(lambda: looks >= 1)
             await asyncio.sleep(0.1)
             assert looks == 1
             async with client.ws_connect("/api/live") as socket:
@@ -196,17 +183,13 @@ def test_satellites_are_asked_while_somebody_looks(monkeypatch: pytest.MonkeyPat
                     await socket.receive_json()
                 await socket.send_str('{"do":"pause"}')
                 await socket.send_str('{"do":"pause"}')
-
-                async def hidden() -> bool:
-                    return sampler._lookers == 0
-
-                await until(hidden)
+                await wait_until_async(lambda: sampler._lookers == 0)
                 await asyncio.get_running_loop().run_in_executor(sampler._thread, int)  # a look that had begun has ended
                 before = looks
                 await asyncio.sleep(0.1)
                 assert looks == before
                 await socket.send_str('{"do":"resume"}')
-                await until(lambda: looked(before + 2))
+                await wait_until_async(lambda: looks >= before + 2)
 
     run(scenario())
 

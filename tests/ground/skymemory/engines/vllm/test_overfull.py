@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -22,7 +21,8 @@ from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.testbed.local import LocalConstellation
-from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
+from support.agents import AgentProcess, tell_up
+from support.waiting import PATIENCE_S, wait_until
 
 TOKENS = 16
 BLOCKS = 24
@@ -98,14 +98,8 @@ class Engine:
         wait_until(lambda: self.scheduler.matched(request, 0)[0] is not None, "the lookup is answered")
         cached = self.scheduler.matched(request, 0)[0] or 0
         self.scheduler.allocated(request, range(BLOCKS), cached)
-        while cached:  # vLLM makes steps for others meanwhile
-            self._step({})
-            finished, errors = self.worker.loaded()
-            self.scheduler.loaded(finished, errors)
-            if finished:
-                assert not errors
-                break
-            time.sleep(0.002)
+        if cached:
+            wait_until(self._is_loaded, "what was found is loaded", pause_s=0.002)
         for at in range(cached // TOKENS):
             assert all(torch.equal(cache[at], self._computed(request, at)) for cache in self.caches.values())
         request.num_computed_tokens = cached
@@ -120,6 +114,13 @@ class Engine:
         wait_until(self._all_is_stored, "what was computed is stored")
         self.scheduler.remove(request, request.num_computed_tokens)
         return cached
+
+    def _is_loaded(self) -> bool:
+        self._step({})  # vLLM makes steps for others meanwhile
+        finished, errors = self.worker.loaded()
+        self.scheduler.loaded(finished, errors)
+        assert not (finished and errors)
+        return bool(finished)
 
     def close(self) -> None:
         self.worker.close()

@@ -17,7 +17,7 @@ from skymemory.engines.vllm.plans import Identity, Saved
 from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
 from skymemory.engines.vllm.tally import Tally
-from support.agents import wait_until
+from support.waiting import wait_until
 
 BLOCK = 4
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -18,6 +17,7 @@ from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.wire.icd import Status
+from support.waiting import wait_until
 
 BLOCKS, HEADS, TOKENS, CONTENT = 20, 2, 4, 16
 IDENTITY = Identity(bytes(32), "model", TOKENS, "float32")
@@ -133,20 +133,24 @@ class Worker:
     def saved(self, count: int) -> Saved:
         """What became of so many blocks."""
         total = Saved()
-        while len(total.done) + len(total.failed) + len(total.refused) < count:
+
+        def told() -> bool:
             if (some := self.side.saved()) is not None:
                 total.add(some)
-            time.sleep(0.001)
+            return len(total.done) + len(total.failed) + len(total.refused) >= count
+
+        wait_until(told, f"{count} blocks are stored, or not", pause_s=0.001)
         return total
 
     def loaded(self) -> tuple[set[str], set[int]]:
         """The next loads that have ended."""
-        while True:
+
+        def ended() -> tuple[set[str], set[int]] | None:
             finished, errors = self.side.loaded()
-            if finished:
-                return finished, errors
-            assert not errors
-            time.sleep(0.001)
+            assert finished or not errors
+            return (finished, errors) if finished else None
+
+        return wait_until(ended, "a load ends", pause_s=0.001)
 
     def bytes_of(self, block: int) -> list[torch.Tensor]:
         return [cache[block].clone() for cache in self.caches.values()]
