@@ -55,13 +55,6 @@ def start_sky() -> Iterator[Callable[..., LocalConstellation]]:
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no satellite is lost, silence is a busy machine's: hosts of this process wait for answers that come late."""
-    monkeypatch.setattr("skymemory.store.find._QUESTION_S", 10.0)
-    monkeypatch.setattr("skymemory.link.questions._SILENCE_US", 5_000_000)
-
-
-@pytest.fixture
 def stopped() -> Callable[..., AbstractContextManager[None]]:
     """`stopped(local, satellite, ...)`: within, these satellites (none named: all) take packets and say nothing."""
 

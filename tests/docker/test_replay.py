@@ -15,6 +15,7 @@ from skymemory.sky.orbit.walker import Walker
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import Handover, follow, playing_now, upload
+from support.waiting import PATIENT
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 SPEED = 60.0
@@ -22,7 +23,6 @@ MINUTES = 45
 VALUE_BYTES = 300_000
 
 
-@pytest.mark.usefixtures("patient")
 def test_the_sky_turns_at_sixty_times_real_time(start_containers, tmp_path: Path) -> None:
     orbits = Walker(5, 19, 550.0, 86.4, True, 1)
     schedule = Schedule.compute(orbits, "walker star:5x19", Site(52.5, 13.4), 10.0, 1_795_000_000_000, MINUTES * 60_000)
@@ -34,7 +34,11 @@ def test_the_sky_turns_at_sixty_times_real_time(start_containers, tmp_path: Path
     over, gets = threading.Event(), [0]
 
     patient_sky = Constellation().replace(cache={"deadline_ms": 20_000})
-    with start_containers(patient_sky) as sky, SkyStore(sky, playing=record) as store, ControlPlane(sky) as control:
+    with (
+        start_containers(patient_sky) as sky,
+        SkyStore(sky, playing=record, timing=PATIENT) as store,
+        ControlPlane(sky, PATIENT) as control,
+    ):
         assert all(result.ok for result in store.put(list(items.items())))
 
         def use() -> None:

@@ -5,10 +5,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from skymemory.link.timing import Timing
+
 Found = TypeVar("Found")
 
 PATIENCE_S = 60.0
 """Seconds to wait, for a machine that is busy with something else."""
+PATIENT = Timing(lookup_s=10.0, silence_s=5.0)
+"""Times of a host that waits for answers that come late. Where no satellite is lost, silence is a busy machine's."""
 
 
 def wait_until(

@@ -85,7 +85,7 @@ def replay(
                 raise
             centre = held.track.centre(row_now(held))
             click.echo(f"stopped: the window stays around {centre}", err=True)
-    report = _report(done, constellation.cache.handover_s)
+    report = summary(done, constellation.cache.handover_s)
     if as_json:
         print_json(report)
     else:
@@ -159,10 +159,11 @@ def _look_on(control: ControlPlane, sky: RunSky, playing: Playing, by: By, done:
         for handover in follow(control, playing, by, tell=tell):
             done.append(handover)
             if not quiet:
-                click.echo(_told(handover, control.constellation.cache.handover_s))
+                click.echo(handover_line(handover, control.constellation.cache.handover_s))
 
 
-def _told(handover: Handover, expected_s: float) -> str:
+def handover_line(handover: Handover, expected_s: float) -> str:
+    """Return what is said of a handover."""
     text = f"row {handover.row}: window around {handover.centre}; "
     if handover.chunks or handover.left:
         text += f"{handover.chunks:,} chunks, {handover.bytes / 1e6:.1f} MB, in {handover.duration_s:.2f} s"
@@ -175,7 +176,8 @@ def _told(handover: Handover, expected_s: float) -> str:
     return text
 
 
-def _report(done: list[Handover], handover_s: float) -> dict[str, Any]:
+def summary(done: list[Handover], handover_s: float) -> dict[str, Any]:
+    """Return all handovers of a replay, and what they come to together."""
     moves = [handover for handover in done if handover.chunks]
     durations_s = sorted(handover.duration_s for handover in moves)
     return {

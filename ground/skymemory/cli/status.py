@@ -84,14 +84,14 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "slots": constellation.slots,
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
-        "handover": handover(constellation, stores.values(), _allowed_s(constellation, playing, time.time())),
+        "handover": handover(constellation, stores.values(), expected_s(constellation, playing, time.time())),
         "total": total,
         "models": models_told(constellation, recorded()),
         "satellites": satellites,
     }
 
 
-def _allowed_s(constellation: Constellation, playing: Playing | None, time_s: float) -> float:
+def expected_s(constellation: Constellation, playing: Playing | None, time_s: float) -> float:
     """Return how many seconds a handover may take: `cache.handover_s`, but no longer than its row lasts."""
     allowed_s = constellation.cache.handover_s
     if playing is None:

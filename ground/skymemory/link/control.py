@@ -21,6 +21,7 @@ from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
 from skymemory.link.structures import Held as CoreHeld
 from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
+from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
@@ -72,13 +73,15 @@ class HeldBlock(NamedTuple):
 class ControlPlane:
     """A ground host's socket for small requests. Thread-safe: one exchange at a time. A context manager."""
 
-    def __init__(self, constellation: Constellation) -> None:
+    def __init__(self, constellation: Constellation, timing: Timing | None = None) -> None:
         self.constellation = constellation
+        self.timing = timing or Timing()
+        """Times after which satellites are asked again, and for which the host waits for them."""
         self.retries = 0
         """Requests that were sent again."""
         self._closed = False
         self._lock = Lock()
-        self._asker = Asker()
+        self._asker = Asker(self.timing)
         self._endpoints: dict[Satellite, int] = {}  # endpoints of entry satellites; every request needs one
 
     @property

@@ -15,6 +15,7 @@ from skymemory.link import structures
 from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.native import library
 from skymemory.link.packed import packed
+from skymemory.link.timing import Timing
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import KEY_BYTES, PacketError
@@ -26,10 +27,6 @@ _ROOM_BYTES: Final = 1024
 """Room for the payload of an answer; except for a chunk, no payload of the ICD needs more."""
 _OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
-_FIRST_US: Final = defaults.HOST_ASK_INITIAL_US
-_MIN_US: Final = defaults.HOST_ASK_MIN_US
-_MAX_US: Final = defaults.HOST_ASK_MAX_US
-_SILENCE_US: Final = defaults.HOST_PATIENCE_MIN_US
 _DEADLINE_MAX_MS: Final = 0xFFFFFFFF
 _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status is icd.Status.DONE)
 
@@ -37,7 +34,7 @@ _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status
 class Asker:
     """A UDP socket and the round trips that it measured. One call at a time: the user sees to that."""
 
-    def __init__(self) -> None:
+    def __init__(self, timing: Timing) -> None:
         """Open the socket; nothing is sent.
 
         Raises:
@@ -45,7 +42,8 @@ class Asker:
             FileNotFoundError: The library was not built.
         """
         self._library = library()
-        patience = structures.Patience(_FIRST_US, _MIN_US, _MAX_US, _SILENCE_US)
+        times_s = timing.first_s, timing.min_s, timing.max_s, timing.silence_s
+        patience = structures.Patience(*(round(1e6 * one) for one in times_s))
         config = structures.Config(receive_bytes=_RECEIVE_BUFFER_BYTES, may_fragment=1, patience=patience)
         error = ctypes.c_int()
         self._handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))

@@ -337,7 +337,7 @@ class KVCManager:
         """Add the tensors of a chain of blocks by key, up to the first block that does not come back whole."""
         left = [(index, entry) for index, entry in enumerate(entries) if entry.key not in blocks]
         while left and root is not None:
-            count = _run_length([entry.block_len for _, entry in left])
+            count = run_length([entry.block_len for _, entry in left])
             run, left = left[:count], left[count:]
             for position, data in enumerate(self._get_run([entry for _, entry in run])):
                 index, entry = run[position]
@@ -399,7 +399,7 @@ class KVCManager:
         return [] if root is None else block_keys(root, tokens, self._block_tokens)
 
 
-def _run_length(sizes: Sequence[int]) -> int:
+def run_length(sizes: Sequence[int]) -> int:
     """Return the number of first blocks of one run: at least one, and no more than have `_RUN_BYTES` together."""
     within = sum(1 for _ in takewhile(lambda size: size <= _RUN_BYTES, accumulate(sizes)))
     return max(1, within)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Final
 
 from skymemory.link.ask import is_ahead, is_other
 from skymemory.link.block_entry import BlockEntry
@@ -17,10 +16,6 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import LookupStep, LookupSteps
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import ChainResult, FindResult, Status
-from skymemory.store.routes import LOST_S
-
-_QUESTION_S: Final = 1.0
-"""Seconds that a lookup waits for its answer at least, unless the deadline of blocks is shorter."""
 
 
 class Lookups(Operation):
@@ -28,16 +23,17 @@ class Lookups(Operation):
 
     def __init__(self, parts: StoreParts) -> None:
         super().__init__(parts)
+        self._timing = parts.control.timing
         self._incomplete: dict[bytes, float] = {}  # blocks that lack a share, and until when they count as missing
         self._turn = Lock()
         self._lock = Lock()
 
     def set_incomplete(self, key: bytes) -> None:
         """Report a block as missing for a while, though some of its shares are there."""
-        now_s = time.monotonic()
+        now_s = self._timing.clock()
         with self._lock:
             self._incomplete = {one: until_s for one, until_s in self._incomplete.items() if until_s > now_s}
-            self._incomplete[key] = now_s + LOST_S
+            self._incomplete[key] = now_s + self._timing.lost_s
 
     def set_whole(self, key: bytes) -> None:
         """Note that a block was stored, so that it no longer counts as missing."""
@@ -156,8 +152,10 @@ class Lookups(Operation):
             return held
 
     def _patience_s(self, routes: Sequence[Route]) -> float:
-        return min(self._where.constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
+        return min(
+            self._where.constellation.cache.deadline_ms / 1000, max(self._timing.lookup_s, self._control.patience_s(routes))
+        )
 
     def _is_incomplete(self, key: bytes) -> bool:
         with self._lock:
-            return self._incomplete.get(key, 0.0) > time.monotonic()
+            return self._incomplete.get(key, 0.0) > self._timing.clock()

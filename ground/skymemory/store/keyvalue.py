@@ -107,15 +107,16 @@ def _padding(length: int, expires_unix_ms: int) -> int:
 class KeyValue:
     """Values under names in a `SkyStore`, which the caller closes."""
 
-    def __init__(self, store: SkyStore, namespace: str = "") -> None:
+    def __init__(self, store: SkyStore, namespace: str = "", *, value_bytes_max: int = VALUE_BYTES_MAX) -> None:
         """Use a store; the same name stands for different values in different namespaces."""
         self._store = store
+        self._value_bytes_max = value_bytes_max
         self._namespace = namespace
 
     @property
     def value_bytes_max(self) -> int:
         """Bytes of the longest value that can be put (see `SkyStore.capacity_bytes`)."""
-        return min(VALUE_BYTES_MAX, self._store.capacity_bytes - FRAME_BYTES_MAX)
+        return min(self._value_bytes_max, self._store.capacity_bytes - FRAME_BYTES_MAX)
 
     def put(self, name: str, value: Buffer, progress: Progress | None = None, *, expires_unix_ms: int = 0) -> PutResult:
         """Store a value of 0 to `value_bytes_max` bytes. It replaces the value that the name has.
@@ -147,7 +148,7 @@ class KeyValue:
     def get(self, name: str, progress: Progress | None = None) -> bytearray | None:
         """Return a value as it was put, or None if there is none, it has expired, or it did not come back whole."""
         key = key_of(name, self._namespace)
-        most = VALUE_BYTES_MAX + FRAME_BYTES_MAX
+        most = self._value_bytes_max + FRAME_BYTES_MAX
         data = self._store.get([key], progress, block_bytes_max=most)[0].data
         if data is None:
             return None

@@ -113,7 +113,7 @@ class LateSearch:
         if not row:
             return Late(row, (), NOBODY, True)
         with self._lock:
-            is_known = self._core.SKY_Handovers_IsKnown(self._at, self._where.changes, row, _now_us())
+            is_known = self._core.SKY_Handovers_IsKnown(self._at, self._where.changes, row, self._control.timing.now_us())
             return self._late if is_known else None
 
     def _ask(self, hurry: bool) -> Late:
@@ -138,7 +138,7 @@ class LateSearch:
             self._tell([stats[satellite] for satellite in having if satellite in had_place], row)
             counts = len(before), len(stats), len(having)
             with self._lock:
-                if not self._core.SKY_Handovers_Asked(self._at, ctypes.byref(search), _now_us(), *counts):
+                if not self._core.SKY_Handovers_Asked(self._at, ctypes.byref(search), self._control.timing.now_us(), *counts):
                     spares = [one for one in stood_in if one in having and self._has_left(search, stats[one], had_place=False)]
                     known = LateSatellites(having.keys(), search.first, spares)
                     late = self._late = Late(row, tuple(having.values()), known, self._state.is_certain)
@@ -165,8 +165,3 @@ class LateSearch:
                 "%d satellites have handed over for %.0f s and have %d chunks left; cache.handover_s is %g s",
                 *(len(having), longest_s, chunks, expected_s),
             )
-
-
-def _now_us() -> int:
-    """Return the time of the core's clock in microseconds."""
-    return round(1e6 * time.monotonic())

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from skymemory.common import defaults
 from skymemory.link.control import ControlPlane
@@ -25,17 +25,6 @@ from skymemory.sky.whereabouts import Whereabouts
 from skymemory.wire.address import Satellite
 
 _log = logging.getLogger(__name__)
-
-LOST_S: Final = defaults.HOST_LOST_US / 1e6
-"""Seconds after which a lost satellite is asked again. Until then routes avoid it."""
-DOUBT_S: Final = defaults.HOST_DOUBT_US / 1e6
-"""The same in seconds, if a stand-in did not have a share of the lost satellite."""
-_BACK_S: Final = defaults.HOST_PROBE_US / 1e6
-"""Seconds to wait for a lost satellite's answer: more than the longest round trip takes."""
-PAUSE_FIRST_S: Final = defaults.HOST_PAUSE_FIRST_US / 1e6
-"""Seconds without questions after no satellite has answered. The time doubles with each further failure."""
-PAUSE_MAX_S: Final = defaults.HOST_PAUSE_MAX_US / 1e6
-"""Most seconds of such a pause."""
 
 
 class Ways(NamedTuple):
@@ -72,7 +61,9 @@ class Routes:
         self._listed = (structures.Addr * satellites)()
         self._core, self._state = library(), structures.Reach()
         self._at = ctypes.byref(self._state)
-        times = structures.ReachCfg(*(round(1e6 * one) for one in (LOST_S, DOUBT_S, PAUSE_FIRST_S, PAUSE_MAX_S)))
+        self._timing = control.timing
+        times_s = self._timing.lost_s, self._timing.doubt_s, self._timing.pause_first_s, self._timing.pause_max_s
+        times = structures.ReachCfg(*(round(1e6 * one) for one in times_s))
         self._core.SKY_Reach_Init(self._at, ctypes.byref(times), ctypes.byref(core_torus(torus)), self._known, self._listed)
         self._lost: frozenset[Satellite] = frozenset()  # a copy of the core's list
         self._kept = _Kept(None, {}, {})
@@ -191,7 +182,7 @@ class Routes:
     def _is_open(self) -> bool:
         """Return False while no satellite answers. Ask lost satellites again when it is time."""
         with self._lock:
-            may = self._core.SKY_Reach_May(self._at, _now_us())
+            may = self._core.SKY_Reach_May(self._at, self._timing.now_us())
         if may == ReachMay.SILENT or (may == ReachMay.LOOK and not self._look()):
             return False
         self._ask_lost(doubted=False)
@@ -266,7 +257,7 @@ class Routes:
         asks = _asks(around, alive)
         with self._lock:
             lost, was_silent = self._lost, self.silent
-            found: int = self._core.SKY_Reach_Found(self._at, _now_us(), number, asks, about, len(around))
+            found: int = self._core.SKY_Reach_Found(self._at, self._timing.now_us(), number, asks, about, len(around))
             self._note_lost()
             new = self._lost - lost
         if found == ReachFound.NOBODY:
@@ -278,7 +269,7 @@ class Routes:
             _log.warning("satellites answer again")
         if new:
             names = ", ".join(map(str, sorted(new)))
-            _log.warning("no answer from %s: others stand in; asked again in %g s", names, LOST_S)
+            _log.warning("no answer from %s: others stand in; asked again in %g s", names, self._timing.lost_s)
         return found
 
     def _hear(self, satellites: Collection[Satellite]) -> None:
@@ -302,10 +293,10 @@ class Routes:
             return
         with self._lock:
             found = (structures.Addr * self._state.lost_count)()
-            number = self._core.SKY_Reach_AskLost(self._at, _now_us(), doubted, found)
+            number = self._core.SKY_Reach_AskLost(self._at, self._timing.now_us(), doubted, found)
         if number:
             # The wait is short, because a caller waits for it and mostly no satellite is back.
-            self._hear(self._control.ping(self._ways_back(from_core(found)[:number]), _BACK_S))
+            self._hear(self._control.ping(self._ways_back(from_core(found)[:number]), self._timing.back_s))
 
     def _ways_back(self, satellites: Sequence[Satellite]) -> list[Route]:
         """Return routes to lost satellites: direct ones to entry satellites, and over answering entry satellites to others."""
@@ -317,11 +308,6 @@ class Routes:
             entry_satellites.route(self._where, one, ways_left) for one in satellites if ways is not None and one not in ways
         )
         return direct + [found for found in behind if found is not None]
-
-
-def _now_us() -> int:
-    """Return the time of the core's clock in microseconds."""
-    return round(1e6 * time.monotonic())
 
 
 def _asks(routes: Sequence[Route], alive: Collection[Satellite] = (), room: int = 0) -> "ctypes.Array[structures.ReachAsk]":

@@ -22,6 +22,7 @@ from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Transfer
+from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Cache, Constellation
 from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.sky.whereabouts import Playing, Source, Whereabouts
@@ -63,6 +64,7 @@ class SkyStore(BlockStore):
         tenant: int | None = None,
         playing: Playing | Source | None = None,
         watch: Callable[[Moved], None] | None = None,
+        timing: Timing | None = None,
     ) -> None:
         """Open sockets. Nothing is sent.
 
@@ -72,6 +74,7 @@ class SkyStore(BlockStore):
             playing: The schedule that the constellation follows, or an object that tells of it and is asked again by every
                 call. Without it the window stays around `cache.centre`.
             watch: Called after each call that moved blocks, in the thread that made it. Other calls wait meanwhile.
+            timing: Times after which satellites are asked again, and for which the store waits for them.
 
         Raises:
             ValueError: The schedule is of another constellation.
@@ -85,7 +88,7 @@ class SkyStore(BlockStore):
         self._lock = Lock()
         self._closed = False
         with ExitStack() as opened:
-            self._control = opened.enter_context(ControlPlane(constellation))
+            self._control = opened.enter_context(ControlPlane(constellation, timing))
             routes = Routes(self._where, self._control)
             late_search = LateSearch(self._where, routes, self._control)
             parts = StoreParts(self._where, self.index, self._control, routes, late_search, self._tenant, self._add)

@@ -6,7 +6,6 @@ decides who is asked (`sky_presence.h`) and what the answers mean (`sky_held.h`,
 """
 
 import ctypes
-import time
 from collections.abc import Collection, Iterable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
@@ -73,7 +72,7 @@ class Checks(Operation):
 
     def awake(self, routes: Iterable[Route]) -> list[Route]:
         """Return the routes to satellites that were not silent lately."""
-        now_us = _now_us()
+        now_us = self._control.timing.now_us()
         return [one for one in routes if self._core.SKY_Presence_IsAwake(self._at, now_us, structures.Addr(*one.satellite))]
 
     def _first_gone(self, entries: Sequence[BlockEntry]) -> dict[bytes, Denied]:
@@ -94,7 +93,7 @@ class Checks(Operation):
             return {}  # a missing share may be on its way
         blocks: list[tuple[BlockEntry, list[Sequence[Route]]]] = []
         ways = {epoch: self._routes.ways(epoch) for epoch in {entry.epoch for entry in entries}}
-        now_us = _now_us()
+        now_us = self._control.timing.now_us()
         for entry in entries:
             if (way := ways[entry.epoch]) is None:
                 return {}
@@ -109,7 +108,7 @@ class Checks(Operation):
         silent = to_core({satellite for one in told for satellite in one.silent})
         first = to_core({place[0].satellite for _, places in blocks for place in places if place})
         waited_us = round(1e6 * patience_s)
-        self._core.SKY_Presence_Told(self._at, _now_us(), waited_us, first, len(first), silent, len(silent))
+        self._core.SKY_Presence_Told(self._at, self._control.timing.now_us(), waited_us, first, len(first), silent, len(silent))
         self._count(questions=len(blocks))
         gone = {}
         for (entry, _), one in zip(blocks, told, strict=True):
@@ -130,11 +129,6 @@ class Checks(Operation):
         """Return True if a server is to be asked for its share of a block. With `is_all` all servers that have one are asked."""
         satellites = to_core(route.satellite for route in place)
         return bool(self._core.SKY_Presence_Asks(self._at, now_us, chunk_total, server, is_all, satellites, len(place)))
-
-
-def _now_us() -> int:
-    """Return the time of the core's clock in microseconds."""
-    return round(1e6 * time.monotonic())
 
 
 def _beginning(chain: Sequence[BlockEntry], gone: Collection[bytes]) -> list[BlockEntry]:

@@ -32,7 +32,7 @@ class Touches(Operation):
         self.crowded = False
         """True once a block was evicted. The sky is then full, if only of other hosts' blocks."""
         self._constellation = parts.where.constellation
-        self._control = ControlPlane(self._constellation)
+        self._control = ControlPlane(self._constellation, parts.control.timing)
 
     def close(self) -> None:
         """Close the socket; safe to call twice."""

@@ -40,7 +40,8 @@ _MS_MAX: Final = 2**31
 """Greatest age of a schedule: a satellite gets it in 32 bits with a sign."""
 _DAY_MS: Final = 86_400_000
 _ATTEMPTS: Final = 3
-_DEADLINE_S: Final = 5.0
+DEADLINE_S: Final = 5.0
+"""Seconds that satellites have to answer."""
 _LOOK_S: Final = 0.25
 """Seconds between two questions to satellites about their handovers."""
 _LOOK_SOON_S: Final = 0.05
@@ -84,13 +85,21 @@ class Handover:
 
 
 def playing_now(
-    constellation: Constellation, schedule: Schedule, from_ms: int, until_ms: int, speed: float, before: Playing | None
+    constellation: Constellation,
+    schedule: Schedule,
+    from_ms: int,
+    until_ms: int,
+    speed: float,
+    before: Playing | None,
+    *,
+    lead_s: float = LEAD_S,
 ) -> Playing:
-    """Return the schedule to follow from now on; the window begins to move `LEAD_S` from now.
+    """Return the schedule to follow from now on.
 
     Args:
         from_ms, until_ms: Part of the schedule that is followed.
         before: Schedule that was followed so far: blocks that were stored under it move on from where they are.
+        lead_s: Seconds until the window begins to move.
 
     Raises:
         ValueError: There are more rows than satellites have room for, or they take more time than satellites can count.
@@ -99,7 +108,7 @@ def playing_now(
     past, row = Track.of(torus, [(0, constellation.cache.centre)]), 1
     if before is not None:
         past, row = before.track, before.track.row_at(before.track_ms(now_s))
-    pause_ms = round(1000 * LEAD_S)
+    pause_ms = round(1000 * lead_s)
     track = past.continued(row, schedule.track.played(from_ms, speed, until_ms), pause_ms)
     if len(track.rows) > ROWS_MAX:
         cure = "choose fewer hours" + (", or start the constellation anew" if row > 1 else "")
@@ -129,18 +138,25 @@ def require_all(control: ControlPlane) -> None:
     """
     routes = [Route(place, place) for place in control.constellation.torus.satellites()]
     for _ in range(_ATTEMPTS):
-        stats = control.store_stats(routes, _DEADLINE_S)
+        stats = control.store_stats(routes, DEADLINE_S)
         routes = [route for route in routes if route.satellite not in stats]
         if not routes:
             return
     raise ReplayError(f"{len(routes)} satellites do not answer: {_named([route.satellite for route in routes])}; nothing moves")
 
 
-def upload(control: ControlPlane, playing: Playing | None, satellites: Collection[Satellite] | None = None) -> None:
+def upload(
+    control: ControlPlane,
+    playing: Playing | None,
+    satellites: Collection[Satellite] | None = None,
+    *,
+    deadline_s: float = DEADLINE_S,
+) -> None:
     """Give satellites the rows as tables of their app kvc, at their time; None: no rows, nothing moves by itself.
 
     Args:
         satellites: Satellites to give them to; by default all.
+        deadline_s: Seconds that they have to answer, in each attempt.
 
     Raises:
         ReplayError: Satellites do not answer, or do not follow it after some attempts.
@@ -152,11 +168,11 @@ def upload(control: ControlPlane, playing: Playing | None, satellites: Collectio
     for _ in range(_ATTEMPTS):
         told = {route.satellite for route in routes}  # the number of rows alone does not tell one schedule from another
         for piece in _pieces(control.constellation, playing):
-            answers = control.relay(routes, piece(), _DEADLINE_S)
+            answers = control.relay(routes, piece(), deadline_s)
             told -= {route.satellite for route, answer in zip(routes, answers, strict=True) if answer is None or not answer.ok}
-        end_s = time.monotonic() + _DEADLINE_S  # commands wait on each satellite's bus
+        end_s = time.monotonic() + deadline_s  # commands wait on each satellite's bus
         while routes and time.monotonic() < end_s:
-            stats = control.store_stats(routes, _DEADLINE_S)
+            stats = control.store_stats(routes, deadline_s)
             follow_it = {satellite for satellite in told if stats.get(satellite, {}).get("rows") == total}
             routes = [route for route in routes if route.satellite not in follow_it]
             told -= follow_it
@@ -182,7 +198,7 @@ def follow(
     """
     track = playing.track
     row = row_now(playing)
-    watch = _Watch(control, playing, by, row)
+    watch = Watch(control, playing, by, row)
     while True:
         tell(_now_ms(playing))
         now_row = watch.look()
@@ -201,14 +217,16 @@ def follow(
         time.sleep(min(wait_s, max(left_s, 0.0)))
 
 
-class _Watch:
+class Watch:
     """A sum of what satellites report to have handed on; it also gives the schedule to satellites that began anew.
 
     Chunks that were handed on between two looks count for the row of the second look: a handover begins as soon as its row does.
     """
 
-    def __init__(self, control: ControlPlane, playing: Playing, by: By, first_row: int) -> None:
-        self._control, self._playing, self._by = control, playing, by
+    def __init__(
+        self, control: ControlPlane, playing: Playing, by: By, first_row: int, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._control, self._playing, self._by, self._clock = control, playing, by, clock
         self._routes = [Route(place, place) for place in control.constellation.torus.satellites()]
         self._out: dict[Satellite, int] = {}
         self._chunks: Counter[int] = Counter()
@@ -226,8 +244,8 @@ class _Watch:
 
     def look(self) -> int:
         """Look at all satellites, and return the row that holds now."""
-        stats = self._control.store_stats(self._routes, _DEADLINE_S)
-        now_ms = _now_ms(self._playing)  # read after the answers, because commands must fit the row that holds then
+        stats = self._control.store_stats(self._routes, DEADLINE_S)
+        now_ms = self._playing.track_ms(self._clock())  # after the answers: commands must fit the row that holds then
         row = self._playing.track.row_at(now_ms)
         if row != self._row:
             self._row, self.quiet = row, 0
@@ -271,7 +289,7 @@ class _Watch:
                 self._told[satellite] = target, inf if heir is None else now_s + _COMMAND_AGAIN_S
                 command = _message(KvcFunctionCode.HANDOVER, structures.KvcHandover(*target))
                 asks.append(Ask(Route(satellite, satellite), icd.OP_RELAY, icd.APID_ISL, payload=command))
-        for ask, answer in zip(asks, self._control.exchange(asks, _DEADLINE_S), strict=True):
+        for ask, answer in zip(asks, self._control.exchange(asks, DEADLINE_S), strict=True):
             if answer is None or not answer.ok:
                 self._told[ask.route.satellite] = self._told[ask.route.satellite][0], now_s  # the next look tells it again
 
@@ -291,7 +309,7 @@ class _Watch:
 
     def is_over(self) -> bool:
         """Return True if nothing moves any more in the last row; by command nothing may be left outside, for nobody goes on."""
-        waited_ms = _now_ms(self._playing) - self._playing.track.rows[self._row - 1][0]
+        waited_ms = self._playing.track_ms(self._clock()) - self._playing.track.rows[self._row - 1][0]
         looks = _QUIET_LOOKS_LEFT if self._left[self._row] else _QUIET_LOOKS
         return self.quiet >= looks and (not self._outside or waited_ms > _END_MS)
 

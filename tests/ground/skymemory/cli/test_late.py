@@ -2,8 +2,8 @@
 
 import pytest
 
-from skymemory.cli.replay import _report, _told
-from skymemory.cli.status import _allowed_s, handover, handover_text
+from skymemory.cli.replay import handover_line, summary
+from skymemory.cli.status import expected_s, handover, handover_text
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing
@@ -22,7 +22,7 @@ from skymemory.wire.address import Satellite
     ],
 )
 def test_replay_says_when_a_handover_is_late(chunks: int, duration_s: float, left: int, said: str) -> None:
-    told = _told(Handover(3, Satellite(2, 7), chunks, 1000, duration_s, left), 30.0)
+    told = handover_line(Handover(3, Satellite(2, 7), chunks, 1000, duration_s, left), 30.0)
     assert told.endswith(said)
 
 
@@ -31,15 +31,15 @@ def test_the_report_counts_as_late_what_the_lines_call_late() -> None:
         Handover(row, Satellite(2, 7), 5, 1000, duration_s, left)
         for row, (duration_s, left) in enumerate([(1.0, 0), (31.0, 0), (2.0, 1200)], start=2)
     ]
-    assert _report(rows, 30.0)["late"] == sum("LATE" in _told(row, 30.0) for row in rows) == 2
+    assert summary(rows, 30.0)["late"] == sum("LATE" in handover_line(row, 30.0) for row in rows) == 2
 
 
 def test_a_handover_is_late_when_it_takes_longer_than_its_row() -> None:
     sky = Constellation()
     track = Track.of(sky.torus, [(0, Satellite(2, 3)), (10_000, Satellite(2, 4)), (100_000, Satellite(2, 5))])
     playing = Playing(track, 1000.0)
-    assert _allowed_s(sky, None, 1000.0) == 30
-    assert [_allowed_s(sky, playing, 1000.0 + passed_s) for passed_s in (5, 15, 200)] == [10, 30, 30]
+    assert expected_s(sky, None, 1000.0) == 30
+    assert [expected_s(sky, playing, 1000.0 + passed_s) for passed_s in (5, 15, 200)] == [10, 30, 30]
 
 
 def test_status_says_what_is_left_and_for_how_long() -> None:

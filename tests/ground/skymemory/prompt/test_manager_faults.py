@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 
 import pytest
 import torch
@@ -12,11 +11,12 @@ from skymemory.prompt.blocks import LAYOUT, pack_block
 from skymemory.prompt.codecs import get_codec
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.keys import prompt_root
-from skymemory.prompt.manager import KVCManager, _run_length
+from skymemory.prompt.manager import KVCManager, run_length
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.wire.key_derivation import digest_key
 from support.memory_store import MemoryStore
+from support.waiting import wait_until
 
 BLOCK = 16
 IDS = [(3 + 7 * index) % 1000 + 2 for index in range(100)]
@@ -60,10 +60,7 @@ def flipped(store: SkyStore, key: bytes) -> bytes:
 
 
 def await_retry(store: SkyStore, before: int) -> None:
-    deadline_s = time.monotonic() + 30
-    while store.stats().retries == before:
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
+    wait_until(lambda: store.stats().retries != before)
 
 
 # ---- satellites -----------------------------------------------------------------------------------------------------
@@ -201,10 +198,10 @@ def test_a_block_longer_than_can_be_is_not_fetched_but_replaced(make_manager, st
 
 def test_runs_are_cut_by_the_bytes_of_all_their_blocks() -> None:
     mib = 1 << 20
-    assert _run_length([mib] * 100) == 16
-    assert _run_length([1, 16 * mib, 1]) == 1
-    assert _run_length([100 * mib, 1]) == 1
-    assert _run_length([8 * mib, 8 * mib, 1]) == 2
+    assert run_length([mib] * 100) == 16
+    assert run_length([1, 16 * mib, 1]) == 1
+    assert run_length([100 * mib, 1]) == 1
+    assert run_length([8 * mib, 8 * mib, 1]) == 2
 
 
 class Own(type(get_codec("raw"))):

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from skymemory.link.block_entry import BlockEntry
+from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
@@ -26,6 +27,7 @@ class Satellites:
         self.holds = dict(zip((FIRST, SECOND), each, strict=False))
         self.asked: list[tuple[Route, set[bytes]]] = []
         self.looks = 0
+        self.timing = Timing()
         self.routes = list(self.holds)
 
     def lookup_routes(self) -> list[Route]:

@@ -25,17 +25,21 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.envelope import Kind, seal
 from skymemory.wire.key_derivation import digest_key, root_key
+from support.waiting import PATIENT
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
 KEY = key_of("name")
 
 
-@pytest.mark.usefixtures("patient")
+def patient_store(local: LocalConstellation) -> SkyStore:
+    return SkyStore(local.constellation, timing=PATIENT)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.text(), value=st.binary(max_size=30_000))
 def test_what_was_put_comes_back(full_sky: LocalConstellation, name: str, value: bytes) -> None:
-    with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
+    with patient_store(full_sky) as store, patient_store(full_sky) as other:
         assert KeyValue(store, "round trip").put(name, value).ok
         assert KeyValue(other, "round trip").get(name) == value
 
@@ -72,7 +76,7 @@ def test_a_value_that_another_host_replaced(full_sky: LocalConstellation) -> Non
             assert here.get("name") == value
 
 
-def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_bounded(full_sky: LocalConstellation) -> None:
     with SkyStore(full_sky.constellation) as store:
         values = KeyValue(store, "bounded")
         assert values.value_bytes_max == store.capacity_bytes - 57
@@ -80,9 +84,9 @@ def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.Mo
         with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,039,943 \(10 servers of 16 MiB\)"):
             values.put("name", bytes(159_000_000))
         assert values.get("name") == bytes(100)  # refused before the old one was purged
-        monkeypatch.setattr("skymemory.store.keyvalue.VALUE_BYTES_MAX", 98)
-        assert values.value_bytes_max == 98
-        assert values.get("name") is None
+        narrow = KeyValue(store, "bounded", value_bytes_max=98)
+        assert narrow.value_bytes_max == 98
+        assert narrow.get("name") is None
 
 
 @given(value=st.binary(max_size=100), expires_unix_ms=st.integers(0, (1 << 63) - 1))
@@ -127,9 +131,8 @@ def test_a_sealed_block_that_is_no_value_is_none(header: bytes, padding: int) ->
     assert unpack(KEY, seal(Kind.VALUE, KEY, header, b"even", digest_key=secret, padding=padding)) is None
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_value_that_expires_is_gone_for_all_hosts(full_sky: LocalConstellation) -> None:
-    with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
+    with patient_store(full_sky) as store, patient_store(full_sky) as other:
         assert KeyValue(store, "terms").put("later", b"value", expires_unix_ms=now_unix_ms() + 600_000).ok
         assert KeyValue(other, "terms").get("later") == b"value"
         assert KeyValue(store, "terms").put("past", b"value", expires_unix_ms=now_unix_ms() - 1).ok

@@ -4,16 +4,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
-from types import SimpleNamespace
 
 import pytest
 
 from skymemory.link.control import ControlPlane
+from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.entry_satellites import server_routes
+from skymemory.sky.entry_satellites import Route, server_routes
 from skymemory.sky.placement import track as placement
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.places import Places
@@ -22,6 +22,7 @@ from skymemory.store.routes import Routes
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -48,11 +49,10 @@ def test_an_impatient_host_spoils_nothing(start_sky: StartSky) -> None:
         assert statuses(store) == {"done"}
 
 
-def test_a_slow_satellite_is_not_lost(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.link.questions._FIRST_US", 500_000)  # shorter than the way, but three of them longer by far
-    monkeypatch.setattr("skymemory.link.questions._MAX_US", 4_000_000)
+def test_a_slow_satellite_is_not_lost(start_sky: StartSky) -> None:
+    timing = Timing(first_s=0.5, max_s=4.0)  # shorter than the way, but three of them longer by far
     sky = start_sky(links={"delay_us": 350_000}, cache={"deadline_ms": 100}).constellation
-    with SkyStore(sky) as store:
+    with SkyStore(sky, timing=timing) as store:
         for _ in range(2):
             assert store.find_longest(KEYS).entries == []
             assert (store.silent, store.stats().satellites_lost) == (False, 0)
@@ -110,13 +110,10 @@ def test_with_nobody_free_servers_stand_in_for_others(start_sky: StartSky) -> No
         assert (store.silent, store.stats().satellites_lost) == (False, 2)
 
 
-def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
-    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
-) -> None:
-    monkeypatch.setattr("skymemory.store.routes.DOUBT_S", 0.0)
+def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
-    with SkyStore(sky) as store, SkyStore(sky) as other:
+    with SkyStore(sky) as store, SkyStore(sky, timing=Timing(doubt_s=0.0)) as other:
         with stopped(local, Whereabouts(sky).servers(0)[4]):
             assert other.put([(bytes(32), BLOCK)])[0].ok
         put_all(store)  # where they belong
@@ -124,36 +121,43 @@ def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
         assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
 
 
-def test_a_satellite_that_stays_away_is_asked_ever_more_rarely(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = [1000.0]
-    monkeypatch.setattr("skymemory.store.routes.time", SimpleNamespace(monotonic=lambda: now_s[0], time=time.time))
+def test_a_satellite_that_stays_away_is_asked_ever_more_rarely(start_sky: StartSky) -> None:
+    now_s = 1000.0
+    asked: list[float] = []
+
+    class Control(ControlPlane):
+        def ping(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, float]:
+            asked.append(now_s)
+            return super().ping(routes, deadline_s)
+
     local = start_sky()
     sky = local.constellation
-    with ControlPlane(sky) as control:
+    with Control(sky, Timing(clock=lambda: now_s)) as control:
         routes = Routes(Whereabouts(sky), control)
         local.kill(Whereabouts(sky).servers(0)[4])
         routes.look()
         assert routes.losses == 1
-        asked: list[float] = []
-        ping = control.ping
-        monkeypatch.setattr(control, "ping", lambda *given: asked.append(now_s[0]) or ping(*given))
+        asked.clear()
         for _ in range(80):
-            now_s[0] += 1
+            now_s += 1
             routes.doubt()
         assert [int(at_s) - 1000 for at_s in asked] == [5, 15, 35, 65]
 
 
-def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.store.routes.LOST_S", 0.0)
+def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSky) -> None:
     local = start_sky(satellite={"hello_s": 1}, cache={"servers": 5, "uplink": "nearest"})
     sky = local.constellation
-    with ControlPlane(sky) as control:
+    with ControlPlane(sky, Timing(lost_s=0.0)) as control:
         routes = Routes(Whereabouts(sky), control)
         local.kill(sky.cache.centre)
         routes.look()
         assert routes.losses > 1  # what lies behind it is silent until its neighbours have noticed
-        while set(Whereabouts(sky).servers(0)) - {route.satellite for route in routes.to_servers()} != {sky.cache.centre}:
+
+        def only_the_centre_is_lost() -> bool:
             assert not routes.silent
+            return set(Whereabouts(sky).servers(0)) - {route.satellite for route in routes.to_servers()} == {sky.cache.centre}
+
+        wait_until(only_the_centre_is_lost)
 
 
 def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stopped) -> None:
@@ -178,11 +182,11 @@ def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stop
 
 
 def test_an_outage_of_the_ground_loses_no_satellite(
-    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
+    start_sky: StartSky, caplog: pytest.LogCaptureFixture, stopped: Stopped
 ) -> None:
-    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 3600.0)  # nobody is asked again by itself
+    timing = Timing(pause_first_s=3600.0)  # nobody is asked again by itself
     local = start_sky(cache={"deadline_ms": 2000})
-    with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
+    with SkyStore(local.constellation, timing=timing) as store, caplog.at_level(logging.INFO, "skymemory"):
         put_all(store)
         with stopped(local):
             assert statuses(store) == {"expired"}
@@ -200,30 +204,31 @@ def test_an_outage_of_the_ground_loses_no_satellite(
         assert [record.message.partition(":")[0] for record in caplog.records] == ["no satellite answers"]
 
 
-def test_after_an_outage_all_is_as_before(
-    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
-) -> None:
-    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 0.05)
-    monkeypatch.setattr("skymemory.store.routes.PAUSE_MAX_S", 0.1)
+def test_after_an_outage_all_is_as_before(start_sky: StartSky, caplog: pytest.LogCaptureFixture, stopped: Stopped) -> None:
+    timing = Timing(pause_first_s=0.05, pause_max_s=0.1)
     local = start_sky(cache={"deadline_ms": 2000})
-    with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
+    with SkyStore(local.constellation, timing=timing) as store, caplog.at_level(logging.INFO, "skymemory"):
         put_all(store)
         number = store.control.host
         with stopped(local):
             assert statuses(store) == {"expired"}
             assert store.control.host != number  # another host may have had it
             assert statuses(store) == {"unanswered"}
-        while statuses(store) != {"done"}:
-            assert store.silent
+
+        def answers() -> bool:
+            found = statuses(store)
+            assert found == {"done"} or store.silent
+            return found == {"done"}
+
+        wait_until(answers)
         assert not store.silent
         assert store.stats().satellites_lost == 0
         assert [record.message for record in caplog.records][1:] == ["satellites answer again"]
 
 
-def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped) -> None:
-    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 3600.0)
+def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky(cache={"deadline_ms": 300})
-    with SkyStore(local.constellation) as store, stopped(local):
+    with SkyStore(local.constellation, timing=Timing(pause_first_s=3600.0)) as store, stopped(local):
         threads = [threading.Thread(target=store.find_longest, args=(KEYS,)) for _ in range(8)]
         for thread in threads:
             thread.start()

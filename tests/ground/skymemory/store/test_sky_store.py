@@ -13,6 +13,7 @@ from hashlib import sha256
 import pytest
 
 from skymemory.link.control import ControlPlane
+from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
@@ -23,6 +24,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.packets import Packet
 from support import flight_core as core
 from support.evictions import evict
+from support.waiting import PATIENCE_S, wait_until
 
 StartSky = Callable[..., LocalConstellation]
 SIZES = [1, 2, 5999, 6000, 6001, 54_000, 54_001, 1_000_003]
@@ -86,12 +88,13 @@ def test_a_put_that_waits_does_not_hold_up_a_get(
     with SkyStore(local.constellation) as store:
         small = blocks([100], name="small")  # one chunk, at the first server
         store.put(list(small.items()))
-        last = store._routes.to_servers()[-1].satellite
+        last = store.whereabouts.servers(0)[-1]
         with stopped(local, last):
-            putting = threading.Thread(target=store.put, args=([(key("held up"), os.urandom(54_000))],))
+            begun = threading.Event()
+            held_up = [(key("held up"), os.urandom(54_000))]
+            putting = threading.Thread(target=store.put, args=(held_up, lambda *_: begun.set()))
             putting.start()
-            while not store._transfers._up_turn.locked():
-                os.sched_yield()
+            assert begun.wait(PATIENCE_S)
             assert [result.data for result in store.get(list(small))] == list(small.values())
             assert putting.is_alive()
         putting.join()
@@ -106,8 +109,7 @@ def test_a_probe_ends_the_silence(start_sky: StartSky, stopped: Callable[..., Ab
                 store.get([key("silence")])
             assert store.silent
             assert store.probe(control) == {}
-        while not store.probe(control):
-            pass
+        wait_until(lambda: store.probe(control))
         assert not store.silent
 
 
@@ -198,16 +200,18 @@ def test_where_all_satellites_are_servers_one_that_is_killed_costs_its_shares_on
         assert (store.stats().satellites_lost, store.stats().purges) == (1, 0)
 
 
-def test_a_satellite_that_returns_is_used_again(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.store.routes.LOST_S", 0.0)
+def test_a_satellite_that_returns_is_used_again(start_sky: StartSky) -> None:
     local = start_sky(cache={"deadline_ms": 2000})
     victim = Whereabouts(local.constellation).servers(0)[4]
-    with SkyStore(local.constellation) as store:
+    ahead_s = 0.0
+    timing = Timing(back_s=5.0, clock=lambda: time.monotonic() + ahead_s)  # a busy machine answers late
+    with SkyStore(local.constellation, timing=timing) as store:
         local.kill(victim)
         assert store.put([(key("first"), bytes(100_000))])[0].ok  # on a substitute
+        ahead_s += timing.lost_s  # it is asked again
         assert store.put([(key("second"), bytes(100_000))])[0].ok
         local.restart(victim)
-        monkeypatch.setattr("skymemory.store.routes._BACK_S", 10.0)  # it answers now, however busy this machine is
+        ahead_s += timing.lost_s
         assert store.put([(key("third"), bytes(100_000))])[0].ok
         assert store.control.store_stats([Route(victim, victim)], 5)[victim]["slots_used"] == 2
 
@@ -267,9 +271,12 @@ def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
             assert store.put([(key(f"press {pressing}"), b"x")])[0].ok  # of one chunk, for the first server only
             pressing += 1
         assert stats[first]["evictions"] == 2
-        until_s = time.monotonic() + 30
-        while sum(counters["gossip_purged"] for counters in stats.values()) < 15 and time.monotonic() < until_s:
+
+        def after() -> dict[Satellite, dict[str, int]] | None:
             stats = store.control.store_stats(all_routes(sky), 5)
+            return stats if sum(counters["gossip_purged"] for counters in stats.values()) >= 15 else None
+
+        stats = wait_until(after, "15 shares are purged")
         assert sum(counters["slots_used"] for counters in stats.values()) == pressing + 17
         assert sum(counters["gossip_purged"] for counters in stats.values()) == 15
         # Each satellite tells its neighbours of each block once
@@ -504,10 +511,12 @@ def test_a_forged_length_takes_no_memory(full_sky: LocalConstellation) -> None:
             chunk_crc=core.crc32c(chunk),
             payload=chunk,
         )
-        found: list[object] = []
-        while not found:  # a PUT is not answered
+
+        def is_stored() -> bool:  # a PUT is not answered
             forger.sendto(packet.encode(), (sky.address(*nearest), sky.network.port))
-            found = list(store.find_longest([one], block_bytes_max=1 << 32).entries)
+            return bool(store.find_longest([one], block_bytes_max=1 << 32).entries)
+
+        wait_until(is_stored)
         tracemalloc.start()
         assert store.get([one])[0].status == "too_large"
         assert store.find_longest([one]).entries == []

@@ -15,8 +15,8 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.waiting import PATIENT
 
-pytestmark = pytest.mark.usefixtures("patient")
 StartSky = Callable[..., LocalConstellation]
 CENTRES = [Satellite(2, 3), Satellite(2, 4), Satellite(3, 4), Satellite(3, 5), Satellite(4, 6), Satellite(4, 7)]
 ROW_S = 4.0
@@ -44,7 +44,7 @@ def test_gets_and_puts_go_on_and_nothing_is_missed(start_sky: StartSky, layout: 
     playing = playing_on(sky)
     where = Whereabouts(sky, playing)
     end_s = playing.started_unix_s + ROW_S * (len(CENTRES) + 1)
-    with SkyStore(sky, playing=playing) as store, SkyStore(sky, playing=playing) as other:
+    with SkyStore(sky, playing=playing, timing=PATIENT) as store, SkyStore(sky, playing=playing, timing=PATIENT) as other:
         items = blocks(20)
         assert all(result.ok for result in store.put(list(items.items())))
         replay.upload(store.control, playing)
@@ -58,7 +58,7 @@ def test_gets_and_puts_go_on_and_nothing_is_missed(start_sky: StartSky, layout: 
             assert all(result.ok for result in store.put(list(more.items())))
             items |= more
         assert seen == set(range(1, len(CENTRES) + 1))
-        with SkyStore(sky, playing=playing) as new:
+        with SkyStore(sky, playing=playing, timing=PATIENT) as new:
             assert [result.data for result in new.get(list(items))] == list(items.values())
         assert store.stats().purges == other.stats().purges == 0
         every = [Route(one, one) for one in sky.torus.satellites()]
@@ -70,7 +70,7 @@ def test_what_was_prefetched_does_not_move_again(start_sky: StartSky) -> None:
     playing = playing_on(sky)
     where = Whereabouts(sky, playing)
     row = 5
-    with SkyStore(sky, playing=playing) as store:
+    with SkyStore(sky, playing=playing, timing=PATIENT) as store:
         items = blocks(10)
         assert all(result.ok for result in store.put(list(items.items())))
         replay.upload(store.control, playing)
@@ -85,5 +85,5 @@ def test_what_was_prefetched_does_not_move_again(start_sky: StartSky) -> None:
             assert [result.data for result in store.get(list(items))] == list(items.values())
         assert [result.data for result in store.get(list(items))] == list(items.values())
         assert store.stats().purges == 0
-    with SkyStore(sky, playing=playing) as other:
+    with SkyStore(sky, playing=playing, timing=PATIENT) as other:
         assert [result.data for result in other.get(list(items))] == list(items.values())

@@ -17,8 +17,8 @@ from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.waiting import PATIENT, wait_until
 
-pytestmark = pytest.mark.usefixtures("patient")
 StartSky = Callable[..., LocalConstellation]
 GRID = {"planes": 5, "slots": 9}
 CACHE = {"servers": 9, "deadline_ms": 20_000, "handover_s": 1.0}
@@ -49,15 +49,14 @@ def test_nothing_is_missed_however_late_it_is(start_sky: StartSky, caplog: pytes
     gone = token_bytes(32)
     playing = late_play(local)
     where = Whereabouts(local.constellation, playing)
-    with SkyStore(local.constellation, playing=playing) as store:
+    with SkyStore(local.constellation, playing=playing, timing=PATIENT) as store:
         replay.upload(store.control, playing)
         assert all(result.ok for result in store.put([*items.items(), (gone, os.urandom(9_000))]))
         assert where.row(time.time()) == 1
         last_s = playing.started_unix_s + playing.track.rows[-1][0] / 1000
-        while time.time() < last_s + 0.2:
-            time.sleep(0.05)
+        time.sleep(max(0.0, last_s + 0.2 - time.time()))
         assert left(store) > 0  # else this would test nothing
-        with SkyStore(local.constellation, playing=playing) as other, caplog.at_level(logging.WARNING):
+        with SkyStore(local.constellation, playing=playing, timing=PATIENT) as other, caplog.at_level(logging.WARNING):
             for key, data in items.items():  # by one that knows of none, and by one that does
                 assert other.find([key])[0].entry is not None
                 (result,) = store.get([key])
@@ -68,9 +67,7 @@ def test_nothing_is_missed_however_late_it_is(start_sky: StartSky, caplog: pytes
         assert any("handed over for" in record.message for record in caplog.records) or not left(store)
 
         # Once all has come a block that is gone is missed, and its rest is purged, as ever
-        end_s = time.monotonic() + 120
-        while left(store) and time.monotonic() < end_s:
-            time.sleep(0.2)
+        wait_until(lambda: not left(store), "all is handed over", patience_s=120, pause_s=0.2)
         assert [result.status for result in store.get(list(items))] == ["done"] * len(items)
         entry = store.find([gone])[0].entry
         assert entry is not None
@@ -83,12 +80,10 @@ def test_nothing_is_missed_however_late_it_is(start_sky: StartSky, caplog: pytes
 def test_satellites_log_that_a_handover_is_late_and_when_it_is_done(start_sky: StartSky, tmp_path: Path) -> None:
     local = start_sky(tmp_path, constellation=GRID, cache={**CACHE, "centre": list(CENTRES[0])}, links=SLOW)
     playing = Playing(Track.of(local.constellation.torus, [(0, CENTRES[0]), (2000, CENTRES[1])]), time.time())
-    with SkyStore(local.constellation, playing=playing) as store:
+    with SkyStore(local.constellation, playing=playing, timing=PATIENT) as store:
         assert all(result.ok for result in store.put([(token_bytes(32), os.urandom(40_000)) for _ in range(BLOCKS)]))
         replay.upload(store.control, playing)
-        end_s = time.monotonic() + 120
-        while time.monotonic() < end_s and not (left(store) == 0 and lines(tmp_path, "late handover done after")):
-            time.sleep(0.2)
+        wait_until(lambda: left(store) == 0 and lines(tmp_path, "late handover done after"), patience_s=120, pause_s=0.2)
     late, done = lines(tmp_path, "handover late:"), lines(tmp_path, "late handover done after")
     assert late
     assert 0 < len(done) <= len(late)

@@ -2,27 +2,29 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import cycle
 from secrets import token_bytes
 from typing import Any
 
 import pytest
 
 from skymemory.common import defaults
-from skymemory.common.progress import Progress
 from skymemory.link.control import ControlPlane, Move
-from skymemory.link.native import NativeClient, Transfer
+from skymemory.link.native import NativeClient
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route, server_routes
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
+from skymemory.store.transfers import Moved
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -58,8 +60,7 @@ def hand_over(sky: Constellation, keys: Sequence[bytes], before: int, after: int
         asked = [Move(Route(source, source), target, key) for source, target in moves for key in keys]
         assert all(answer is not None and answer.ok for answer in control.migrate(asked, 0, 30))
         for source in {source for source, _ in moves}:
-            while any(entry is not None for entry in control.find(Route(source, source), keys, 0, 30)[0]):
-                pass
+            wait_until(lambda source=source: not any(control.find(Route(source, source), keys, 0, 30)[0]), "all has gone")
 
 
 def check_all_there(store: SkyStore, items: dict[bytes, bytes]) -> None:
@@ -159,37 +160,41 @@ def test_a_share_that_is_gone_from_all_places_is_purged_from_all(sky: Constellat
         assert store.purge([whole]) == (entries[1].chunk_total, True)  # half here, half there
         assert evict(store.control, every, [whole]) == (0, True)
         hand_over(sky, [gone], 1, 2, slice(1, None))
-        end_s = time.monotonic() + 30
-        while store.stats().purges < 2:  # satellites' words that they have something to hand over count for a moment
-            assert time.monotonic() < end_s
+
+        def is_purged() -> bool:  # satellites' words that they have something to hand over count for a moment
             assert [result.status for result in store.get(entries[:1])] == ["miss"]
+            return store.stats().purges >= 2
+
+        wait_until(is_purged)
         assert evict(store.control, every, [gone]) == (0, True)
 
 
-def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation) -> None:
     items = blocks()
-    with SkyStore(sky, playing=turning(sky, 1)) as store:
+    moves: Iterator[int] = iter(())
+    calls: list[Moved] = []
+
+    def move(moved: Moved) -> None:
+        calls.append(moved)
+        if (row := next(moves, None)) is not None:
+            store.whereabouts.follow(turning(sky, row))
+
+    with SkyStore(sky, playing=turning(sky, 1), watch=move) as store:
         store.put(list(items.items()))
         hand_over(sky, list(items), 1, 2)
         hand_over(sky, list(items), 2, 3)
-        get, calls = NativeClient.get, []
-
-        def slow(client: NativeClient, transfers: Sequence[Transfer], *rest: Progress) -> None:
-            get(client, transfers, *rest)
-            calls.append(len(transfers))
-            store._where.follow(turning(sky, 2 if len(calls) == 1 else 3))
-
-        monkeypatch.setattr(NativeClient, "get", slow)
+        calls.clear()
+        moves = iter([2, 3])
         assert [result.data for result in store.get(list(items))] == list(items.values())
-        assert calls[0] == len(items)
+        assert len(calls[0].transfers) == len(items)
         assert store.stats().purges == 0
 
-        monkeypatch.setattr(NativeClient, "get", get)
-        monkeypatch.setattr(store._routes, "rows", lambda _: (4,))  # faster than anybody can ask
-        store._where.follow(turning(sky, 1))
+        moves = cycle([4, 1])  # faster than anybody can ask
+        store.whereabouts.follow(turning(sky, 1))
         assert [result.status for result in store.get(list(items))] == ["miss"] * len(items)
+        moves = iter(())
         assert store.stats().purges == 0  # whoever looks in the wrong places is not to throw away
-        store._where.follow(turning(sky, 3))
+        store.whereabouts.follow(turning(sky, 3))
         check_all_there(store, items)
 
 

@@ -2,16 +2,19 @@
 
 import os
 import random
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from skymemory.link.ask import Ask
 from skymemory.link.block_entry import BlockEntry
+from skymemory.link.timing import Timing
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import server_routes
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -26,10 +29,9 @@ OVERFULL: dict[str, dict[str, object]] = {"satellite": {"store_mib": 1}}
 """room for 83 blocks or so"""
 
 
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def open_store(sky: Constellation, **times: Any) -> SkyStore:
     """A busy machine may need longer than an answer takes over loopback."""
-    monkeypatch.setattr("skymemory.link.questions._MIN_US", 1_000_000)
+    return SkyStore(sky, timing=Timing(**{"min_s": 1.0, **times}))
 
 
 def chain(name: object, length: int) -> list[bytes]:
@@ -58,12 +60,11 @@ def spy(store: SkyStore, monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[Sate
     return exchanges
 
 
-def test_all_that_is_found_in_an_overfull_store_can_be_fetched(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_found_in_an_overfull_store_can_be_fetched(start_sky: StartSky) -> None:
     """Prompts with common beginnings, of more blocks than there is room for, in any order."""
-    for limit in ("_MIN_US", "_MAX_US"):
-        monkeypatch.setattr(f"skymemory.link.questions.{limit}", 5_000_000)  # who is silent for a moment is believed to hold all
     draw = random.Random(1)
-    with SkyStore(start_sky(**OVERFULL).constellation) as store:
+    sky = start_sky(**OVERFULL).constellation
+    with open_store(sky, min_s=5.0, max_s=5.0) as store:  # who is silent for a moment is believed to hold all
         believed = 0
         for _ in range(80):
             common, user, turns = draw.randrange(3), draw.randrange(8), draw.randrange(1, 4)
@@ -83,12 +84,12 @@ def test_all_that_is_found_in_an_overfull_store_can_be_fetched(start_sky: StartS
 def test_what_is_gone_is_forgotten_and_its_rest_purged(start_sky: StartSky) -> None:
     sky = start_sky().constellation
     common, own = chain("common", 3), chain("own", 3)
-    with SkyStore(sky) as store, SkyStore(sky) as other:
+    with open_store(sky) as store, open_store(sky) as other:
         put(store, own)
         put(store, common)
         keys = common + own
         assert found(store, keys) == keys
-        last = store._routes.to_servers()[-1]
+        last = server_routes(store.whereabouts, 0)[-1]
         evict(store.control, [last], own[:1])  # first and last block of the chain are there
         assert found(store, keys) == common
         assert store.index.get(own[0]) is None
@@ -102,9 +103,9 @@ def test_what_is_gone_is_forgotten_and_its_rest_purged(start_sky: StartSky) -> N
 def test_without_lazy_purge_the_rest_is_left_and_not_found_again(start_sky: StartSky) -> None:
     sky = start_sky(cache={"lazy_purge": False}).constellation
     keys = chain("left", 2)
-    with SkyStore(sky) as store, SkyStore(sky) as other:
+    with open_store(sky) as store, open_store(sky) as other:
         put(store, keys)
-        evict(store.control, [store._routes.to_servers()[-1]], keys[:1])
+        evict(store.control, [server_routes(store.whereabouts, 0)[-1]], keys[:1])
         assert found(store, keys) == []
         assert found(store, keys) == []
         assert other.find([keys[0]])[0].entry is not None
@@ -114,9 +115,9 @@ def test_without_lazy_purge_the_rest_is_left_and_not_found_again(start_sky: Star
 def test_a_hole_behind_which_nothing_was_asked_is_found(start_sky: StartSky) -> None:
     """As soon as one block is gone the others are asked for, in order."""
     keys = chain("holes", 40)
-    with SkyStore(start_sky().constellation) as store:
+    with open_store(start_sky().constellation) as store:
         put(store, keys)
-        first, *_ = store._routes.to_servers()
+        first, *_ = server_routes(store.whereabouts, 0)
         for gone in (keys[39], keys[31], keys[30]):
             evict(store.control, [first], [gone])
         assert found(store, keys) == keys[:30]
@@ -126,7 +127,7 @@ def test_a_hole_behind_which_nothing_was_asked_is_found(start_sky: StartSky) -> 
 def test_a_satellite_that_started_anew_holds_nothing(start_sky: StartSky) -> None:
     local = start_sky()
     keys = chain("anew", 4)
-    with SkyStore(local.constellation) as store:
+    with open_store(local.constellation) as store:
         put(store, keys)
         again = Whereabouts(local.constellation).servers(0)[5]
         local.kill(again)
@@ -142,7 +143,8 @@ def test_silence_is_not_waited_for_and_not_asked_again(
     local = start_sky()
     silent = Whereabouts(local.constellation).servers(0)[4]
     keys = chain("silence", 4)
-    with SkyStore(local.constellation) as store:
+    ahead_s = 0.0
+    with open_store(local.constellation, clock=lambda: time.monotonic() + ahead_s) as store:
         store.probe(store.control)
         put(store, keys)
         assert found(store, keys) == keys
@@ -150,11 +152,11 @@ def test_silence_is_not_waited_for_and_not_asked_again(
         with stopped(local, silent):
             for _ in range(20):
                 assert found(store, keys) == keys  # as the index says
-        routes = store._routes.to_servers()
+        routes = server_routes(store.whereabouts, 0)
         assert max(deadline_s for _, deadline_s in exchanges) < store.control.patience_s(routes)
         assert [silent in asked for asked, _ in exchanges] == [True] + 19 * [False]
         assert store.stats().satellites_lost == 0  # that is for others to judge
-        monkeypatch.setattr("skymemory.store.still_there.time", SimpleNamespace(monotonic=lambda: 1e9))
+        ahead_s = 1e6
         assert found(store, keys) == keys
         assert silent in exchanges[-1][0]
 
@@ -164,7 +166,7 @@ def test_a_host_that_stood_still_asks_all_once_more(
 ) -> None:
     local = start_sky()
     keys = chain("stood still", 4)
-    with SkyStore(local.constellation) as store:
+    with open_store(local.constellation) as store:
         store.probe(store.control)
         put(store, keys)
         assert found(store, keys) == keys
@@ -180,19 +182,18 @@ def test_a_host_that_stood_still_asks_all_once_more(
 def test_others_are_believed_while_one_is_silent(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky()
     keys = chain("others", 4)
-    with SkyStore(local.constellation) as store:
+    with open_store(local.constellation) as store:
         put(store, keys)
-        first, *_, last = store._routes.to_servers()
+        first, *_, last = server_routes(store.whereabouts, 0)
         evict(store.control, [last], keys[:1])
         with stopped(local, first.satellite):
             assert found(store, keys) == []
 
 
 def test_nobody_is_asked_in_a_silent_sky(start_sky: StartSky, stopped: Stopped, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 3600.0)
     local = start_sky(cache={"deadline_ms": 2000})
     keys = chain("dark", 4)
-    with SkyStore(local.constellation) as store:
+    with open_store(local.constellation, pause_first_s=3600.0) as store:
         put(store, keys)
         with stopped(local):
             assert not store.get(keys[:1])[0].ok
@@ -202,17 +203,14 @@ def test_nobody_is_asked_in_a_silent_sky(start_sky: StartSky, stopped: Stopped, 
             assert exchanges == []
 
 
-def test_blocks_whose_share_another_satellite_stands_in_for_stay_in_the_sky(
-    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
-) -> None:
-    monkeypatch.setattr("skymemory.store.routes.LOST_S", 3600.0)
+def test_blocks_whose_share_another_satellite_stands_in_for_stay_in_the_sky(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky(cache={"deadline_ms": 2000})
     keys = chain("stand-in", 3)
-    with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
+    with open_store(local.constellation, lost_s=3600.0) as store, open_store(local.constellation) as other:
         put(store, keys)
         put(other, keys)
         with stopped(local, Whereabouts(local.constellation).servers(0)[4]):
-            store._routes.look()
+            assert store.put([(bytes(32), BLOCK)])[0].ok  # finds the loss
             assert store.stats().satellites_lost == 1
             assert found(store, keys) == []
             assert found(store, keys) == []  # though satellites still have chunks of it
@@ -222,10 +220,10 @@ def test_blocks_whose_share_another_satellite_stands_in_for_stay_in_the_sky(
 
 def test_several_chains_at_once(start_sky: StartSky) -> None:
     keys = [chain(("several", number), 3) for number in range(20)]
-    with SkyStore(start_sky().constellation) as store:
+    with open_store(start_sky().constellation) as store:
         for one in keys:
             put(store, one)
-        first, *_ = store._routes.to_servers()
+        first, *_ = server_routes(store.whereabouts, 0)
         evict(store.control, [first], [keys[19][0], keys[7][2]])
         asked: list[list[BlockEntry]] = [[], *(store.find_longest(one).entries for one in keys)]
         there = store.still_there(asked)

@@ -32,7 +32,7 @@ from skymemory.testbed.replay import (
     By,
     Handover,
     ReplayError,
-    _Watch,
+    Watch,
     follow,
     held_now,
     playing_now,
@@ -40,6 +40,7 @@ from skymemory.testbed.replay import (
     upload,
 )
 from skymemory.wire.address import Satellite
+from support.waiting import PATIENT, wait_until
 
 StartSky = Callable[..., LocalConstellation]
 HOUR_MS = 3_600_000
@@ -69,12 +70,6 @@ def is_held_at(sky: Constellation, key: bytes, homes: set[Satellite]) -> bool:
         return homes == {place for place in places if control.find(Route(place, place), [key], 0, 5)[0] != [None]}
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end_s
-
-
 def played(
     sky: Constellation, schedule: Schedule, playing: Playing, by: By, store: SkyStore, items: dict[bytes, bytes]
 ) -> tuple[list[Handover], int]:
@@ -98,7 +93,7 @@ def played(
             items.update(one)
 
     user = threading.Thread(target=use)
-    with ControlPlane(sky) as control:
+    with ControlPlane(sky, PATIENT) as control:
         upload(control, playing if by == "schedule" else None)
         user.start()
         try:
@@ -110,19 +105,16 @@ def played(
     return done, got[0]
 
 
-@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("by", ["schedule", "command"])
-def test_gets_and_puts_go_on_while_the_sky_turns(
-    start_sky: StartSky, schedule: Schedule, by: By, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skymemory.testbed.replay.LEAD_S", 6.0)  # a busy machine looks on before row 2 comes
+def test_gets_and_puts_go_on_while_the_sky_turns(start_sky: StartSky, schedule: Schedule, by: By, tmp_path: Path) -> None:
     sky = start_sky(constellation=GRID, cache={"servers": 10, "centre": [3, 5], "deadline_ms": 20_000}).constellation
     items = blocks()
     record = PlayingRecord(tmp_path)
     schedule.save(source := tmp_path / "two-hours.csv")
-    with SkyStore(sky, playing=record) as store:
+    with SkyStore(sky, playing=record, timing=PATIENT) as store:
         assert all(result.ok for result in store.put(list(items.items())))  # before anything moves
-        playing = playing_now(sky, schedule, 0, int(1.25 * HOUR_MS), SPEED, None)
+        lead_s = 6.0  # a busy machine looks on before row 2 comes
+        playing = playing_now(sky, schedule, 0, int(1.25 * HOUR_MS), SPEED, None, lead_s=lead_s)
         record.save(playing, source)
         done, got = played(sky, schedule, playing, by, store, items)
         assert store.follows
@@ -138,7 +130,6 @@ def test_gets_and_puts_go_on_while_the_sky_turns(
         assert store.stats().misses == 0
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_second_replay_goes_on_where_the_first_one_ended(start_sky: StartSky, schedule: Schedule) -> None:
     cache = {"servers": 6, "centre": [3, 5], "layout": "rotation", "deadline_ms": 20_000}
     sky = start_sky(constellation=GRID, cache=cache).constellation
@@ -148,10 +139,10 @@ def test_a_second_replay_goes_on_where_the_first_one_ended(start_sky: StartSky, 
     before = None
     for from_ms in (0, HOUR_MS):
         playing = playing_now(sky, schedule, from_ms, from_ms + HOUR_MS // 2, SPEED / 2, before)
-        with SkyStore(sky, playing=playing) as store:
+        with SkyStore(sky, playing=playing, timing=PATIENT) as store:
             played(sky, schedule, playing, "schedule", store, items)
         before = playing
-    with SkyStore(sky, playing=before) as store:
+    with SkyStore(sky, playing=before, timing=PATIENT) as store:
         assert all(result.data == items[result.key] for result in store.get(list(items)))
 
 
@@ -229,15 +220,14 @@ class Commanded:
         return [None if satellite in self.deaf else SimpleNamespace(ok=True) for satellite in heard]
 
 
-def test_who_is_inside_the_window_again_is_told_to_keep_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_inside_the_window_again_is_told_to_keep_what_it_has() -> None:
     sky = Constellation().replace(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
     track = Track.of(sky.torus, [(0, Satellite(3, 5)), (1000, Satellite(3, 7)), (2000, Satellite(3, 5))])
     layout = track.layout(sky.cache.layout, sky.cache.servers)
     first, second = ({one for one in sky.torus.satellites() if layout.in_window(track.cell(row), one)} for row in (1, 2))
     now_ms = 0
-    monkeypatch.setattr("skymemory.testbed.replay._now_ms", lambda playing: now_ms)
     control = Commanded(sky)
-    watch = _Watch(cast(ControlPlane, control), Playing(track, 0.0), "command", 1)
+    watch = Watch(cast(ControlPlane, control), Playing(track, 0.0), "command", 1, clock=lambda: now_ms / 1000)
     assert watch.look() == 1
     assert control.told == {}
     now_ms = 1500
@@ -254,10 +244,7 @@ def test_who_is_inside_the_window_again_is_told_to_keep_what_it_has(monkeypatch:
     assert set(control.told) == first ^ second
 
 
-def test_satellites_that_do_not_answer_are_named(
-    start_sky: StartSky, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skymemory.testbed.replay._DEADLINE_S", 2.0)
+def test_satellites_that_do_not_answer_are_named(start_sky: StartSky, schedule: Schedule) -> None:
     local = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
     playing = playing_now(local.constellation, schedule, 0, HOUR_MS, SPEED, None)
     local.kill(Satellite(2, 7))
@@ -265,7 +252,7 @@ def test_satellites_that_do_not_answer_are_named(
         ControlPlane(local.constellation) as control,
         pytest.raises(ReplayError, match=r"^1 satellites do not answer: \[2, 7\]$"),
     ):
-        upload(control, playing)
+        upload(control, playing, deadline_s=2.0)
 
 
 def test_what_satellites_have_no_room_for(schedule: Schedule) -> None:
