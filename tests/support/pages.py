@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from skymemory.agent.activity import Activity
 from skymemory.agent.models import Model
+from skymemory.agent.watch.limits import PageLimits
 from skymemory.agent.watch.routes import PAGE, add_routes
 from skymemory.agent.watch.sampler import SkySampler
 from skymemory.store.sky_store import SkyStore
@@ -28,22 +29,37 @@ class OnlyActivity:
     activity: Activity = field(default_factory=Activity)
 
 
-@dataclass
 class OnlyStore:
     """The part of the agent's sky that the page needs."""
 
-    observer: OnlyActivity = field(default_factory=OnlyActivity)
-    store: SkyStore | None = None
     models: tuple[Model, ...] = ()
-    unready: str | None = "nothing is up; `skymem up` starts one"
+
+    def __init__(self, store: SkyStore | None, unready: str) -> None:
+        self.observer = OnlyActivity()
+        self.unready: str | None = unready
+        self.looks = 0
+        """Number of times that somebody asked for the store: once for each frame."""
+        self._store = store
+
+    @property
+    def store(self) -> SkyStore | None:
+        self.looks += 1
+        return self._store
+
+    @store.setter
+    def store(self, store: SkyStore | None) -> None:
+        self._store = store
 
 
 @asynccontextmanager
-async def served(store: SkyStore | None = None, page: Path = PAGE) -> AsyncIterator[tuple[Client, SkySampler, OnlyStore]]:
-    """Yield a client of an application that has the page's routes."""
-    sky = OnlyStore(store=store)
+async def served(
+    store: SkyStore | None = None, page: Path = PAGE, unready: str = "nothing is up; `skymem up` starts one", **limits: Any
+) -> AsyncIterator[tuple[Client, SkySampler, OnlyStore]]:
+    """Yield a client of an application that has the page's routes; frames follow each other at once."""
+    sky = OnlyStore(store, unready)
     app = web.Application()
-    sampler = add_routes(app, sky, CollectorRegistry(), page=page)
+    paces = PageLimits(**{"watched_s": 0.02, "alone_s": 0.02, **limits})
+    sampler = add_routes(app, sky, CollectorRegistry(), page=page, limits=paces)
     async with TestClient(TestServer(app)) as client:
         yield client, sampler, sky
 

@@ -16,5 +16,5 @@ class SkyMemoryConnector(connector.SkyMemoryConnector):
     def bind_connector_metadata(self, connector_metadata: Any) -> None:
         with Path(os.environ[RECORD]).open("a", encoding="ascii") as file:
             for plan in connector_metadata.plan.saves:
-                print(shard_key(plan.key, self._worker._shard).hex(), file=file)
+                print(shard_key(plan.key, self._worker.shard).hex(), file=file)
         super().bind_connector_metadata(connector_metadata)

@@ -22,7 +22,7 @@ from typing import Any, Final, Self, TypeVar
 from skymemory.agent import arena, protocol
 from skymemory.agent.lease import Holder, Lease, Taking
 from skymemory.agent.protocol import Found, FrameError
-from skymemory.agent.socket_peers import stranger
+from skymemory.agent.socket_peers import Users, stranger, users_of
 from skymemory.common.state_folder import agent_socket
 from skymemory.wire.icd import Status
 
@@ -34,13 +34,19 @@ _log = logging.getLogger(__name__)
 RETRY_FIRST_S: Final = 0.1
 RETRY_MAX_S: Final = 5.0
 """First and longest pause between attempts to reach the agent; the pause doubles."""
-HELLO_S: Final = 5.0
-"""Time that the agent may take to say `Welcome`."""
-SILENCE_S: Final = 10.0
-"""Silence after which an agent that owes an answer counts as gone; it says `Alive` more often than that."""
-QUEUE_MAX: Final = 1024
-"""Questions that wait for their answers; more are answered `busy` here."""
 _READ_BYTES: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """Limits of a client's patience."""
+
+    hello_s: float = 5.0
+    """Time that the agent may take to say `Welcome`."""
+    silence_s: float = 10.0
+    """Silence after which an agent that owes an answer counts as gone; it says `Alive` more often than that."""
+    waiting_max: int = 1024
+    """Questions that wait for their answers; more are answered `busy` here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +91,22 @@ class AgentClient:
     be short.
     """
 
-    def __init__(self, path: Path | None = None, *, engine: EngineInfo, arena_bytes: int = 1 << 28) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        engine: EngineInfo,
+        arena_bytes: int = 1 << 28,
+        limits: ClientLimits | None = None,
+        users: Callable[[socket.socket], Users] = users_of,
+    ) -> None:
         """Return at once; whether there is an agent shows later (`connected`).
 
         Args:
             path: Path of the agent's socket. Default: `$SKYMEM_AGENT_SOCKET`, else `agent.sock` in the state folder.
             arena_bytes: Memory for blocks on their way; it is taken page by page as it is used.
+            limits: Limits of the client's patience.
+            users: Tells whose agent listens at a socket, and for whom this engine runs.
 
         Raises:
             ValueError: A number that the protocol does not allow.
@@ -105,6 +121,8 @@ class AgentClient:
             raise ValueError(f"arena_bytes is {arena_bytes}; allowed are 1 to {protocol.ARENA_BYTES_MAX}")
         self._hello = _hello(engine, arena_bytes)
         self._arena_bytes = arena_bytes
+        self._limits = limits or ClientLimits()
+        self._users = users
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._holder: Holder | None = None
@@ -296,7 +314,7 @@ class AgentClient:
         """Say something that is not answered, if somebody is there."""
         told = protocol.frame(message)
         with self._lock:
-            if self._current() is not None and len(self._outbox) < QUEUE_MAX:
+            if self._current() is not None and len(self._outbox) < self._limits.waiting_max:
                 self._say(told)
 
     # ---- questions --------------------------------------------------------------------------------------------------
@@ -369,7 +387,7 @@ class AgentClient:
             future.set_result(without(why) if result is None else result)
 
         with self._lock:
-            is_busy = len(self._waiting) >= QUEUE_MAX
+            is_busy = len(self._waiting) >= self._limits.waiting_max
             why = Status.NO_AGENT if self._holder is not holder else Status.BUSY if is_busy else None
             if why is None:
                 self._next_id += 1
@@ -425,10 +443,10 @@ class AgentClient:
 
     def _connect(self, link: socket.socket) -> bytearray:
         """Say Hello with a new arena, and return the bytes that followed the answer. `_run` handles the errors raised."""
-        end_s = time.monotonic() + HELLO_S
-        link.settimeout(HELLO_S)
+        end_s = time.monotonic() + self._limits.hello_s
+        link.settimeout(self._limits.hello_s)
         link.connect(str(self.path))
-        if why := stranger(link, self.path):
+        if why := stranger(self._users(link), self.path):
             raise _GoneError(why)
         descriptor, memory = arena.make(self._arena_bytes)
         try:
@@ -460,6 +478,7 @@ class AgentClient:
 
     def _serve(self, link: socket.socket, inbox: bytearray) -> None:
         """Exchange questions and answers until an error or `close`; `inbox`: bytes received before. `_run` handles errors."""
+        silence_s = self._limits.silence_s
         with self._lock:
             self._link = link
         while not self._closed:
@@ -469,9 +488,9 @@ class AgentClient:
             with self._lock:
                 self._flush()
                 sending = bool(self._outgoing or self._outbox)
-                left_s = self._heard_s + SILENCE_S - now_s if self._waiting else SILENCE_S
+                left_s = self._heard_s + silence_s - now_s if self._waiting else silence_s
             if left_s <= 0:
-                raise _GoneError(f"has not said anything for {SILENCE_S:g} s, and owes answers")
+                raise _GoneError(f"has not said anything for {silence_s:g} s, and owes answers")
             if self._poll(link, sending=sending, timeout_s=left_s):
                 _receive(link, inbox)
                 self._heard_s = time.monotonic()

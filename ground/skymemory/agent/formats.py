@@ -29,15 +29,19 @@ _DIGEST_KEY: Final = digest_key(_ROOT)
 _FORMATS_MAX: Final = 8
 """Formats in a model's record: those stored last."""
 _RECORD_BYTES_MAX: Final = 4096
+SAVING: Final = "skymem-formats"
+"""Name of the tasks that store records."""
 _PATIENCE_S: Final = 1.0
 """Seconds that an engine's Hello waits for the record."""
-_AGAIN_S: Final = 60.0
+AGAIN_S: Final = 60.0
 """Least seconds until the next try after a record could not be stored. The engine's next block triggers the try."""
-_REFRESH_S: Final = 600.0
+REFRESH_S: Final = 600.0
 """Least seconds until a record is stored again, as it may be lost with a satellite. The engine's next block triggers it."""
 
 
-class _Format(Struct, frozen=True, array_like=True):
+class Format(Struct, frozen=True, array_like=True):
+    """A format in which blocks of a model are stored."""
+
     engine: protocol.Word
     block_tokens: protocol.Number
     dtype: protocol.Word
@@ -47,19 +51,27 @@ class _Format(Struct, frozen=True, array_like=True):
 
     @property
     def words(self) -> str:
+        """Description of the blocks for a person."""
         return f"blocks of {self.block_tokens} tokens in {_shown(self.dtype)}"
 
 
-_DECODER: Final[msgspec.msgpack.Decoder[list[_Format]]] = msgspec.msgpack.Decoder(
-    Annotated[list[_Format], Meta(max_length=_FORMATS_MAX)]
+_DECODER: Final[msgspec.msgpack.Decoder[list[Format]]] = msgspec.msgpack.Decoder(
+    Annotated[list[Format], Meta(max_length=_FORMATS_MAX)]
 )
 
 
 class Formats:
     """Reads and writes the records of formats. To be used from one event loop."""
 
-    def __init__(self, sky: SharedSky) -> None:
+    def __init__(self, sky: SharedSky, *, again_s: float = AGAIN_S, refresh_s: float = REFRESH_S) -> None:
+        """Use a sky.
+
+        Args:
+            again_s: Least seconds until the next try after a record could not be stored.
+            refresh_s: Least seconds until a record is stored again.
+        """
         self._sky = sky
+        self._again_s, self._refresh_s = again_s, refresh_s
         self._next_s: dict[bytes, float] = {}
         """The earliest time, on the monotonic clock, to record the format of each root."""
         self._saving = asyncio.Lock()
@@ -69,7 +81,7 @@ class Formats:
     async def notes(self, hello: protocol.Hello) -> list[str]:
         """Return a note for the engine if its model is stored in other formats but not in its own; else an empty list."""
         try:
-            formats = await asyncio.wait_for(self._load(hello.model), _PATIENCE_S)
+            formats = await asyncio.wait_for(self.load(hello.model), _PATIENCE_S)
         except TimeoutError:
             return []
         own = _of(hello)
@@ -87,12 +99,13 @@ class Formats:
         if time.monotonic() < self._next_s.get(hello.root, 0.0):
             return
         self._next_s[hello.root] = math.inf
-        task = asyncio.create_task(self._save(hello))
+        task = asyncio.create_task(self._save(hello), name=SAVING)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _load(self, model: str) -> list[_Format]:
-        key = _key(model)
+    async def load(self, model: str) -> list[Format]:
+        """Return the formats in a model's record, the one stored last first; an empty list if there is no record."""
+        key = record_key(model)
         result = (await self._sky.get([key], block_bytes_max=_RECORD_BYTES_MAX))[0]
         if result.data is None:
             return []
@@ -102,13 +115,13 @@ class Formats:
             return []
 
     async def _save(self, hello: protocol.Hello) -> None:
-        own, key = _of(hello), _key(hello.model)
+        own, key = _of(hello), record_key(hello.model)
         async with self._saving:
-            others = [one for one in await self._load(hello.model) if one.root != own.root]
+            others = [one for one in await self.load(hello.model) if one.root != own.root]
             formats = [own, *others][:_FORMATS_MAX]
             record = seal(Kind.FORMATS, key, b"", msgspec.msgpack.encode(formats), digest_key=_DIGEST_KEY)
             why = await self._replace(key, record)
-        self._next_s[hello.root] = time.monotonic() + (_AGAIN_S if why else _REFRESH_S)
+        self._next_s[hello.root] = time.monotonic() + (self._again_s if why else self._refresh_s)
         if why:
             _log.info("the format of %s was not recorded: %s", hello.model, why)
 
@@ -127,8 +140,8 @@ class Formats:
         return [await self._sky.purge(keys)]
 
 
-def _of(hello: protocol.Hello) -> _Format:
-    return _Format(hello.name, hello.block_tokens, hello.dtype, hello.root, time.time())
+def _of(hello: protocol.Hello) -> Format:
+    return Format(hello.name, hello.block_tokens, hello.dtype, hello.root, time.time())
 
 
 def _shown(word: str) -> str:
@@ -136,5 +149,6 @@ def _shown(word: str) -> str:
     return word if word.isprintable() else ascii(word)
 
 
-def _key(model: str) -> bytes:
+def record_key(model: str) -> bytes:
+    """Return the key of a model's record."""
     return block_key(_ROOT, model.encode())

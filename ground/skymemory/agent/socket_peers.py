@@ -4,7 +4,7 @@ import os
 import socket
 import struct
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _CREDENTIALS: Final = struct.Struct("3i")
 """Fields of the credentials: pid, uid, gid."""
@@ -16,7 +16,19 @@ def peer(link: socket.socket) -> tuple[int, int]:
     return pid, uid
 
 
-def stranger(link: socket.socket, path: Path) -> str:
+class Users(NamedTuple):
+    """Users at the two ends of a socket, by number."""
+
+    listener: int
+    own: int
+
+
+def users_of(link: socket.socket) -> Users:
+    """Return the user that listens at the other end, and the user of this process."""
+    return Users(peer(link)[1], os.geteuid())
+
+
+def stranger(users: Users, path: Path) -> str:
     """Return why the listener, who will read and write all blocks, is not to be trusted, or '' if it is.
 
     Root's engines use agents of others too, in folders that are theirs.
@@ -24,8 +36,7 @@ def stranger(link: socket.socket, path: Path) -> str:
     Raises:
         OSError: The folder is gone.
     """
-    _, listens = peer(link)
-    own = os.geteuid()
+    listens, own = users
     if listens in (own, 0) or (own == 0 and listens == path.parent.stat().st_uid):
         return ""
     return f"who listens is user {listens}; allowed are this user, {own}, and root"

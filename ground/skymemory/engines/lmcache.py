@@ -105,7 +105,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
         """Delete chunks in the sky."""
         gone = [(key, size) for key in keys if (size := self._size(key, {})) is not None]
         for key, size in gone:
-            self._carrier(size).client.purge([self._name(size, key)])
+            self._carrier(size).client.purge([self.name_of(size, key)])
         if gone:
             self._notify_keys_deleted([key for key, _ in gone], [size for _, size in gone])
 
@@ -145,7 +145,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
             size = self._size(keys[chain[0]], layouts)
             if size is None:
                 continue  # chunks of unknown length were never stored here
-            names = [self._name(size, keys[at]) for at in chain]
+            names = [self.name_of(size, keys[at]) for at in chain]
             carrier = self._carrier(size)
             # Count each block once as asked for: those behind the first gap count here only if they are not asked for one by
             # one.
@@ -169,7 +169,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
             places = [at for at, view in enumerate(views) if view.nbytes == size]
             for at in places:
                 self._sizes[keys[at].model_name, keys[at].object_group_id] = size
-            blocks = [Block(self._name(size, keys[at]), [views[at]]) for at in places]
+            blocks = [Block(self.name_of(size, keys[at]), [views[at]]) for at in places]
             for at, ok in zip(places, move(self._carrier(size), blocks), strict=True):
                 done[at] = ok
         return done
@@ -184,7 +184,8 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
                 carrier.client.wait_connected(_CONNECT_S)
             return carrier
 
-    def _name(self, size: int, key: ObjectKey) -> bytes:
+    def name_of(self, size: int, key: ObjectKey) -> bytes:
+        """Return the key under which a chunk of `size` bytes is stored."""
         words = (key.model_name, f"{key.kv_rank:x}", f"{key.object_group_id:x}", key.chunk_hash.hex(), key.cache_salt)
         return block_key(self._carrier(size).root, *map(str.encode, words))
 

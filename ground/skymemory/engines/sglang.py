@@ -52,7 +52,7 @@ _WEIGHT_CHANGES: Final = (
     "update_weights_from_ipc",
 )  # fmt: skip
 """Methods of SGLang's `WeightUpdater` that change weights."""
-_weights_changed: Final = threading.Event()
+weights_changed: Final = threading.Event()
 """Event: weights have changed in this process, so keys no longer say what computed a page."""
 
 
@@ -142,8 +142,9 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         self._flat = not extra.get("interface_v1")
         self._model: tuple[str, ...] | None = None
         self._weights = b""
-        self._kv: _Pool | None = None
-        self._pools: dict[str, _Pool] = {}
+        self.kv: _Pool | None = None
+        """Pool of keys and values; None until it is registered."""
+        self.pools: dict[str, _Pool] = {}
         """Pools by the names that transfers use."""
 
     def register_mem_pool_host(self, mem_pool_host: Any) -> None:
@@ -154,16 +155,16 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         """
         super().register_mem_pool_host(mem_pool_host)
         self.close()
-        self._kv = self._pool(str(PoolName.KV), mem_pool_host, flat=self._flat)
+        self.kv = self._pool(str(PoolName.KV), mem_pool_host, flat=self._flat)
 
     def register_mem_host_pool_v2(self, host_pool: Any, host_pool_name: str) -> None:
         """Take another pool: state of recurrent layers, of sliding windows, of an indexer."""
         super().register_mem_host_pool_v2(host_pool, host_pool_name)
         name = str(host_pool_name)
-        if name in self._pools:
+        if name in self.pools:
             return
-        same = self._kv is not None and name == PoolName.KV and not self._flat
-        self._pools[name] = self._kv if same and self._kv is not None else self._pool(name, host_pool, flat=False)
+        same = self.kv is not None and name == PoolName.KV and not self._flat
+        self.pools[name] = self.kv if same and self.kv is not None else self._pool(name, host_pool, flat=False)
 
     # ---- pages of keys and values -----------------------------------------------------------------------------------
 
@@ -173,23 +174,23 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
 
     def batch_exists(self, keys: list[str], extra_info: HiCacheStorageExtraInfo | None = None) -> int:
         """Return how many pages, from the first one on, are there and come faster than the engine computes them."""
-        if self._kv is None or _weights_changed.is_set():
+        if self.kv is None or weights_changed.is_set():
             return 0
         before = len(extra_info.prefix_keys or ()) if extra_info is not None else 0
         hashes = [*(extra_info.prefix_keys or ()), *keys] if before and extra_info is not None else keys
-        return min(len(keys), self._kv.carrier.worth([self._kv.key(page) for page in hashes], cached=before))
+        return min(len(keys), self.kv.carrier.worth([self.kv.key(page) for page in hashes], cached=before))
 
     def batch_get_v1(
         self, keys: list[str], host_indices: torch.Tensor, extra_info: HiCacheStorageExtraInfo | None = None
     ) -> list[bool]:
         """Fetch pages into the host pool, and return which of them are there now."""
-        return self._guarded(lambda pool: pool.carrier.get(pool.pages(keys, host_indices)), self._kv, keys)
+        return self._guarded(lambda pool: pool.carrier.get(pool.pages(keys, host_indices)), self.kv, keys)
 
     def batch_set_v1(
         self, keys: list[str], host_indices: torch.Tensor, extra_info: HiCacheStorageExtraInfo | None = None
     ) -> list[bool]:
         """Store pages of the host pool, and return which of them are in the sky now."""
-        return self._guarded(lambda pool: pool.carrier.put(pool.pages(keys, host_indices)), self._kv, keys)
+        return self._guarded(lambda pool: pool.carrier.put(pool.pages(keys, host_indices)), self.kv, keys)
 
     # ---- the same with tensors of SGLang's own: its way without `interface_v1` -----------------------------------------
 
@@ -203,10 +204,10 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         """Fetch pages into tensors; None for missing ones."""
         targets = target_locations
         if targets is None:
-            if self._kv is None:
+            if self.kv is None:
                 return [None] * len(keys)
             targets = [self.mem_pool_host.get_dummy_flat_data_page() for _ in keys]
-        there = self._guarded(lambda pool: pool.carrier.get(_tensor_pages(pool, keys, targets)), self._kv, keys)
+        there = self._guarded(lambda pool: pool.carrier.get(_tensor_pages(pool, keys, targets)), self.kv, keys)
         return [target if done else None for target, done in zip(targets, there, strict=True)]
 
     def set(self, key: str, value: torch.Tensor | None = None, target_location: Any = None, target_sizes: Any = None) -> bool:
@@ -219,7 +220,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         """Store pages. Return True if all of them are in the sky now."""
         if values is None:
             return False
-        return all(self._guarded(lambda pool: pool.carrier.put(_tensor_pages(pool, keys, values)), self._kv, keys))
+        return all(self._guarded(lambda pool: pool.carrier.put(_tensor_pages(pool, keys, values)), self.kv, keys))
 
     # ---- pools beside keys and values ----------------------------------------------------------------------------------
 
@@ -236,7 +237,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         for transfer in pool_transfers or ():
             if transfer.hit_policy not in (PoolHitPolicy.ALL_PAGES, PoolHitPolicy.TRAILING_PAGES):
                 continue  # this is a second form of the same pages, which is not stored
-            pool = self._pools.get(str(transfer.name))
+            pool = self.pools.get(str(transfer.name))
             there = [False] * pages if pool is None else pool.carrier.each([pool.key(page) for page in keys[:pages]])
             if transfer.hit_policy == PoolHitPolicy.ALL_PAGES:
                 whole = [end for end in restorable if all(there[:end])]
@@ -268,7 +269,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
 
     def close(self) -> None:
         """End the connections. A second call does nothing."""
-        for pool in (self._kv, *self._pools.values()):
+        for pool in (self.kv, *self.pools.values()):
             if pool is not None:
                 pool.carrier.close()
 
@@ -291,7 +292,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
     def _guarded(self, run: Callable[[_Pool], list[bool]], pool: _Pool | None, keys: Sequence[str]) -> list[bool]:
         """Run a transfer; turn any fault, ours or the pool's, into misses."""
         nothing = [False] * len(keys)
-        if pool is None or _weights_changed.is_set():
+        if pool is None or weights_changed.is_set():
             return nothing
         try:
             return run(pool)
@@ -309,7 +310,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
             def moved(pool: _Pool, keys: list[str] = keys, indices: Any = indices) -> list[bool]:
                 return [] if indices is None and not keys else move(pool.carrier, pool.pages(keys, indices))
 
-            done[transfer.name] = self._guarded(moved, self._pools.get(str(transfer.name)), keys)
+            done[transfer.name] = self._guarded(moved, self.pools.get(str(transfer.name)), keys)
         return done
 
 
@@ -363,8 +364,8 @@ def _watch_weights() -> None:
 def _told(change: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(change)
     def changed(*given: Any, **named: Any) -> Any:
-        if not _weights_changed.is_set():
-            _weights_changed.set()
+        if not weights_changed.is_set():
+            weights_changed.set()
             _log.warning("SkyMemory: the weights are changed; nothing is stored or found until this server is started again")
         return change(*given, **named)
 

@@ -7,7 +7,8 @@ hosts that listen. `python -m skymemory.fsw.health` takes the arguments of `skys
 import ctypes
 import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from ctypes import LittleEndianStructure, c_uint8, c_uint16, c_uint32, c_uint64
 from enum import IntEnum
 from typing import Final
@@ -69,8 +70,8 @@ class HealthTelemetry(LittleEndianStructure):
 class HealthMonitor(OnboardApp):
     """An app that publishes `HealthTelemetry` once a period, and an event for each change of state."""
 
-    def __init__(self, period_s: float = PERIOD_S, name: str = "HEALTH") -> None:
-        super().__init__(name, structures.KVC_HK_TLM_MID, structures.ISL_HK_TLM_MID, period_s=period_s)
+    def __init__(self, period_s: float = PERIOD_S, name: str = "HEALTH", clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(name, structures.KVC_HK_TLM_MID, structures.ISL_HK_TLM_MID, period_s=period_s, clock=clock)
         self.state = HealthState.GOOD
         self.reports = 0
         self._kvc: KvcHousekeeping | None = None

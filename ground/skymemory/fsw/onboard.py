@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Self
 
 from skymemory.fsw.bus import App, FswError
@@ -22,17 +23,19 @@ class OnboardApp:
     the satellite.
     """
 
-    def __init__(self, name: str, *mids: int, period_s: float = 1.0) -> None:
+    def __init__(self, name: str, *mids: int, period_s: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         """Open the app and its pipe.
 
         Args:
             name: At most 14 characters.
             mids: Ids of the messages that `on_message` gets.
             period_s: Seconds between two calls of `on_period`.
+            clock: Clock of the periods, in seconds.
         """
         self.app = App(name)
         self.pipe = self.app.pipe(f"{name}_PIPE", *mids)
         self.period_s = period_s
+        self._clock = clock
         self.failure: Exception | None = None
         """Exception that ended the app, if one did."""
         self._stop = threading.Event()
@@ -65,16 +68,16 @@ class OnboardApp:
 
     def _run(self) -> None:
         try:
-            due_s = time.monotonic() + self.period_s
+            due_s = self._clock() + self.period_s
             while not self._stop.is_set():
-                message = self.pipe.receive(max(due_s - time.monotonic(), 0.0))
+                message = self.pipe.receive(max(due_s - self._clock(), 0.0))
                 if message is not None:
                     self.on_message(message)
-                late_s = time.monotonic() - due_s
+                late_s = self._clock() - due_s
                 if late_s < 0:
                     continue
                 if late_s >= self.period_s:
-                    due_s = time.monotonic() + self.period_s
+                    due_s = self._clock() + self.period_s
                     continue
                 due_s += self.period_s
                 self._take_waiting()

@@ -23,7 +23,7 @@ from skymemory.wire.packets import KEY_BYTES, PacketError
 ASKED: Final = packed(structures.Question, "place", "room")
 """Layout of the fields of a question that describe the request."""
 _QUESTION_BYTES: Final = ctypes.sizeof(structures.Question)
-_ROOM_BYTES: Final = 1024
+ROOM_BYTES: Final = 1024
 """Room for the payload of an answer; except for a chunk, no payload of the ICD needs more."""
 _OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
@@ -124,7 +124,7 @@ def _addresses(satellites: Iterable[Satellite]) -> tuple["ctypes.Array[structure
 def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) -> bytearray:
     """Return memory that holds the questions, then room for each one's answer, then the payloads."""
     rooms_at = len(asks) * _QUESTION_BYTES
-    payload_at = rooms_at + len(asks) * _ROOM_BYTES
+    payload_at = rooms_at + len(asks) * ROOM_BYTES
     memory = bytearray(payload_at)
     payloads = [ask.payload for ask in asks]
     memory += b"".join(payloads)
@@ -152,9 +152,9 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
                 ask.credit,
                 deadline_ms,
                 size,
-                _ROOM_BYTES,
+                ROOM_BYTES,
                 base + payload_at,
-                base + rooms_at + index * _ROOM_BYTES,
+                base + rooms_at + index * ROOM_BYTES,
             )
         except struct.error as error:
             raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
@@ -167,7 +167,7 @@ def _read(memory: bytearray, count: int, index: int) -> SatelliteAnswer | None:
     question = structures.Question.from_buffer(memory, index * _QUESTION_BYTES)
     if question.status != _DONE:
         return None
-    room_at = count * _QUESTION_BYTES + index * _ROOM_BYTES
+    room_at = count * _QUESTION_BYTES + index * ROOM_BYTES
     raw = question.answer
     payload = bytes(memory[room_at : room_at + raw.length]) if raw.payload else b""
     return SatelliteAnswer(raw, payload, question.rtt_us / 1e6, question.sent > 1)

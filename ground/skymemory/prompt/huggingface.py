@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicLayer
 from skymemory.prompt.blocks import dtype_name
 from skymemory.prompt.codecs import CodecError
 
-_PREFILL_TOKENS = 2048
+PREFILL_TOKENS = 2048
 """Tokens of one forward pass: few enough to bound the memory of activations, and enough to keep the machine busy."""
 _ROPE_BY_LENGTH = {"dynamic", "longrope"}
 """Types of rotary embedding that turn a key differently when more tokens follow."""
@@ -47,14 +47,18 @@ class Geometry:
 class HuggingFaceEngine:
     """One causal language model: its prefill, and the conversion of its caches to blocks and back."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, prefill_tokens: int = PREFILL_TOKENS) -> None:
         """Run the model on one token to learn the geometry of its cache.
+
+        Args:
+            prefill_tokens: Most tokens of one forward pass.
 
         Raises:
             UnsupportedModelError: The model's cache does not hold plain keys and values of all tokens, or those of a token depend
                 on the tokens after it.
         """
         self._model = model
+        self._prefill_tokens = prefill_tokens
         self.rope = _rope(model)
         self.geometry = self._probe()
 
@@ -78,7 +82,7 @@ class HuggingFaceEngine:
         done = cache.get_seq_length()
         ids = torch.tensor([list(tokens[done:])], dtype=torch.long, device=self._model.device)
         with torch.no_grad():
-            for piece in torch.split(ids, _PREFILL_TOKENS, dim=1) if ids.numel() else ():
+            for piece in torch.split(ids, self._prefill_tokens, dim=1) if ids.numel() else ():
                 # One token's logits are the least that can be asked for; only keys and values are needed
                 self._model(input_ids=piece, past_key_values=cache, use_cache=True, logits_to_keep=1)
         for device in {keys.device for keys, _ in _tensors(cache)} if done < len(tokens) else ():

@@ -20,7 +20,7 @@ from skymemory.serve.sampling import Sampling, TokenSampler
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-_PIECE_TOKENS = 512
+PIECE_TOKENS = 512
 """Tokens of a prompt that are computed before the answers under way get their next token."""
 _LOOK_S = 0.1
 """Seconds between two checks whether somebody still wants an answer that has not begun."""
@@ -126,13 +126,20 @@ class Generator:
     """
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, cache: PromptCache, answers_max: int = 1
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        cache: PromptCache,
+        answers_max: int = 1,
+        piece_tokens: int = PIECE_TOKENS,
     ) -> None:
         """Prepare for a model.
 
         Args:
             answers_max: Most answers that are generated together, if the model can do that.
+            piece_tokens: Tokens of a prompt that are computed before the answers under way get their next token.
         """
+        self._piece_tokens = piece_tokens
         self._tokenizer = tokenizer
         self._cache = cache
         self._batch = Batch(model)
@@ -222,7 +229,7 @@ class Generator:
         assert prompt.past is not None
         done = prompt.past.get_seq_length()
         if done < prompt.full:
-            self._cache.engine.prefill(prompt.tokens[: min(done + _PIECE_TOKENS, prompt.full)], prompt.past)
+            self._cache.engine.prefill(prompt.tokens[: min(done + self._piece_tokens, prompt.full)], prompt.past)
             return False
         logits = self._batch.read(prompt.tokens[done:], prompt.past)
         choices = prompt.job.sampling.choices

@@ -57,8 +57,16 @@ class ServedModel:
 class Api:
     """The routes of the server."""
 
-    def __init__(self, served: ServedModel, queue: JobQueue, request_tokens: RequestTokens, metrics: ServeMetrics) -> None:
+    def __init__(
+        self,
+        served: ServedModel,
+        queue: JobQueue,
+        request_tokens: RequestTokens,
+        metrics: ServeMetrics,
+        body_s: float = BODY_S,
+    ) -> None:
         self._served = served
+        self._body_s = body_s
         self._queue = queue
         self._request_tokens = request_tokens
         self._metrics = metrics
@@ -117,7 +125,7 @@ class Api:
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         with self._place():
-            asked = parse(CompletionRequest, await _body(request))
+            asked = parse(CompletionRequest, await _body(request, self._body_s))
             self._check_model(asked.model)
             prompts = await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
         if len(prompts) * asked.n > CHOICES_MAX:
@@ -128,7 +136,7 @@ class Api:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         with self._place():
-            asked = parse(ChatRequest, await _body(request))
+            asked = parse(ChatRequest, await _body(request, self._body_s))
             self._check_model(asked.model)
             prompt = await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
         wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
@@ -347,12 +355,12 @@ async def _stream(
     return response
 
 
-async def _body(request: web.Request) -> bytes:
+async def _body(request: web.Request, patience_s: float) -> bytes:
     try:
-        async with asyncio.timeout(BODY_S):
+        async with asyncio.timeout(patience_s):
             return await request.read()
     except TimeoutError as error:
-        raise ApiError(f"the body did not come within {BODY_S:.0f} s", status=408) from error
+        raise ApiError(f"the body did not come within {patience_s:.0f} s", status=408) from error
     except web.HTTPRequestEntityTooLarge:
         raise
     except (ConnectionError, web.RequestPayloadError) as error:  # only half of the request came

@@ -260,7 +260,7 @@ class Faults(CheckedModel):
             faults = cls.model_validate(raw)
         except ValidationError as error:
             raise FaultError(tell(path, text, mistakes(error, cls))) from error
-        if found := list(faults._misplaced(torus)):
+        if found := list(faults.misplaced(torus)):
             raise FaultError(tell(path, text, found))
         return faults
 
@@ -292,7 +292,8 @@ class Faults(CheckedModel):
             corrupt=some(lambda: Corrupt(rate=0.01 * rng.random())),
         )
 
-    def _misplaced(self, torus: Torus) -> Iterator[Mistake]:
+    def misplaced(self, torus: Torus) -> Iterator[Mistake]:
+        """Yield the faults that name a satellite or a link that the torus does not have."""
         places = f"[1, 1] to [{torus.planes}, {torus.slots}]"
         for kind in type(self).model_fields:
             for index, fault in enumerate(getattr(self, kind)):

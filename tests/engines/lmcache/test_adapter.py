@@ -144,7 +144,7 @@ def test_a_damaged_chunk_is_missing(make_adapter: Callable[..., Any], sky: Local
     adapter = make_adapter()
     keys = named("c0", "c1")
     assert stored(adapter, keys, [chunk(1), chunk(2)])
-    name = adapter._name(4000, keys[1])
+    name = adapter.name_of(4000, keys[1])
     with SkyStore(sky.constellation) as store:
         data = bytearray(store.get([name])[0].data)
         data[-1] ^= 1

@@ -142,7 +142,7 @@ def make_storage(
         made.append(storage)
         storage.register_mem_pool_host(pool)
         storage.on_host_pools_registered()
-        assert storage._kv.carrier.client.wait_connected(10)
+        assert storage.kv.carrier.client.wait_connected(10)
         return storage
 
     yield make

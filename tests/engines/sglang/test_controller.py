@@ -72,7 +72,7 @@ def make_controller(
             storage_backend_extra_config=told,
         )
         made.append(controller)
-        assert controller.storage_backend._kv.carrier.client.wait_connected(10)
+        assert controller.storage_backend.kv.carrier.client.wait_connected(10)
         return controller
 
     yield make

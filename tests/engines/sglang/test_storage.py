@@ -198,7 +198,7 @@ def test_nothing_is_stored_or_found_once_weights_are_changed(
     pool, keys = make_pool("page_first"), hashes(2)
     storage = make_storage(pool)
     assert all(storage.batch_set_v1(keys, indices(2)))
-    monkeypatch.setattr("skymemory.engines.sglang._weights_changed", threading.Event(), raising=False)
+    monkeypatch.setattr("skymemory.engines.sglang.weights_changed", threading.Event(), raising=False)
     others: Any = dict.fromkeys(["model_config", "update_model_fields", "recapture_cuda_graph", "get_model_runner"])
     updater = WeightUpdater(
         tp_rank=0,
@@ -230,7 +230,7 @@ def test_ranks_share_pages_of_latent_attention(make_pool: Callable, make_storage
 def test_a_batch_of_more_than_the_arena_holds(make_pool: Callable, make_storage: Callable) -> None:
     pool, other = (make_pool("page_first", seed=seed, head_dim=1024) for seed in (1, 2))
     storage = make_storage(pool, extra={"arena_mib": 1})
-    assert 20 * storage._kv.carrier.framing.block_bytes > 1 << 20
+    assert 20 * storage.kv.carrier.framing.block_bytes > 1 << 20
     keys = hashes(20)
     assert all(storage.batch_set_v1(keys, indices(20)))
     assert all(make_storage(other, extra={"arena_mib": 1}).batch_get_v1(keys, indices(20)))
@@ -244,7 +244,7 @@ def test_a_damaged_page_is_missing_and_stored_again(full_sky: Any, make_pool: Ca
     storage = make_storage(pool)
     keys = hashes(4)
     assert all(storage.batch_set_v1(keys, indices(4)))
-    name = storage._kv.key(keys[2])
+    name = storage.kv.key(keys[2])
     with SkyStore(full_sky.constellation) as store:
         data = bytearray(store.get([name])[0].data)
         data[-1] ^= 1
@@ -281,7 +281,7 @@ def test_without_an_agent_all_is_missing_and_with_it_again_all_is_there(
         assert page_bytes(pool, 0, 9) == before
     with AgentProcess(folder) as agent:
         agent.wait_ready()
-        assert storage._kv.carrier.client.wait_connected(20)
+        assert storage.kv.carrier.client.wait_connected(20)
         assert storage.batch_exists(keys) == 3
         assert storage.batch_get_v1(keys, indices(3, first=6)) == [True] * 3
         storage.close()
@@ -310,7 +310,7 @@ def beside(make_pool: Callable, make_storage: Callable) -> tuple[Any, Any, Any]:
     storage = make_storage(pool)
     storage.register_mem_host_pool_v2(pool, PoolName.KV)
     storage.register_mem_host_pool_v2(state, PoolName.MAMBA)
-    assert storage._pools["mamba"].carrier.client.wait_connected(10)
+    assert storage.pools["mamba"].carrier.client.wait_connected(10)
     return storage, pool, state
 
 

@@ -81,7 +81,8 @@ class Ring:
 class History:
     """Frames of one constellation. Not thread-safe: only the agent's event loop uses it."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, frames_max: int = FRAMES_MAX) -> None:
+        self._frames_max = frames_max
         fits = BYTES_MAX // shape.frame_bytes
         fine = min(int(FINE_S / FINE_STEP_S), fits // 3)
         coarse = min(int(HOURS * 3600 / COARSE_STEP_S), fits - fine)
@@ -119,7 +120,7 @@ class History:
 
     def frames(self, from_ms: int, to_ms: int, step_ms: int) -> Iterator[Frame]:
         """Yield the frames of a time, at least a step apart and no more than one answer may have. The last one is among them."""
-        most = max(1, min(FRAMES_MAX, PLACES_MAX // self.fine.shape.satellites))
+        most = max(1, min(self._frames_max, PLACES_MAX // self.fine.shape.satellites))
         for ring, index in self._picked(from_ms, to_ms, step_ms, most):
             yield ring.frame(index)
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.watch.latency import Latency
+from skymemory.agent.watch.limits import PageLimits
 from skymemory.agent.watch.origins import HEADERS, refusal
 from skymemory.agent.watch.sampler import SkySampler, Watched
 from skymemory.agent.watch.websocket import Live
@@ -37,7 +38,9 @@ The numbers are there without it: /api/now and /api/history (JSON), /metrics (Pr
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def add_routes(app: web.Application, sky: Watched, registry: CollectorRegistry, page: Path = PAGE) -> SkySampler:
+def add_routes(
+    app: web.Application, sky: Watched, registry: CollectorRegistry, page: Path = PAGE, limits: PageLimits | None = None
+) -> SkySampler:
     """Add the page to an application, which starts and closes its parts.
 
     Args:
@@ -45,9 +48,11 @@ def add_routes(app: web.Application, sky: Watched, registry: CollectorRegistry, 
         sky: The sky that the page shows.
         registry: Metrics of the agent, for the latency of gets.
         page: Folder of the page's files.
+        limits: Limits and periods of the page.
     """
-    sampler = SkySampler(sky, Latency(registry))
-    live = Live(sampler)
+    limits = limits or PageLimits()
+    sampler = SkySampler(sky, Latency(registry), limits)
+    live = Live(sampler, limits)
     routes = _Routes(sampler, live)
 
     async def start(_: web.Application) -> None:

@@ -15,15 +15,12 @@ from skymemory.agent.models import Model
 from skymemory.agent.models import told as told_of
 from skymemory.agent.watch.frame import Frame
 from skymemory.agent.watch.history import History
+from skymemory.agent.watch.limits import PageLimits
 from skymemory.agent.watch.survey import Quantiles, Survey
 from skymemory.store.sky_store import SkyStore
 
 _log = logging.getLogger(__name__)
 
-WATCHED_S: Final = 2.0
-ALONE_S: Final = 10.0
-LOOKED_S: Final = 15.0
-"""Time for which a client that asked over HTTP counts as watching."""
 SHARE_MAX: Final = 0.1
 """Largest share of a core's time. With tens of thousands of satellites, frames are further apart."""
 
@@ -66,16 +63,18 @@ class Watched(Protocol):
 class SkySampler:
     """A sampler that takes frames, keeps them in a history, and wakes all that wait for the next one."""
 
-    def __init__(self, sky: Watched, latency: Quantiles = lambda: None) -> None:
+    def __init__(self, sky: Watched, latency: Quantiles = lambda: None, limits: PageLimits | None = None) -> None:
         self._sky, self._latency = sky, latency
+        self._limits = limits or PageLimits()
         self._survey: Survey | None = None
         self._surveyed: SkyStore | None = None
         self._identity = 0  # number of the constellation, by which a browser notices a change
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="skymem-page")
         self._task: asyncio.Task[None] | None = None
-        self._lookers = 0
+        self.watchers = 0
+        """Number of clients that watch."""
         self._spent_s = 0.0  # processor time that the last look took
-        self._looked_s = -LOOKED_S
+        self._asked_s = -self._limits.asked_s
         self._wake = asyncio.Event()
         self._news: asyncio.Event = asyncio.Event()
         self._told: dict[str, Any] = {"state": "none", "sky": None, "frame": None, "why": NOBODY_UP, "cure": ""}
@@ -102,16 +101,16 @@ class SkySampler:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Count a watcher while the context is open."""
-        self._lookers += 1
+        self.watchers += 1
         self._wake.set()
         try:
             yield
         finally:
-            self._lookers -= 1
+            self.watchers -= 1
 
     def touch(self) -> None:
-        """Note that a client asked over HTTP, which counts as watching for `LOOKED_S`."""
-        self._looked_s = time.monotonic()
+        """Note that a client asked over HTTP, which counts as watching for a while."""
+        self._asked_s = time.monotonic()
         self._wake.set()
 
     @property
@@ -150,12 +149,12 @@ class SkySampler:
 
     @property
     def _is_watched(self) -> bool:
-        return self._lookers > 0 or time.monotonic() - self._looked_s < LOOKED_S
+        return self.watchers > 0 or time.monotonic() - self._asked_s < self._limits.asked_s
 
     @property
     def _pause_s(self) -> float:
         # Without a constellation a look asks no satellite, and costs almost nothing.
-        wanted_s = WATCHED_S if self._is_watched or self._survey is None else ALONE_S
+        wanted_s = self._limits.watched_s if self._is_watched or self._survey is None else self._limits.alone_s
         return max(wanted_s, self._spent_s / SHARE_MAX)
 
     async def _run(self) -> None:

@@ -66,17 +66,26 @@ _EAST, _WEST, _NORTH, _SOUTH, _GROUND = (LINK_NAMES.index(name) for name in ("ea
 class Survey:
     """Survey of one store's constellation. It blocks while it asks satellites, and so needs a thread of its own."""
 
-    def __init__(self, store: SkyStore, latency: Quantiles = lambda: None, activity: Activity | None = None) -> None:
+    def __init__(
+        self,
+        store: SkyStore,
+        latency: Quantiles = lambda: None,
+        activity: Activity | None = None,
+        *,
+        slice_satellites: int = SLICE,
+    ) -> None:
         """Open a socket.
 
         Args:
             store: The store whose constellation is surveyed.
             latency: Latency of the store's gets.
             activity: Counts and events of the agent; new ones by default.
+            slice_satellites: Most satellites that are asked for a frame.
 
         Raises:
             OSError: The system gives no socket.
         """
+        self._slice_satellites = slice_satellites
         self._activity = Activity() if activity is None else activity
         self.constellation = store.constellation
         self.shape = Shape(self.constellation.planes, self.constellation.slots)
@@ -164,7 +173,7 @@ class Survey:
             self._globe = Globe(self.constellation, self._where.playing)
             self.version += 1
         known = bool(self._stores)
-        some = range(self._first, min(self._first + SLICE, len(self._places)))
+        some = range(self._first, min(self._first + self._slice_satellites, len(self._places)))
         self._first = some.stop % len(self._places)
         self._ask(some)
         self.version += bool(self._stores) != known

@@ -15,21 +15,20 @@ import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from skymemory.agent.watch import commands
+from skymemory.agent.watch.limits import PageLimits
 from skymemory.agent.watch.sampler import SkySampler
 
 _log = logging.getLogger(__name__)
 
-BROWSERS_MAX: Final = 64
-SEND_S: Final = 10.0
-"""Time after which a browser that has not taken a state is dropped."""
 HEARTBEAT_S: Final = 20.0
 
 
 class Live:
     """The WebSockets of all browsers that show the page."""
 
-    def __init__(self, sampler: SkySampler) -> None:
+    def __init__(self, sampler: SkySampler, limits: PageLimits) -> None:
         self._sampler = sampler
+        self._limits = limits
         self._open: set[web.WebSocketResponse] = set()
 
     def __len__(self) -> int:
@@ -43,8 +42,8 @@ class Live:
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve one browser until either side closes the WebSocket."""
-        if len(self._open) >= BROWSERS_MAX:
-            raise web.HTTPServiceUnavailable(text=f"{BROWSERS_MAX} browsers look already; close one")
+        if len(self._open) >= self._limits.browsers_max:
+            raise web.HTTPServiceUnavailable(text=f"{self._limits.browsers_max} browsers look already; close one")
         most = commands.MESSAGE_BYTES_MAX
         socket = web.WebSocketResponse(max_msg_size=most, heartbeat=HEARTBEAT_S, compress=False, timeout=2.0)
         await socket.prepare(request)
@@ -66,7 +65,7 @@ class Live:
             text = self._sampler.text(whole=version != known).decode()
             known = version
             try:
-                await asyncio.wait_for(socket.send_str(text), SEND_S)
+                await asyncio.wait_for(socket.send_str(text), self._limits.send_s)
             except TimeoutError:
                 _log.info("a browser does not read: dropped")
                 if request.transport is not None:
@@ -94,7 +93,7 @@ class Live:
                     command = commands.decode(message.data)
                 except commands.PageCommandError as error:
                     mistakes += 1
-                    await _tell(socket, str(error))
+                    await self._tell(socket, str(error))
                     if mistakes > commands.MISTAKES_MAX:
                         await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=b"too many messages that are no commands")
                         return
@@ -105,7 +104,6 @@ class Live:
                     looking.close()
                 looks = isinstance(command, commands.Resume)
 
-
-async def _tell(socket: web.WebSocketResponse, error: str) -> None:
-    with suppress(ConnectionError, RuntimeError, TimeoutError):
-        await asyncio.wait_for(socket.send_str(msgspec.json.encode({"error": error}).decode()), SEND_S)
+    async def _tell(self, socket: web.WebSocketResponse, error: str) -> None:
+        with suppress(ConnectionError, RuntimeError, TimeoutError):
+            await asyncio.wait_for(socket.send_str(msgspec.json.encode({"error": error}).decode()), self._limits.send_s)

@@ -15,8 +15,12 @@ class CodingError(ValueError):
 class Coder:
     """Converts blocks between the bytes of `Pages` and those of a codec. Thread-safe."""
 
-    def __init__(self, codec: str, pages: Pages) -> None:
+    def __init__(self, codec: str, pages: Pages, *, has_halves: bool | None = None) -> None:
         """Prepare for a layout.
+
+        Args:
+            has_halves: True if all keys of a head come before all its values, as kernels for CPUs keep them; False if those of a
+                token are beside each other, as other kernels keep them. By default the device of the pages decides.
 
         Raises:
             CodingError: The layers differ, or are not keys and values of heads in floating point.
@@ -35,8 +39,7 @@ class Coder:
         self._dtype = pages.element
         self._raw = (len(shapes), heads, tokens, content)
         self._shape = (len(shapes), 2, heads, tokens, content // 2)
-        # Kernels for CPUs keep all keys of a head before all its values; others keep those of a token beside each other.
-        self._halves = pages.device.type == "cpu"
+        self._has_halves = pages.device.type == "cpu" if has_halves is None else has_halves
         self.layer_bytes = self._codec.layer_bytes(self._shape, self._dtype)
         self.payload_bytes = pages.payload_bytes
 
@@ -52,7 +55,7 @@ class Coder:
         """
         layers, heads, tokens, content = self._raw
         values = payload.view(self._dtype)
-        if self._halves:
+        if self._has_halves:
             block = values.view(layers, heads, 2, tokens, content // 2).transpose(1, 2)
         else:
             block = values.view(layers, heads, tokens, 2, content // 2).permute(0, 3, 1, 2, 4)
@@ -62,5 +65,5 @@ class Coder:
         """Return the bytes of all layers of a block."""
         layers, heads, tokens, content = self._raw
         block = self._codec.decode(data.view(layers, self.layer_bytes), self._shape, self._dtype)
-        values = block.transpose(1, 2) if self._halves else block.permute(0, 2, 3, 1, 4)
+        values = block.transpose(1, 2) if self._has_halves else block.permute(0, 2, 3, 1, 4)
         return values.reshape(layers, heads, tokens, content).view(torch.uint8).view(-1)

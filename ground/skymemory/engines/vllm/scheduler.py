@@ -121,6 +121,7 @@ class SchedulerSide:
         tally: Tally,
         events: BlockEvents,
         alone_s: float = _ALONE_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over what the connector knows.
 
@@ -136,6 +137,7 @@ class SchedulerSide:
             open_session: Ends when root and client are there; fails if there is no cache for this engine.
             alone_s: Time to wait for a lookup of the only request.
             events: Gets the blocks that came and went.
+            clock: Clock of all waits, in seconds.
             adapter_digest: Digest of a LoRA request's weights; fails if it is not known what computes its blocks.
         """
         self._block_tokens = block_tokens
@@ -152,14 +154,15 @@ class SchedulerSide:
         self._tally = tally
         self._events = events
         self._alone_s = alone_s
+        self._clock = clock
         self._epoch = b""
         self._tracks: dict[str, _Track] = {}
         self._stored: OrderedDict[bytes, None] = OrderedDict()
-        self._saving: dict[bytes, _Saving] = {}
-        """Blocks on their way, by key."""
+        self.saving: dict[bytes, _Saving] = {}
+        """Blocks that are being stored, by their keys."""
         self._loads: list[LoadPlan] = []
         self._used: list[tuple[bytes, ...]] = []
-        self._capacity: int | None = None
+        self.capacity: int | None = None
         """Blocks that the sky holds; None until it is known."""
         self._asking: Future[Any] | None = None
         """Question for the capacity alone."""
@@ -185,7 +188,7 @@ class SchedulerSide:
         if not self._loads_wanted or track is None or track.barred or request.skip_reading_prefix_cache or blocks <= first:
             return 0, False
         if track.lookup is None or track.lookup.first != first:
-            track.lookup = _Lookup(first, time.monotonic())
+            track.lookup = _Lookup(first, self._clock())
         fetch = self._poll(track, track.lookup, blocks)
         if fetch is None:
             return None, False
@@ -243,7 +246,7 @@ class SchedulerSide:
         Guessed tokens have no hash, so their blocks are not among them.
         """
         full = self._stored_max(track.request, computed)
-        if track.closed or full <= track.saved or time.monotonic() < track.save_after or not self._extend_keys(track, full):
+        if track.closed or full <= track.saved or self._clock() < track.save_after or not self._extend_keys(track, full):
             return []
         found = places(track.request.request_id)
         if found is None:
@@ -251,10 +254,10 @@ class SchedulerSide:
         plans: list[PagedBlock] = []
         for index in range(track.saved, full):
             key = track.keys[index]
-            if key not in self._stored and key not in self._saving:
-                if len(self._saving) >= self._room.saves:
+            if key not in self._stored and key not in self.saving:
+                if len(self.saving) >= self._room.saves:
                     break  # a later step stores the rest, if the request still runs
-                self._saving[key] = _Saving(track, index, self._shards)
+                self.saving[key] = _Saving(track, index, self._shards)
                 plans.append(PagedBlock(found[index], key))
             track.saved = index + 1
         return plans
@@ -265,7 +268,7 @@ class SchedulerSide:
     def _stored_max(self, request: ScheduledRequest, computed: int) -> int:
         """Return how many full blocks of a request are to be stored: more than the sky holds would evict the first ones."""
         full = self._full(request, computed)
-        return full if self._capacity is None else min(full, self._capacity)
+        return full if self.capacity is None else min(full, self.capacity)
 
     def _to_tell(self, track: _Track, computed: int) -> list[tuple[bytes, ...]]:
         """Return the chain of a request, so that satellites evict its end first; an empty list if there is none."""
@@ -275,20 +278,20 @@ class SchedulerSide:
     def saved(self, outcome: Saved) -> None:
         """Take in what workers report of blocks that were to be stored."""
         for key in outcome.failed:
-            if self._saving.pop(key, None) is not None:
+            if self.saving.pop(key, None) is not None:
                 self._tally.count("save_failed")
         for key in outcome.refused:
-            if (saving := self._saving.pop(key, None)) is not None:
+            if (saving := self.saving.pop(key, None)) is not None:
                 track = saving.track
                 track.saved = min(track.saved, saving.index)
-                track.save_after = time.monotonic() + _REFUSED_S
+                track.save_after = self._clock() + _REFUSED_S
                 if self._tracks.get(track.request.request_id) is not track:
                     self._tally.count("save_skipped")  # the request is finished, so this is too late
         for key in outcome.done:
-            if (saving := self._saving.get(key)) is not None:
+            if (saving := self.saving.get(key)) is not None:
                 saving.parts -= 1
                 if saving.parts == 0:
-                    del self._saving[key]
+                    del self.saving[key]
                     self._remember([key])
                     self._events.came(key, saving.track.request, saving.index)
 
@@ -360,7 +363,7 @@ class SchedulerSide:
     def _poll(self, track: _Track, lookup: _Lookup, blocks: int) -> int | None:
         if lookup.fetch is not None:
             return lookup.fetch
-        now = time.monotonic()
+        now = self._clock()
         if lookup.future is None:
             self._ask(track, lookup, blocks, now)
         if lookup.future is not None and len(self._tracks) == 1:
@@ -399,7 +402,7 @@ class SchedulerSide:
 
     def _ask_capacity(self, session: AgentSession) -> None:
         """Ask for the capacity of the sky: an engine that only stores looks for no blocks, but has to know it all the same."""
-        if self._asking is None and self._capacity is None and session.client.connected:
+        if self._asking is None and self.capacity is None and session.client.connected:
             self._asking = session.client.find([], wanted=False)
         if self._asking is not None and self._asking.done():
             self._learn_capacity(self._asking.result())
@@ -408,9 +411,9 @@ class SchedulerSide:
     def _learn_capacity(self, found: Found) -> None:
         """Take the capacity that the agent reports, and log it the first time and when it changes."""
         blocks = found.capacity // self._shards
-        if not found.capacity or blocks == self._capacity:
+        if not found.capacity or blocks == self.capacity:
             return
-        self._capacity = blocks
+        self.capacity = blocks
         tokens = blocks * self._block_tokens
         where = f"{found.servers} servers with store_mib {found.store_mib}"
         _log.info("SkyMemory: this sky holds %d tokens of this model: %d blocks (%s)", tokens, blocks, where)

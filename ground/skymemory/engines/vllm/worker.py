@@ -69,7 +69,8 @@ class WorkerSide:
             codec: Codec of stored blocks; `raw` stores them as they are.
             room_for: Returns the memory for blocks on their way, by bytes of a block.
         """
-        self._shard = rank // replicas
+        self.shard = rank // replicas
+        """Number of this worker's part of each block, from 0."""
         self._writes = rank % replicas == 0
         self._times = rank == 0
         self._blocks = blocks
@@ -165,7 +166,7 @@ class WorkerSide:
         self._session.saver.end(computed)
         if self._writes:
             for chain in self._step.used:
-                self._session.saver.used([shard_key(key, self._shard) for key in chain])
+                self._session.saver.used([shard_key(key, self.shard) for key in chain])
             self._step.used = []
         if computed and self._is_prefill(self._step):
             self._prefilled(self._session.client, self._step)
@@ -203,7 +204,7 @@ class WorkerSide:
         client = self._open_client(identity, frames.block_bytes, self._room_for(frames.block_bytes).arena_bytes)
 
         def key_of(key: bytes) -> bytes:
-            return shard_key(key, self._shard)
+            return shard_key(key, self.shard)
 
         def take(view: memoryview, key: bytes, place: int) -> None:
             frames.check(view, key_of(key))

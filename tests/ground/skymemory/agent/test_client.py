@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from skymemory.agent import client as client_module
-from skymemory.agent import protocol, socket_peers
-from skymemory.agent.client import AgentClient, EngineInfo
+from skymemory.agent import protocol
+from skymemory.agent.client import AgentClient, ClientLimits, EngineInfo
+from skymemory.agent.socket_peers import Users
 from support.agents import AgentProcess
 from support.waiting import PATIENCE_S, wait_until
 
@@ -73,8 +74,8 @@ def fake(tmp_path: Path) -> Iterator[Callable[..., FakeAgent]]:
         one.close()
 
 
-def connect(folder: Path, arena_bytes: int = 1 << 16) -> AgentClient:
-    return AgentClient(folder / "agent.sock", engine=ENGINE, arena_bytes=arena_bytes)
+def connect(folder: Path, arena_bytes: int = 1 << 16, **more: Any) -> AgentClient:
+    return AgentClient(folder / "agent.sock", engine=ENGINE, arena_bytes=arena_bytes, **more)
 
 
 def test_without_an_agent_all_ends_at_once(tmp_path: Path) -> None:
@@ -245,12 +246,10 @@ def test_what_an_agent_says_cannot_act_on_a_terminal(
 
 @pytest.mark.parametrize("own", [4711, 0])
 def test_who_listens_in_anothers_name_is_no_agent(
-    own: int, tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    own: int, tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(socket_peers, "peer", lambda link: (1, 4712))
-    monkeypatch.setattr(os, "geteuid", lambda: own)
     agent = fake(welcome)
-    with connect(tmp_path) as client:
+    with connect(tmp_path, users=lambda _: Users(4712, own)) as client:
         wait_until(lambda: f"who listens is user 4712; allowed are this user, {own}, and root" in caplog.text, "it is refused")
         assert not client.connected
     assert agent.hellos == []  # neither memory nor the root of the keys went there
@@ -258,12 +257,10 @@ def test_who_listens_in_anothers_name_is_no_agent(
 
 @pytest.mark.parametrize(("own", "agent"), [(4711, 4711), (4711, 0), (0, os.geteuid())])
 def test_agents_of_this_user_and_of_root_and_to_root_of_the_folders_owner(
-    own: int, agent: int, tmp_path: Path, fake: Callable[..., FakeAgent], monkeypatch: pytest.MonkeyPatch
+    own: int, agent: int, tmp_path: Path, fake: Callable[..., FakeAgent]
 ) -> None:
-    monkeypatch.setattr(socket_peers, "peer", lambda link: (1, agent))
-    monkeypatch.setattr(os, "geteuid", lambda: own)
     fake(welcome)
-    with connect(tmp_path) as client:
+    with connect(tmp_path, users=lambda _: Users(agent, own)) as client:
         assert client.wait_connected(PATIENCE_S)
 
 
@@ -280,11 +277,9 @@ def test_the_system_says_who_listens(tmp_path: Path, caplog: pytest.LogCaptureFi
             wait_until(lambda: "who listens is user 65534" in caplog.text, "it is refused")
 
 
-def test_an_agent_that_hangs_is_given_up(start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "SILENCE_S", 0.2)
-    monkeypatch.setattr(client_module, "HELLO_S", 0.2)
+def test_an_agent_that_hangs_is_given_up(start_agent: StartAgent) -> None:
     agent = start_agent()
-    with closing(connect(agent.folder)) as client:
+    with closing(connect(agent.folder, limits=ClientLimits(silence_s=0.2, hello_s=0.2))) as client:
         assert client.wait_connected(PATIENCE_S)
         os.kill(agent.pid, signal.SIGSTOP)
         try:
@@ -295,11 +290,7 @@ def test_an_agent_that_hangs_is_given_up(start_agent: StartAgent, monkeypatch: p
         assert client.wait_connected(PATIENCE_S)
 
 
-def test_an_agent_that_is_at_work_is_waited_for(
-    tmp_path: Path, fake: Callable[..., FakeAgent], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client_module, "SILENCE_S", 3.5)
-
+def test_an_agent_that_is_at_work_is_waited_for(tmp_path: Path, fake: Callable[..., FakeAgent]) -> None:
     def behave(link: socket.socket) -> None:
         welcome(link)
         link.recv(1 << 16)
@@ -309,18 +300,15 @@ def test_an_agent_that_is_at_work_is_waited_for(
         link.sendall(protocol.frame(protocol.Found(1, 3, 2, 0.25, None)))
 
     fake(behave)
-    with connect(tmp_path) as client:
+    with connect(tmp_path, limits=ClientLimits(silence_s=3.5)) as client:
         assert client.wait_connected(PATIENCE_S)
         found = client.find([KEY] * 4, cached=1).result(PATIENCE_S)
         assert (found.blocks, found.fetch, found.fetch_s, found.recompute_s) == (3, 2, 0.25, None)
 
 
-def test_too_many_questions_at_once_are_busy(
-    tmp_path: Path, fake: Callable[..., FakeAgent], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client_module, "QUEUE_MAX", 3)
+def test_too_many_questions_at_once_are_busy(tmp_path: Path, fake: Callable[..., FakeAgent]) -> None:
     fake(welcome)  # and never a word again
-    with connect(tmp_path) as client:
+    with connect(tmp_path, limits=ClientLimits(waiting_max=3)) as client:
         assert client.wait_connected(PATIENCE_S)
         waiting = [client.find([KEY]) for _ in range(3)]
         lease = client.lease(1000)

@@ -40,11 +40,11 @@ def hello(model: str, number: int) -> Hello:
 async def recorded(records: Formats, *engines: Hello) -> None:
     for engine in engines:
         records.stored(engine)
-    await asyncio.gather(*records._tasks)
+    await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == formats.SAVING))
 
 
 async def known(records: Formats, model: str) -> list[int]:
-    return [one.block_tokens for one in await records._load(model)]
+    return [one.block_tokens for one in await records.load(model)]
 
 
 def test_each_format_of_a_model_is_recorded_the_last_one_first(full_sky: LocalConstellation) -> None:
@@ -75,30 +75,25 @@ def test_there_are_so_many_at_most(full_sky: LocalConstellation) -> None:
     with_sky(FixedSource(full_sky.constellation), work)
 
 
-def test_a_record_that_was_lost_is_written_again_with_a_later_block(
-    full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_was_lost_is_written_again_with_a_later_block(full_sky: LocalConstellation) -> None:
     engine = hello("formats: a model whose record is lost", 1)
 
     async def work(sky: SharedSky) -> None:
         records = Formats(sky)
         await recorded(records, engine)
-        assert (await sky.purge([formats._key(engine.model)])).confirmed
+        assert (await sky.purge([formats.record_key(engine.model)])).confirmed
         await recorded(records, engine)
         assert await known(records, engine.model) == []  # not with every block
-        monkeypatch.setattr(formats, "_REFRESH_S", 0.0)
-        again = Formats(sky)
+        again = Formats(sky, refresh_s=0.0)
         for _ in range(2):
-            assert (await sky.purge([formats._key(engine.model)])).confirmed
+            assert (await sky.purge([formats.record_key(engine.model)])).confirmed
             await recorded(again, engine)
             assert await known(again, engine.model) == [16]
 
     with_sky(FixedSource(full_sky.constellation), work)
 
 
-def test_what_cannot_be_recorded_is_not_tried_with_every_block(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_recorded_is_not_tried_with_every_block(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger=formats.__name__)
 
     async def work(sky: SharedSky) -> None:
@@ -106,7 +101,7 @@ def test_what_cannot_be_recorded_is_not_tried_with_every_block(
         for _ in range(3):
             await recorded(records, engine)
         assert caplog.text.count("was not recorded: unanswered") == 1
-        monkeypatch.setattr(formats, "_AGAIN_S", 0.0)
+        records = Formats(sky, again_s=0.0)
         for number in range(2, 5):
             await recorded(records, hello(engine.model, 2))
             assert caplog.text.count("was not recorded: unanswered") == number

@@ -253,7 +253,7 @@ def test_without_an_exporter_nothing_is_made(full_sky: LocalConstellation, monke
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
         monkeypatch.delenv(name)
     made = []
-    monkeypatch.setattr(Tracing, "got", lambda *args: made.append(args))
+    monkeypatch.setattr(Tracing, "got", lambda *args: made.append(args))  # that nothing is done cannot be seen from outside
 
     async def use() -> None:
         sky = SharedSky(FixedSource(full_sky.constellation), CollectorRegistry(), Tracing.from_environment())

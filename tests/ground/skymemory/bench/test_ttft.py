@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from skymemory.bench import ttft
 from skymemory.bench.peer_servers import ServerError
 from skymemory.bench.ttft import run_ttft_bench, ttft_table
 
@@ -91,14 +90,11 @@ def test_each_round_has_a_prompt_of_its_own_and_the_lookups_of_the_rounds_count(
 @pytest.mark.parametrize(
     ("lacks", "told"), [("tells", "--enable-prompt-tokens-details"), ("forgets", "VLLM_SERVER_DEV_MODE=1"), ("stores", "/readyz")]
 )
-def test_a_server_that_cannot_be_measured(
-    vllm: tuple[str, type[Vllm]], lacks: str, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_cannot_be_measured(vllm: tuple[str, type[Vllm]], lacks: str, told: str) -> None:
     url, server = vllm
-    monkeypatch.setattr(ttft, "_STORED_S", 0.0)
     setattr(server, lacks, False)
     with pytest.raises(ServerError, match=told):
-        run_ttft_bench(url, rounds=1, words=20)
+        run_ttft_bench(url, rounds=1, words=20, stored_s=0.0)
 
 
 def test_nobody_there() -> None:

@@ -39,7 +39,7 @@ def test_table_in_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     first = rows()[:2]
-    monkeypatch.setattr("skymemory.cli.simulate.rows", lambda *_, **__: first)
+    monkeypatch.setattr("skymemory.cli.simulate.rows", lambda *_, **__: first)  # all of them take minutes
     monkeypatch.setenv("COLUMNS", "160")
     result = skymem("--table", "--packets", "--json")
     assert result.exit_code == 0, result.output
@@ -52,7 +52,7 @@ def test_packets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_figure_16_as_packets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra `figures`")
     ends = [row for row in rows() if row.value in (PAPER.values(row.parameter)[0], PAPER.values(row.parameter)[-1])]
-    monkeypatch.setattr("skymemory.cli.simulate.rows", lambda *_: ends)
+    monkeypatch.setattr("skymemory.cli.simulate.rows", lambda *_: ends)  # all of them take minutes
     result = skymem("--figure", "16", "--packets", "-o", str(tmp_path))
     assert result.exit_code == 0, result.output
     names = [Path(line).name for line in result.output.splitlines()]

@@ -83,12 +83,7 @@ def test_some_seeds(tmp_path: Path) -> None:
 
 
 def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = single_run.Twin.__init__
-
-    def broken(self: single_run.Twin, setup: single_run.Setup, seed: int, faults: object = None, _: object = None) -> None:
-        plain(self, setup, seed, None, Break.FLIP)
-
-    monkeypatch.setattr(single_run.Twin, "__init__", broken)
+    break_the_core(monkeypatch, Break.FLIP)
     result = skymem(tmp_path, str(berlin), "--seed", "3", "--hours", "0.1", status=1)
     assert "exact: a chunk is not what was put" in result.stderr
     assert result.stderr.splitlines()[-1].endswith(f"violations; this replays them: skymem twin {berlin} --seed 3 --hours 0.1")
@@ -99,6 +94,7 @@ def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berli
 
 
 def break_the_core(monkeypatch: pytest.MonkeyPatch, how: Break) -> None:
+    """Let all twins run a broken core, which no option of the command does."""
     plain = single_run.Twin.__init__
 
     def broken(self: single_run.Twin, setup: single_run.Setup, seed: int, faults: object = None, _: object = None) -> None:

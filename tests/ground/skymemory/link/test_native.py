@@ -18,7 +18,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
-from support.waiting import wait_until
+from support.waiting import PATIENCE_S, wait_until
 
 DEADLINE_MS = 20_000
 StartSky = Callable[..., LocalConstellation]
@@ -290,6 +290,8 @@ def test_closing_ends_a_call() -> None:
 def test_closing_ends_calls_that_wait_for_their_turn() -> None:
     with silent_server() as server:
         client = NativeClient()
+        wanted = downloads(uploads(6000))
+        begun = threading.Event()
         raised: list[ValueError] = []
 
         def get() -> None:
@@ -298,13 +300,15 @@ def test_closing_ends_calls_that_wait_for_their_turn() -> None:
             except ValueError as error:
                 raised.append(error)
 
-        threads = [threading.Thread(target=target) for target in (get, client.close)]
-        with client._lock:  # as while another call runs
-            for thread in threads:
-                thread.start()
-            wait_until(lambda: client._closing)
-        for thread in threads:
+        running = threading.Thread(target=client.get, args=(wanted, [server], 600_000, lambda *_: begun.set()))
+        running.start()
+        assert begun.wait(PATIENCE_S)
+        waiting = threading.Thread(target=get)
+        waiting.start()
+        client.close()
+        for thread in (running, waiting):
             thread.join()
+        assert wanted[0].status is Status.CANCELLED
         assert [str(error) for error in raised] == ["the client was closed"]
 
 

@@ -75,7 +75,7 @@ def test_an_answer_that_has_no_room_comes_without_its_payload() -> None:
         sky = Constellation().replace(network={"port": endpoint.getsockname()[1]})
 
         def serve() -> None:
-            for size in (questions._ROOM_BYTES, questions._ROOM_BYTES + 1):
+            for size in (questions.ROOM_BYTES, questions.ROOM_BYTES + 1):
                 datagram, source = endpoint.recvfrom(65535)
                 request = decode(datagram)
                 payload = bytes(size)
@@ -92,7 +92,7 @@ def test_an_answer_that_has_no_room_comes_without_its_payload() -> None:
                 if answer is not None and answer.ok
             ]
         thread.join()
-    assert [len(payload) for payload in payloads] == [questions._ROOM_BYTES, 0]
+    assert [len(payload) for payload in payloads] == [questions.ROOM_BYTES, 0]
 
 
 def test_an_interrupt_ends_a_long_exchange() -> None:

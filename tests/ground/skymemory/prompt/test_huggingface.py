@@ -58,11 +58,10 @@ def test_prefill_continues_a_beginning(make_llama) -> None:
         torch.testing.assert_close(values, values2, rtol=1e-4, atol=1e-5)
 
 
-def test_a_long_prompt_is_computed_in_pieces(make_llama, monkeypatch) -> None:
-    engine = HuggingFaceEngine(make_llama())
-    whole = engine.prefill(TOKENS)
-    monkeypatch.setattr("skymemory.prompt.huggingface._PREFILL_TOKENS", 16)
-    pieces = engine.prefill(TOKENS)
+def test_a_long_prompt_is_computed_in_pieces(make_llama) -> None:
+    model = make_llama()
+    whole = HuggingFaceEngine(model).prefill(TOKENS)
+    pieces = HuggingFaceEngine(model, prefill_tokens=16).prefill(TOKENS)
     assert pieces.get_seq_length() == 50
     for (keys, *_), (keys2, *_) in zip(whole, pieces, strict=True):
         torch.testing.assert_close(keys, keys2, rtol=1e-4, atol=1e-5)

@@ -97,9 +97,10 @@ def test_a_model_that_does_not_take_our_attention_runs_rows_one_by_one(refuses: 
             if refuses == "to be set" and name != "sdpa":
                 raise ValueError(f"no {name}")
             super().set_attn_implementation(name)
+            self.attention = name
 
         def forward(self, *args: Any, **settings: Any) -> Any:
-            if refuses == "to run" and self.config._attn_implementation != "sdpa":
+            if refuses == "to run" and getattr(self, "attention", "sdpa") != "sdpa":
                 raise RuntimeError("not so")
             return super().forward(*args, **settings)
 

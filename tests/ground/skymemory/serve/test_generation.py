@@ -1,18 +1,21 @@
 """What the model computes, without HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import torch
 
+from skymemory.agent.constellation_source import RunningSource
 from skymemory.demo.model import load
 from skymemory.prompt.huggingface import HuggingFaceEngine
-from skymemory.serve import generation
 from skymemory.serve.batch import Batch
 from skymemory.serve.generation import Begun, Cancelled, Ended, Event, Finished, Generator, Job, Piece
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling
+from skymemory.testbed.run_record import Running, RunRecord
+from support.waiting import wait_until
 
 BLOCK = 16
 PROMPT = [(3 + 7 * index) % 90 for index in range(100)]
@@ -33,10 +36,20 @@ def cache(loaded, small_source) -> Iterator[PromptCache]:
 
 
 @pytest.fixture
-def generator(loaded, cache: PromptCache) -> Iterator[Generator]:
-    generator = Generator(*loaded, cache, answers_max=4)
-    yield generator
-    generator.close()
+def make_generator(loaded, cache: PromptCache) -> Iterator[Callable[..., Generator]]:
+    with ExitStack() as stack:
+
+        def make(cache: PromptCache = cache, **settings: int) -> Generator:
+            generator = Generator(*loaded, cache, **{"answers_max": 4, **settings})
+            stack.callback(generator.close)
+            return generator
+
+        yield make
+
+
+@pytest.fixture
+def generator(make_generator) -> Generator:
+    return make_generator()
 
 
 def run(generator: Generator, prompt: list[int] = PROMPT, cancel_after: int | None = None, **settings: object) -> list[Event]:
@@ -64,11 +77,10 @@ def finish(generator: Generator, *jobs: Job) -> None:
 
 
 def settled(cache: PromptCache) -> None:
-    with cache._changed:
-        cache._changed.wait_for(lambda: not cache.waiting)
+    wait_until(lambda: not cache.waiting, "all answers are stored")
 
 
-def test_blocks_from_the_sky_give_the_same_logits_to_the_last_bit(loaded, cache, generator, monkeypatch) -> None:
+def test_blocks_from_the_sky_give_the_same_logits_to_the_last_bit(make_generator, cache, monkeypatch) -> None:
     seen: list[torch.Tensor] = []
     read = Batch.read
 
@@ -76,8 +88,8 @@ def test_blocks_from_the_sky_give_the_same_logits_to_the_last_bit(loaded, cache,
         seen.append(read(self, tokens, row))
         return seen[-1]
 
+    generator = make_generator(piece_tokens=40)  # it reads something itself, for a try
     monkeypatch.setattr(Batch, "read", watched)
-    monkeypatch.setattr(generation, "_PIECE_TOKENS", 40)
     cold = run(generator)
     settled(cache)
     warm = run(generator)
@@ -99,7 +111,10 @@ def test_prompts_at_the_edges_of_blocks(cache, generator, length) -> None:
     assert cold[1:] == warm[1:]
 
 
-def test_the_size_of_blocks_changes_while_a_prompt_is_read(cache, generator) -> None:
+def test_the_size_of_blocks_changes_while_a_prompt_is_read(loaded, make_generator, small_sky, tmp_path) -> None:
+    RunRecord(tmp_path).save(Running("local", small_sky.constellation, dict(small_sky.processes)))
+    cache = PromptCache(*loaded, RunningSource(RunRecord(tmp_path)))
+    generator = make_generator(cache)
     cold = run(generator)
     settled(cache)
     events: list[Event] = []
@@ -107,13 +122,15 @@ def test_the_size_of_blocks_changes_while_a_prompt_is_read(cache, generator) -> 
     def tell(event: Event) -> None:
         events.append(event)
         if isinstance(event, Begun):
-            cache._open(None)  # the constellation has gone: blocks have the size of another one now
+            RunRecord(tmp_path).clear()
+            cache.get([1], lambda: False)  # the constellation has gone: blocks have the size of another one now
 
     settings = Sampling(max_tokens=8, temperature=0.0, top_p=1.0, seed=None, stop=(), choices=1)
     finish(generator, Job([PROMPT], settings, tell))
     assert cache.block_tokens != BLOCK
     assert events[0] == Begun(0, 96)
     assert events[1:] == cold[1:]
+    cache.close()
 
 
 def test_choices_do_not_disturb_each_other(cache, generator) -> None:
@@ -123,8 +140,8 @@ def test_choices_do_not_disturb_each_other(cache, generator) -> None:
     assert [event for event in events if isinstance(event, Finished)] == [Finished(one, "length", 8) for one in range(3)]
 
 
-def test_a_prompt_that_nobody_waits_for_is_not_computed_to_its_end_but_kept(cache, generator, monkeypatch) -> None:
-    monkeypatch.setattr(generation, "_PIECE_TOKENS", 2 * BLOCK)
+def test_a_prompt_that_nobody_waits_for_is_not_computed_to_its_end_but_kept(make_generator, cache, monkeypatch) -> None:
+    generator = make_generator(piece_tokens=2 * BLOCK)
     prompt = [(11 + 3 * index) % 90 for index in range(100)]
     pieces: list[int] = []
     prefill = HuggingFaceEngine.prefill
@@ -200,7 +217,7 @@ def test_rows_run_together_and_all_get_their_first_token_before_one_is_done(gene
 
 
 def test_a_prompt_that_begins_as_one_beside_it_is_not_read_twice(loaded, generator, monkeypatch) -> None:
-    monkeypatch.setattr(PromptCache, "get", lambda self, *_: self.engine.empty_cache())
+    monkeypatch.setattr(PromptCache, "get", lambda self, *_: self.engine.empty_cache())  # nothing comes from the sky
     document = [(5 + 3 * index) % 90 for index in range(20 * BLOCK)]
     alone = [text(run(generator, [*document, question])) for question in (1, 2)]
     events: list[list[Event]] = [[], []]

@@ -79,7 +79,7 @@ def test_a_constellation_that_cannot_be_used_is_told_and_left(loaded, tokens, st
     def refuse(*words: object, **more: object) -> None:
         raise ValueError("not with this model")
 
-    monkeypatch.setattr(prompt_cache, "KVCManager", refuse)
+    monkeypatch.setattr(prompt_cache, "KVCManager", refuse)  # whatever a manager may one day not like
     cache = PromptCache(*loaded, RunningSource())
     assert cache.get(tokens, never).get_seq_length() == 0
     cache.close()
@@ -97,7 +97,7 @@ def test_who_begins_like_an_answer_waits_for_its_blocks_and_others_do_not(
         let.wait(60)
         return add(self, *words)
 
-    monkeypatch.setattr(KVCManager, "add_blocks", held)
+    monkeypatch.setattr(KVCManager, "add_blocks", held)  # as a slow sky does, for as long as the test wants
     cache = PromptCache(*loaded, small_source())
     cache.keep(tokens, 90, computed(cache, tokens))
     assert cache.get([*tokens[:50], *range(50)], never).get_seq_length() == 0  # at once
@@ -121,7 +121,7 @@ def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens,
         let.wait(60)
         return add(self, *words)
 
-    monkeypatch.setattr(KVCManager, "add_blocks", held)
+    monkeypatch.setattr(KVCManager, "add_blocks", held)  # as a slow sky does, for as long as the test wants
     cache = PromptCache(*loaded, small_source())
     given = computed(cache, tokens)
     for _ in range(2 + 3):

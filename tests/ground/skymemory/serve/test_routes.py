@@ -6,7 +6,6 @@ from unittest.mock import Mock
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from skymemory.serve import routes
 from skymemory.serve.generation import Generator
 from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.metrics import ServeMetrics
@@ -16,7 +15,7 @@ from skymemory.serve.tokens import RequestTokens
 pytestmark = pytest.mark.model
 
 
-def test_a_body_that_does_not_come_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_come_gives_its_place_back() -> None:
     async def body():
         yield b"{"
         await asyncio.Event().wait()
@@ -27,9 +26,8 @@ def test_a_body_that_does_not_come_gives_its_place_back(monkeypatch: pytest.Monk
                 answer = await client.post("/v1/completions", data=body(), headers={"Content-Type": "application/json"})
                 assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
 
-    monkeypatch.setattr(routes, "BODY_S", 0.01)
     queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
-    api = Api(ServedModel("model", 100), queue, Mock(spec=RequestTokens), ServeMetrics())
+    api = Api(ServedModel("model", 100), queue, Mock(spec=RequestTokens), ServeMetrics(), body_s=0.01)
     try:
         asyncio.run(asyncio.wait_for(ask(api), 60))
     finally:

@@ -189,9 +189,9 @@ def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation) -
         assert len(calls[0].transfers) == len(items)
         assert store.stats().purges == 0
 
-        moves = cycle([4, 1])  # faster than anybody can ask
+        moves = cycle([2, 1])  # faster than anybody can ask
         store.whereabouts.follow(turning(sky, 1))
-        assert [result.status for result in store.get(list(items))] == ["miss"] * len(items)
+        assert [result.status for result in store.get(list(items))] == ["expired"] * len(items)
         moves = iter(())
         assert store.stats().purges == 0  # whoever looks in the wrong places is not to throw away
         store.whereabouts.follow(turning(sky, 3))
@@ -334,6 +334,7 @@ def test_a_block_that_is_prefetched_anew_during_a_get_is_not_purged(sky: Constel
             assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 4) + 1))
             get(client, *asked)
 
+        # After the store has chosen whom to ask: no thread can be timed to come there
         monkeypatch.setattr(NativeClient, "get", prefetched_meanwhile)
         check_all_there(store, items)
 

@@ -48,7 +48,7 @@ def found(store: SkyStore, keys: Sequence[bytes]) -> list[bytes]:
 
 
 def spy(store: SkyStore, monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[Satellite], float]]:
-    """Of each exchange who is asked, and how long is waited."""
+    """Of each exchange who is asked, and how long is waited; the exchanges themselves are real."""
     exchanges: list[tuple[set[Satellite], float]] = []
     exchange = store.control.exchange
 

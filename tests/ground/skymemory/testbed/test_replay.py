@@ -168,23 +168,27 @@ def test_a_held_window_stays(start_sky: StartSky, schedule: Schedule) -> None:
 
 
 def test_a_schedule_with_as_many_rows_as_the_one_before_is_told_until_it_is_heard(
-    start_sky: StartSky, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+    start_sky: StartSky, schedule: Schedule
 ) -> None:
     sky = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]}).constellation
     playing = playing_now(sky, schedule, 0, HOUR_MS, 1, None)
     routes = [Route(place, place) for place in sky.torus.satellites()]
-    with ControlPlane(sky) as control:
+
+    class Lossy(ControlPlane):
+        lost_command = 0
+
+        def relay(self, asked: Sequence[Route], message: bytes, deadline_s: float) -> list[SatelliteAnswer | None]:
+            self.lost_command -= 1
+            if self.lost_command != 0:
+                return super().relay(asked, message, deadline_s)
+            come = [one for one in asked if one.satellite != Satellite(1, 2)]
+            answers = dict(zip(come, super().relay(come, message, deadline_s), strict=True))
+            return [answers.get(one) for one in asked]
+
+    with Lossy(sky) as control:
         upload(control, playing)
         last = replace(playing, started_unix_s=time.time() - playing.track.rows[-1][0] / 1000 - 1)
-        relay, lost = control.relay, [3]  # of three commands the last does not come to one satellite
-
-        def relay_some(asked: Sequence[Route], message: bytes, deadline_s: float) -> list[SatelliteAnswer | None]:
-            lost[0] -= 1
-            if lost[0] != 0:
-                return relay(asked, message, deadline_s)
-            return [relay([one], message, deadline_s)[0] if one.satellite != Satellite(1, 2) else None for one in asked]
-
-        monkeypatch.setattr(control, "relay", relay_some)
+        control.lost_command = 3  # of three commands the last does not come to one satellite
         upload(control, last)
         wait_until(lambda: {one["row"] for one in control.store_stats(routes, 5).values()} == {len(last.track.rows)})
 

@@ -88,9 +88,8 @@ def test_frames_are_in_order_a_step_apart_and_the_last_is_there(gaps: list[int],
     assert held.time_ms <= to_ms or to_ms < times[0] or held.time_ms == kept.span_ms[0]  # type: ignore[index]
 
 
-def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "FRAMES_MAX", 10)
-    kept = History(SMALL)
+def test_an_answer_is_bounded() -> None:
+    kept = History(SMALL, frames_max=10)
     for number in range(100):
         kept.append(frame(1000 * (number + 1)))
     found = [one.time_ms for one in kept.frames(0, 200_000, 0)]

@@ -1,6 +1,7 @@
 """Frames of real satellites: what they hold, what went over which link, who is lost, what a handover moves."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from skymemory.agent.activity import Activity
-from skymemory.agent.watch import survey as surveying
 from skymemory.agent.watch.frame import ANSWERS, LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, Frame
 from skymemory.agent.watch.survey import Survey
 from skymemory.link.control import ControlPlane
@@ -206,15 +206,21 @@ def test_gets_do_not_wait_for_what_the_page_asks(start_sky: StartSky, stopped: C
     local = start_sky()
     with surveyed(local.constellation) as (store, survey):
         survey.take()
-        assert survey._control is not store.control
-        with stopped(local, Satellite(1, 1), Satellite(3, 5)):  # type: ignore[attr-defined]
-            survey.take()
-            assert not store.control._lock.locked()
+
+        def is_answered_meanwhile() -> bool:
+            with stopped(local, Satellite(1, 1), Satellite(3, 5)):  # type: ignore[attr-defined]
+                taking = threading.Thread(target=survey.take)
+                taking.start()
+                assert store.control.ping([Route(Satellite(2, 3), Satellite(2, 3))], 10)
+                is_taking = taking.is_alive()
+                taking.join()
+                return is_taking
+
+        wait_until(is_answered_meanwhile)
 
 
-def test_large_constellations_are_asked_in_slices(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveying, "SLICE", 4)
-    with surveyed(start_sky().constellation) as (_, survey):
+def test_large_constellations_are_asked_in_slices(start_sky: StartSky) -> None:
+    with SkyStore(start_sky().constellation) as store, closing(Survey(store, slice_satellites=4)) as survey:
         seen = []
         for _ in range(5):
             state = survey.take()["state"]

@@ -4,17 +4,15 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from typing import Any
+from socket import SHUT_RDWR
 
-import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType
 
-from skymemory.agent.watch import sampler as sampling
-from skymemory.agent.watch import websocket
 from skymemory.agent.watch.commands import MESSAGE_BYTES_MAX, MESSAGES_MAX, MISTAKES_MAX
+from skymemory.agent.watch.sampler import SkySampler
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from support.pages import Serve, run, served
+from support.pages import Client, OnlyStore, Serve, run, served
 from support.waiting import wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
@@ -108,11 +106,12 @@ def test_nothing_is_left_of_a_thousand_bad_browsers(serve: Serve) -> None:
                         await socket.send_str(text)
                     await close_of(socket)
                 elif number % 4 == 2:
-                    assert socket._writer.transport is not None
-                    socket._writer.transport.write(b"\xff" + os.urandom(199))  # no frame: reserved bits are set
+                    os.write(
+                        socket.get_extra_info("socket").fileno(), b"\xff" + os.urandom(199)
+                    )  # no frame: reserved bits are set
                     await close_of(socket)
-                elif socket._writer.transport is not None:
-                    socket._writer.transport.abort()
+                else:
+                    socket.get_extra_info("socket").shutdown(SHUT_RDWR)
                 await socket.close()
 
             async def many(numbers: range) -> None:
@@ -120,10 +119,10 @@ def test_nothing_is_left_of_a_thousand_bad_browsers(serve: Serve) -> None:
                     await bad(number)
 
             await many(range(20))
-            await wait_until_async(lambda: sampler._lookers == 1)
+            await wait_until_async(lambda: sampler.watchers == 1)
             before = len(os.listdir("/proc/self/fd"))
             await asyncio.gather(*(many(range(first, EVENTS, 8)) for first in range(8)))
-            await wait_until_async(lambda: sampler._lookers == 1)
+            await wait_until_async(lambda: sampler.watchers == 1)
             kept = 8  # connections that the client keeps for later requests
             await wait_until_async(lambda: len(os.listdir("/proc/self/fd")) <= before + kept)
             assert (await other.receive_json())["state"] == "none"
@@ -131,11 +130,9 @@ def test_nothing_is_left_of_a_thousand_bad_browsers(serve: Serve) -> None:
     run(scenario())
 
 
-def test_there_is_room_for_so_many(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket, "BROWSERS_MAX", 2)
-
+def test_there_is_room_for_so_many(serve: Serve) -> None:
     async def scenario() -> None:
-        async with serve() as (client, _, _), client.ws_connect("/api/live"), client.ws_connect("/api/live"):
+        async with serve(browsers_max=2) as (client, _, _), client.ws_connect("/api/live"), client.ws_connect("/api/live"):
             answer = await client.get("/api/live", headers={"Upgrade": "websocket", "Connection": "Upgrade"})
             assert answer.status == 503
             assert await answer.text() == "2 browsers look already; close one"
@@ -143,58 +140,49 @@ def test_there_is_room_for_so_many(serve: Serve, monkeypatch: pytest.MonkeyPatch
     run(scenario())
 
 
-def test_a_browser_that_does_not_read_is_dropped(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket, "SEND_S", 0.2)
-    monkeypatch.setattr(sampling.SkySampler, "text", lambda self, whole=True: b'"' + b"x" * (4 << 20) + b'"')
-
+def test_a_browser_that_does_not_read_is_dropped() -> None:
     async def scenario() -> None:
-        async with served() as (client, sampler, _):
+        async with served(unready="x" * (4 << 20), send_s=0.2) as (client, sampler, _):
             reader, writer = await asyncio.open_connection(client.host, client.port, limit=1024)
             lines = f"GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             writer.write(f"{lines}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode())
             assert b"101" in await reader.readline()
-            await wait_until_async(lambda: sampler._lookers == 0)
+            await wait_until_async(lambda: sampler.watchers == 0)
             writer.close()
 
     run(scenario())
 
 
-def test_satellites_are_asked_while_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_satellites_are_asked_while_somebody_looks(start_sky: StartSky) -> None:
     """Nobody looks: not for an hour. Somebody does: at once. The page is hidden: not again."""
-    monkeypatch.setattr(sampling.SkySampler, "_pause_s", property(lambda self: 0.01 if self._is_watched else 3600.0))
-    monkeypatch.setattr(sampling, "LOOKED_S", 0.0)
-    looks = 0
-    look = sampling.SkySampler._look
-
-    def counted(self: sampling.SkySampler) -> Any:
-        nonlocal looks
-        looks += 1
-        return look(self)
-
-    monkeypatch.setattr(sampling.SkySampler, "_look", counted)
 
     async def scenario() -> None:
-        async with served() as (client, sampler, _):
-            await wait_until_async(lambda: looks >= 1)
+        paces = {"watched_s": 0.01, "alone_s": 3600.0, "asked_s": 0.0}
+        with SkyStore(start_sky().constellation) as store:
+            async with served(store, **paces) as (client, sampler, sky):
+                await scene(client, sampler, sky)
+
+    async def scene(client: Client, sampler: SkySampler, sky: OnlyStore) -> None:
+        await wait_until_async(lambda: sky.looks >= 1)
+        await asyncio.sleep(0.1)
+        assert sky.looks == 1
+        async with client.ws_connect("/api/live") as socket:
+            for _ in range(5):
+                await socket.receive_json()
+            await socket.send_str('{"do":"pause"}')
+            await socket.send_str('{"do":"pause"}')
+            await wait_until_async(lambda: sampler.watchers == 0)
+            await sampler.frames_text([])  # in the same thread: a look that had begun has ended
+            before = sky.looks
             await asyncio.sleep(0.1)
-            assert looks == 1
-            async with client.ws_connect("/api/live") as socket:
-                for _ in range(5):
-                    await socket.receive_json()
-                await socket.send_str('{"do":"pause"}')
-                await socket.send_str('{"do":"pause"}')
-                await wait_until_async(lambda: sampler._lookers == 0)
-                await asyncio.get_running_loop().run_in_executor(sampler._thread, int)  # a look that had begun has ended
-                before = looks
-                await asyncio.sleep(0.1)
-                assert looks == before
-                await socket.send_str('{"do":"resume"}')
-                await wait_until_async(lambda: looks >= before + 2)
+            assert sky.looks == before
+            await socket.send_str('{"do":"resume"}')
+            await wait_until_async(lambda: sky.looks >= before + 2)
 
     run(scenario())
 
 
-def test_the_agent_says_goodbye(quick: None) -> None:
+def test_the_agent_says_goodbye() -> None:
     async def scenario() -> None:
         async with served() as (client, _, _):
             socket = await client.ws_connect("/api/live")

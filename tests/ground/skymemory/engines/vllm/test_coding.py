@@ -35,8 +35,7 @@ def payload_of(pages: Pages, block: int) -> torch.Tensor:
 @pytest.mark.parametrize(("codec", "steps"), [("int8", 254), ("int4", 15)])
 def test_what_is_lost_is_bounded(dtype: torch.dtype, halves: bool, codec: str, steps: int) -> None:
     pages = Pages(caches(dtype), BLOCKS)
-    coder = Coder(codec, pages)
-    coder._halves = halves
+    coder = Coder(codec, pages, has_halves=halves)
     payload = payload_of(pages, 2)
     room = torch.empty(LAYERS * coder.layer_bytes, dtype=torch.uint8)
     coder.encode(payload, room)
@@ -53,8 +52,7 @@ def test_scales_of_keys_are_of_channels_and_those_of_values_of_tokens() -> None:
     for cache in given.values():
         cache[..., 3] *= 1000
     pages = Pages(given, BLOCKS)
-    coder = Coder("int8", pages)
-    coder._halves = False
+    coder = Coder("int8", pages, has_halves=False)
     payload = payload_of(pages, 1)
     room = torch.empty(LAYERS * coder.layer_bytes, dtype=torch.uint8)
     coder.encode(payload, room)

@@ -137,7 +137,7 @@ class Engine:
         if (saved := self.worker.saved()) is not None:
             assert not saved.failed
             self.scheduler.saved(saved)
-        return not self.scheduler._saving
+        return not self.scheduler.saving
 
     def _computed(self, request: Asked, at: int) -> torch.Tensor:
         number = int.from_bytes(request.block_hashes[at][:3])
@@ -170,7 +170,7 @@ def engine(agent: AgentProcess) -> Iterator[Engine]:
 
 def test_the_same_prompt_finds_the_same_beginning_each_time(engine: Engine) -> None:
     cached = [engine.ask("long", 14) for _ in range(4)]
-    room = engine.scheduler._capacity
+    room = engine.scheduler.capacity
     assert room is not None
     assert 8 <= room < 14
     assert cached[0] == 0
@@ -181,7 +181,7 @@ def test_the_same_prompt_finds_the_same_beginning_each_time(engine: Engine) -> N
 
 def test_another_prompt_takes_the_end_of_the_one_before(engine: Engine, agent: AgentProcess) -> None:
     engine.ask("long", 14)
-    room = engine.scheduler._capacity
+    room = engine.scheduler.capacity
     assert room is not None
     wait_until(lambda: agent.metric("skymem_store_touches_total") >= room - 1, "the chain is touched")
     engine.ask("short", 3)

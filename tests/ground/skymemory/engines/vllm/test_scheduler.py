@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -228,7 +229,7 @@ def test_blocks_are_stored_as_they_become_full(scheduler: Scheduler) -> None:
 def test_a_block_is_stored_once(scheduler: Scheduler) -> None:
     first, second = come(scheduler, 8, "a"), come(scheduler, 8, "b")
     assert len(scheduler.plan(a=8, b=8).saves) == 2
-    keys = [*scheduler.side._saving]
+    keys = [*scheduler.side.saving]
     scheduler.side.saved(Saved(done=keys[:1], failed=keys[1:]))
     scheduler.side.remove(first, 8)
     scheduler.side.remove(second, 8)
@@ -256,20 +257,23 @@ def test_what_never_had_room_is_counted_and_told_once(caplog: pytest.LogCaptureF
         request = come(scheduler, 12, name, salt=name)
         scheduler.plan(**{name: 12})
         scheduler.side.remove(request, 12)
-        scheduler.side.saved(Saved(done=[*scheduler.side._saving]))
+        scheduler.side.saved(Saved(done=[*scheduler.side.saving]))
     assert scheduler.tally.take()["save_skipped"] == 4
     [record] = caplog.records
     assert "2 of 3 blocks of a request were not stored" in record.getMessage()
     assert f"arena_mib {room(1).mib_for(3)} " in record.getMessage()
 
 
-def test_what_was_refused_is_planned_again_later(scheduler: Scheduler) -> None:
+def test_what_was_refused_is_planned_again_later() -> None:
+    ahead_s = 0.0
+    scheduler = Scheduler(clock=lambda: time.monotonic() + ahead_s)
+    scheduler.open()
     request = come(scheduler, 12)
     plans = scheduler.plan(a=12).saves
     scheduler.side.saved(Saved(refused=[plan.key for plan in plans[1:]]))
     request.num_computed_tokens = 12
     assert scheduler.plan(a=1).saves == []  # not in every step
-    scheduler.side._tracks["a"].save_after = 0.0
+    ahead_s += 1.0
     assert scheduler.plan(a=1).saves == plans[1:]
     assert scheduler.tally.take() == {}
     scheduler.side.remove(request, 12)
@@ -288,9 +292,9 @@ def test_all_parts_of_a_block_count() -> None:
     [_, plan] = scheduler.plan(a=12).saves
     assert [shard_key(plan.key, shard) for shard in (0, 1)] == keys[4:]
     scheduler.side.saved(Saved(done=[plan.key]))
-    assert plan.key in scheduler.side._saving
+    assert plan.key in scheduler.side.saving
     scheduler.side.saved(Saved(done=[plan.key]))
-    assert plan.key not in scheduler.side._saving
+    assert plan.key not in scheduler.side.saving
 
 
 def test_a_failed_load_is_not_tried_again_and_stored_anew(scheduler: Scheduler) -> None:
@@ -427,7 +431,7 @@ def test_no_more_of_a_prompt_is_stored_than_the_sky_holds(scheduler: Scheduler, 
         request = come(scheduler, 17, name, salt=name)
         scheduler.side.matched(request, 0)
         assert [block.block_id for block in scheduler.plan(**{name: 17}).saves] == [100, 101]
-        scheduler.side.saved(Saved(done=[*scheduler.side._saving]))
+        scheduler.side.saved(Saved(done=[*scheduler.side.saving]))
         scheduler.side.remove(request, 17)
     counts = scheduler.tally.take()
     assert counts["save_beyond"] == 4
