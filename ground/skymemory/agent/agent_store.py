@@ -134,7 +134,7 @@ class AgentStore(BlockStore):
         """Prefetch blocks for a time to come, see `BlockStore.prefetch`. Without an agent all are UNANSWERED."""
         check_keys(keys)
         if not at_s >= time.time():
-            raise ValueError(f"{at_s:.0f} is past; allowed are Unix times from now on")
+            raise ValueError(f"the time {at_s:.0f} is past; allowed are Unix times from now on")
         results: list[PrefetchResult] = []
         for part in _parts(keys):
             told = self._answer(self._client.prefetch(part, at_s)) or [(Status.UNANSWERED, 0, 0)] * len(part)

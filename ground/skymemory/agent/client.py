@@ -177,7 +177,7 @@ class AgentClient:
             ValueError: A length that the arena never holds.
         """
         if not 1 <= length <= self._arena_bytes:
-            raise ValueError(f"lease of {length} bytes; the arena has {self._arena_bytes}")
+            raise ValueError(f"lease of {length} bytes; allowed are 1 to {self._arena_bytes}, the length of the arena")
         holder = self._current()
         if holder is None:
             return None
@@ -458,7 +458,7 @@ class AgentClient:
         while (body := protocol.take_frame(buffer)) is None:
             left_s = end_s - time.monotonic()
             if left_s <= 0 or self._closed:
-                raise _GoneError("it does not say Welcome")
+                raise _GoneError(f"it has not answered Hello within {HELLO_S:g} s")
             if self._poll(link, sending=False, timeout_s=left_s):
                 _receive(link, buffer)
         welcome = protocol.read(protocol.WELCOMED, body)
@@ -469,7 +469,7 @@ class AgentClient:
         for note in self.notes:
             _log.warning("agent: %s", note)
         if self._trouble:
-            _log.warning("agent at %s: is there again", self.path)
+            _log.warning("agent at %s: it is there again", self.path)
             self._trouble = ""
         with self._lock:
             self._holder = Holder(memory)
@@ -490,14 +490,14 @@ class AgentClient:
                 sending = bool(self._outgoing or self._outbox)
                 left_s = self._heard_s + silence_s - now_s if self._waiting else silence_s
             if left_s <= 0:
-                raise _GoneError(f"has not said anything for {silence_s:g} s, and owes answers")
+                raise _GoneError(f"it owes answers and has been silent for {silence_s:g} s")
             if self._poll(link, sending=sending, timeout_s=left_s):
                 _receive(link, inbox)
                 self._heard_s = time.monotonic()
 
     def _take(self, answer: protocol.Answered) -> None:
         if isinstance(answer, protocol.Refusal):
-            raise _GoneError(f"refuses: {_printable(answer.why)}")
+            raise _GoneError(f"it refuses: {_printable(answer.why)}")
         if isinstance(answer, protocol.Alive):
             return
         with self._lock:
@@ -519,7 +519,7 @@ class AgentClient:
         for end in waiting.values():
             end(None)
         if not self._closed and why != self._trouble:
-            _log.warning("agent at %s: %s; all is computed until it is there", self.path, why)
+            _log.warning("agent at %s: %s; the engine computes every block until the agent is there", self.path, why)
         self._trouble = why
 
     def _pause(self, duration_s: float) -> None:
@@ -574,7 +574,7 @@ def _each(kind: type[EachBlock], count: int, read: Callable[[EachBlock], list[T]
 
 def _check_count(blocks: Sequence[object]) -> None:
     if len(blocks) > protocol.BLOCKS_MAX:
-        raise ValueError(f"{len(blocks)} blocks at once; {protocol.BLOCKS_MAX} are allowed")
+        raise ValueError(f"{len(blocks)} blocks at once; allowed are up to {protocol.BLOCKS_MAX}")
 
 
 def _status_of(word: str) -> Status:
@@ -601,5 +601,5 @@ def _receive(link: socket.socket, buffer: bytearray) -> None:
     except BlockingIOError:
         return
     if not data:
-        raise _GoneError("has ended the connection")
+        raise _GoneError("it has ended the connection")
     buffer += data

@@ -199,7 +199,7 @@ class EngineConnection:
         except OSError:
             pass
         except Exception:
-            _log.exception("a question was not answered")
+            _log.exception("an engine's question failed, so its connection is ended")
             if self._writer is not None:
                 self._writer.transport.abort()  # an engine does better without an agent than with one that keeps it waiting
 
@@ -234,7 +234,7 @@ class EngineConnection:
         """
         for _, offset, length in blocks:
             if length < 1 or offset + length > self.arena_bytes:
-                raise FrameError(f"a block of {length} bytes at {offset}; the arena has {self.arena_bytes}")
+                raise FrameError(f"a block of {length} bytes at {offset} is not in the arena, which has {self.arena_bytes} bytes")
 
     @contextmanager
     def _views(self, blocks: Sequence[protocol.Place]) -> Iterator[list[memoryview]]:

@@ -105,7 +105,7 @@ class EngineServer:
             try:
                 link, _ = await loop.sock_accept(listener)
             except OSError as error:
-                _log.warning("no engine can connect at the moment: %s", error)
+                _log.warning("engines cannot connect now: %s", error)
                 await asyncio.sleep(_NO_DESCRIPTOR_S)
                 continue
             link.setblocking(False)

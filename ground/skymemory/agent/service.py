@@ -109,7 +109,7 @@ class Agent:
             try:
                 await asyncio.wait_for(part.close(), min(_PART_S, max(0.1, end_s - time.monotonic())))
             except Exception:  # the other parts have to end all the same
-                _log.exception("%s did not end well", type(part).__name__)
+                _log.exception("%s failed while it was closed", type(part).__name__)
 
     def addresses(self) -> dict[str, str]:
         """Return the addresses where it serves, once it was started."""

@@ -280,7 +280,7 @@ class SharedSky:
             return call(store)
         except Exception:
             if store is self.store:  # the store was not closed meanwhile: a fault of ours, and a miss for the caller
-                _log.exception("the store failed")
+                _log.exception("the store failed, so the blocks are missed")
             return otherwise
 
     def _get(self, requests: list[_Get], *, aside: bool = False) -> list[list[GetResult]]:
@@ -397,7 +397,7 @@ class SharedSky:
         except (OSError, RuntimeError, ValueError) as error:
             why, store, prober = str(error), None, None
         if why and (self.store is not None or why != self._why):
-            _log.warning("%s; all is a miss until then", why)
+            _log.warning("%s; every block is a miss until then", why)
         if serving is not None and store is not None:
             grid = serving.constellation
             _log.info("constellation of %d planes x %d slots", grid.planes, grid.slots)

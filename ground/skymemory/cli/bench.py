@@ -31,13 +31,9 @@ def bench() -> None:
 def gateway(constellation_path: Path | None, scale: float, as_json: bool) -> None:
     """Run redis-benchmark on the agent's Redis gateway, beside redis-server."""
     from skymemory.bench.gateway import gateway_table, run_gateway_bench
-    from skymemory.bench.peer_servers import ServerError
 
     with progress_bar("asking") as progress:
-        try:
-            report = run_gateway_bench(load_constellation(constellation_path), scale=scale, progress=progress)
-        except ServerError as error:
-            raise Failure(str(error)) from error
+        report = run_gateway_bench(load_constellation(constellation_path), scale=scale, progress=progress)
     if as_json:
         print_json(report)
     else:
@@ -125,7 +121,7 @@ def prefix(constellation_path: Path | None, rounds: int, codecs: tuple[str, ...]
         raise Failure(how_to_install(error.name or str(error), "model")) from error
 
     if unknown := set(codecs) - set(codec_names()):
-        raise BadInput(f"no codec {', '.join(sorted(unknown))}; there are {', '.join(codec_names())}")
+        raise BadInput(f"--codec is {', '.join(sorted(unknown))}; allowed are {', '.join(codec_names())}")
     with progress_bar("generating") as progress:
         report = run_prefix_bench(
             load_constellation(constellation_path), codecs or codec_names(), rounds=rounds, progress=progress
@@ -163,14 +159,10 @@ def ttft(url: str, rounds: int, words: int, api_key: str, as_json: bool) -> None
 
     vLLM must report cached tokens, and be able to drop its own: --enable-prompt-tokens-details, VLLM_SERVER_DEV_MODE=1.
     """
-    from skymemory.bench.peer_servers import ServerError
     from skymemory.bench.ttft import run_ttft_bench, ttft_table
 
     with progress_bar("asking") as progress:
-        try:
-            report = run_ttft_bench(url, rounds=rounds, words=words, api_key=api_key, progress=progress)
-        except ServerError as error:
-            raise Failure(str(error)) from error
+        report = run_ttft_bench(url, rounds=rounds, words=words, api_key=api_key, progress=progress)
     if as_json:
         print_json(report)
     else:

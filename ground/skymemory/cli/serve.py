@@ -11,16 +11,11 @@ from skymemory.common.extras import how_to_install
 from skymemory.serve.listener import bound
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(context_settings={"auto_envvar_prefix": "SKYMEM_SERVE", "show_default": True})
 @click.argument("model")
-@click.option("--host", default="127.0.0.1", envvar="SKYMEM_SERVE_HOST", show_envvar=True, help="Address to listen at.")
+@click.option("--host", show_envvar=True, default="127.0.0.1", help="Address to listen at.")
 @click.option(
-    "--port",
-    default=8000,
-    type=click.IntRange(0, 65535),
-    envvar="SKYMEM_SERVE_PORT",
-    show_envvar=True,
-    help="Port to listen at; 0 takes a free one.",
+    "--port", default=8000, type=click.IntRange(0, 65535), show_envvar=True, help="Port to listen at; 0 takes a free one."
 )
 @click.option(
     "--served-model-name",
@@ -31,33 +26,26 @@ from skymemory.serve.listener import bound
 )
 @click.option(
     "--api-key",
-    envvar="SKYMEM_SERVE_API_KEY",
     show_envvar=True,
     help="Key that clients must send. Other users of this machine can see options: rather set the variable.",
 )
 @click.option(
     "--max-queue",
-    "queue_max",
     default=32,
     type=click.IntRange(0),
-    envvar="SKYMEM_SERVE_MAX_QUEUE",
     show_envvar=True,
     help="Most requests that wait for the model; more are refused with status 429.",
 )
 @click.option(
     "--max-batch",
-    "answers_max",
     default=8,
     type=click.IntRange(1),
-    envvar="SKYMEM_SERVE_MAX_BATCH",
     show_envvar=True,
     help="Most answers generated together; each takes the memory of its prompt's keys and values.",
 )
 @click.option(
     "--max-model-len",
-    "context_tokens",
     type=click.IntRange(2),
-    envvar="SKYMEM_SERVE_MAX_MODEL_LEN",
     show_envvar=True,
     help="Most tokens of prompt and answer together. Default: as many as the model was made for.",
 )
@@ -65,13 +53,11 @@ from skymemory.serve.listener import bound
     "--dtype",
     default="auto",
     type=click.Choice(["auto", "float32", "float16", "bfloat16"]),
-    envvar="SKYMEM_SERVE_DTYPE",
     show_envvar=True,
     help="Type of the weights; auto: as the model was saved.",
 )
 @click.option(
     "--device",
-    envvar="SKYMEM_SERVE_DEVICE",
     show_envvar=True,
     help="Where the model runs, in torch's words: cpu, cuda, cuda:1, mps. Default: cuda if there is one, else cpu.",
 )
@@ -89,9 +75,9 @@ def serve(
     port: int,
     served_name: str | None,
     api_key: str | None,
-    queue_max: int,
-    answers_max: int,
-    context_tokens: int | None,
+    max_queue: int,
+    max_batch: int,
+    max_model_len: int | None,
     dtype: str,
     device: str | None,
     constellation_path: Path | None,
@@ -118,11 +104,11 @@ def serve(
             model=model,
             served_name=served_name,
             api_key=api_key or None,
-            queue_max=queue_max,
-            answers_max=answers_max,
+            queue_max=max_queue,
+            answers_max=max_batch,
             dtype=dtype,
             device=device,
-            context_tokens=context_tokens,
+            context_tokens=max_model_len,
         )
         try:
             serve(

@@ -29,6 +29,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.packets import GROUND_PLANE, ChunkSet, PacketError, migrate_payload
 
 _DEADLINE_MAX_S: Final = 0xFFFFFFFF / 1000
+_ANY_CHUNK: Final = ChunkSet(0, 1, (True,)).encode()
 _WHOLE: Final = {HeldVerdict.WHOLE: True, HeldVerdict.UNKNOWN: None, HeldVerdict.BROKEN: False}
 LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
 """Names of the link records in STATS of the application `isl`, in their order."""
@@ -224,8 +225,7 @@ class ControlPlane:
             For each key the satellite's entry of the block, or None if it holds no chunk; and the keys about which it said
             nothing.
         """
-        any_chunk = ChunkSet(0, 1, (True,)).encode()
-        asks = [Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk) for key in keys]
+        asks = [_has_any(route, key, tenant) for key in keys]
         words = [word_of(ask.key, answer) for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True)]
         unanswered = {key for key, (word, _) in zip(keys, words, strict=True) if word is Word.NOTHING}
         return [entry for _, entry in words], unanswered
@@ -234,12 +234,7 @@ class ControlPlane:
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
     ) -> dict[bytes, BlockEntry]:
         """Ask several satellites about blocks, all at once; of several entries of a block the highest epoch counts."""
-        any_chunk = ChunkSet(0, 1, (True,)).encode()
-        asks = [
-            Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk)
-            for key in keys
-            for route in routes
-        ]
+        asks = [_has_any(route, key, tenant) for key in keys for route in routes]
         found: dict[bytes, BlockEntry] = {}
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
             _, entry = word_of(ask.key, answer)
@@ -362,3 +357,8 @@ class ControlPlane:
         with self._lock:
             self._check_open()
         yield from telemetry.listen(self.constellation, routes, duration_s, lambda: stopped() or self._closed)
+
+
+def _has_any(route: Route, key: bytes, tenant: int) -> Ask:
+    """Return the question whether a satellite holds any chunk of a block."""
+    return Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=_ANY_CHUNK)

@@ -99,31 +99,6 @@ class Call(NamedTuple):
     served: tuple[Served, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientCounters:
-    """Counts of one client since it was opened; `SKYC_Counters_t`."""
-
-    tx_packets: int
-    tx_bytes: int
-    tx_calls: int
-    """System calls that sent."""
-    tx_failed: int
-    """Packets that the system did not take."""
-    rx_packets: int
-    rx_bytes: int
-    rx_calls: int
-    rx_bad: int
-    """Packets that did not decode."""
-    rx_stale: int
-    """Packets that nobody waited for any more."""
-    receive_buffer_bytes: int
-    tx_offload: int
-    """1 if the system bundles datagrams."""
-    rx_offload: int
-    host_number: int
-    """This host's number; its ground address is (0, number)."""
-
-
 @cache
 def library() -> ctypes.CDLL:
     """Return the library, which is loaded once.
@@ -231,12 +206,12 @@ class NativeClient:
             if self._lock.locked() and self._handle is not None:
                 self._library.SKYC_Cancel(self._handle, self._calls_ended())
 
-    def counters(self) -> ClientCounters:
+    def counters(self) -> structures.Counters:
         """Return the counts since the client was opened; waits for a running call."""
         counters = structures.Counters()
         with self._lock:
             self._library.SKYC_Counters(self._open_handle(), ctypes.byref(counters))
-        return ClientCounters(*(getattr(counters, name) for name in ClientCounters.__slots__))
+        return counters
 
     def _open_handle(self) -> int:
         if self._handle is None:
@@ -261,7 +236,9 @@ class NativeClient:
         if not transfers:
             return Call(time.time_ns(), time.time_ns(), ())
         if not servers or not 1 <= deadline_ms < 1 << 32:
-            raise ValueError(f"{len(servers)} servers, deadline {deadline_ms} ms; at least 1 server and 1 ms are needed")
+            raise ValueError(
+                f"{len(servers)} servers and a deadline of {deadline_ms} ms; a call needs at least 1 server and 1 ms"
+            )
         own = [(server,) for server in servers]
         named = [transfer.places if writable and transfer.places else own for transfer in transfers]
         distinct = {id(places): places for places in named}
@@ -351,7 +328,7 @@ def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[structu
     """Return the servers' first places and, if there are any, the other places round by round."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:
-        raise ValueError("a server without a place; each needs at least one")
+        raise ValueError("a server has no place; each needs at least one")
     nowhere = structures.Place()
     entries = [[_server_entry(place) for place in one] + [nowhere] * (most - len(one)) for one in places]
     first = (structures.Place * len(places))(*(one[0] for one in entries))

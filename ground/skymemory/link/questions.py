@@ -110,7 +110,7 @@ class Asker:
         counters = self._counters()
         self.number, self.repeats = int(counters.host_number), int(counters.repeats)
         if error == errno.EINVAL:
-            raise ValueError("a question to a satellite without plane, slot or port; all of them count from 1")
+            raise ValueError("a question names a satellite without plane, slot or port; all of them count from 1")
         if error != 0:
             raise OSError(error, os.strerror(error))
         return [_read(memory, len(asks), index) for index in range(len(asks))]

@@ -264,12 +264,12 @@ class Routes:
             self._control.new_host()  # another host may have this number, and get the answers
             if not was_silent:
                 pause_s = self._state.pause_us / 1e6
-                _log.warning("no satellite answers: all is a miss until one does; asked again in %g s and later", pause_s)
+                _log.warning("no satellite answers: every block is a miss until one does; the host asks again in %g s", pause_s)
         elif was_silent:
             _log.warning("satellites answer again")
         if new:
             names = ", ".join(map(str, sorted(new)))
-            _log.warning("no answer from %s: others stand in; asked again in %g s", names, self._timing.lost_s)
+            _log.warning("%s: no answer, so other satellites stand in; the host asks again in %g s", names, self._timing.lost_s)
         return found
 
     def _hear(self, satellites: Collection[Satellite]) -> None:

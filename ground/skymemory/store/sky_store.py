@@ -237,7 +237,7 @@ class SkyStore(BlockStore):
         check_keys(keys)
         room = [None] * len(keys) if into is None else into
         if len(room) != len(keys):
-            raise ValueError(f"{len(room)} buffers for {len(keys)} blocks; each needs one, or none is given")
+            raise ValueError(f"{len(room)} buffers for {len(keys)} blocks; allowed is one buffer for each block, or None for all")
         self._begin()
         start_s = time.perf_counter()
         known, unanswered = self._resolve(entries)
@@ -419,7 +419,7 @@ class SkyStore(BlockStore):
         check_keys(keys)
         self._begin()
         if not at_s >= time.time():
-            raise ValueError(f"{at_s:.0f} is past; allowed are Unix times from now on")
+            raise ValueError(f"the time {at_s:.0f} is past; allowed are Unix times from now on")
         row = self._where.row(at_s)
         known, unanswered = self._resolve(keys)
         reason = self._no_routes()

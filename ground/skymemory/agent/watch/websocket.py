@@ -67,7 +67,7 @@ class Live:
             try:
                 await asyncio.wait_for(socket.send_str(text), self._limits.send_s)
             except TimeoutError:
-                _log.info("a browser does not read: dropped")
+                _log.info("a browser does not read its frames, so its connection is ended")
                 if request.transport is not None:
                     request.transport.abort()
                 return

@@ -36,11 +36,11 @@ from skymemory.engines.vllm import identity
 from skymemory.engines.vllm.adapters import Adapters, watch_loads
 from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
-from skymemory.engines.vllm.room import TransferRoom, room_for
 from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
 from skymemory.engines.vllm.settings import ConnectorSettings, UnsupportedError, check
 from skymemory.engines.vllm.statistics import SkyMemoryMetrics, SkyMemoryStatistics
 from skymemory.engines.vllm.tally import Tally
+from skymemory.engines.vllm.transfer_room import TransferRoom, room_for
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.engines.weights import files_digest, weight_files
 
@@ -318,7 +318,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             who = Identity(root, str(self._vllm_config.model_config.model), tokens, dtype)
             self._opening.set_result(AgentSession(who, self._open_client(who, block_format.block_bytes, _ASKING_ARENA_BYTES)))
         except Exception as error:
-            _log.exception("the engine goes on without SkyMemory")
+            _log.exception("SkyMemory could not be opened, and the engine goes on without it")
             self._opening.set_exception(error)
 
     def _room(self, block_bytes: int) -> TransferRoom:

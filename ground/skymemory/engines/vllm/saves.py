@@ -179,7 +179,7 @@ class Saver:
             try:
                 future = self._send(batch)
             except Exception:
-                _log.exception("blocks are not stored")
+                _log.exception("blocks could not be packed and are not stored")
                 self._drop(batch)
                 continue
             self._sending.add(future)

@@ -20,8 +20,8 @@ from skymemory.agent.protocol import Found
 from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.identity import derived_root, shard_key
 from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan
-from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.tally import Tally
+from skymemory.engines.vllm.transfer_room import TransferRoom
 from skymemory.wire.key_derivation import block_key
 
 _log = logging.getLogger("vllm.skymemory")

@@ -18,10 +18,10 @@ from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.loads import Loader
 from skymemory.engines.vllm.pages import Pages
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
-from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.saves import Saver
 from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
+from skymemory.engines.vllm.transfer_room import TransferRoom
 
 _PREFILL_TOKENS = 16
 """Fewest tokens of a step that say how fast prefill is."""

@@ -114,7 +114,7 @@ def test_leases(start_agent: StartAgent) -> None:
         with pytest.raises(ValueError, match="released before its use"):
             client.put([(KEY, leases[2])])  # type: ignore[list-item]
         leases[2].release()  # type: ignore[union-attr]
-        with pytest.raises(ValueError, match="lease of 16385 bytes; the arena has 16384"):
+        with pytest.raises(ValueError, match="lease of 16385 bytes; allowed are 1 to 16384"):
             client.lease(4 * 4096 + 1)
 
 

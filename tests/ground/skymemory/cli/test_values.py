@@ -56,7 +56,7 @@ def test_a_satellite_that_is_lost_before_the_put(start_sky: StartSky, tmp_path: 
     local = start_sky(cache={"deadline_ms": 2000})
     user = User(local, tmp_path)
     local.kill(Satellite(2, 4))
-    assert user.put(OLD) == b"no answer from [2, 4]: others stand in; asked again in 30 s\n"
+    assert user.put(OLD) == b"[2, 4]: no answer, so other satellites stand in; the host asks again in 30 s\n"
     assert user.get() == OLD
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from skymemory.agent.gateway.memory import MEMORY_BYTES
-from skymemory.engines.vllm.room import room_for
+from skymemory.engines.vllm.transfer_room import room_for
 from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.several_machines import AGENT, AGENT_SECRET, kubernetes_file, stack_file

@@ -16,9 +16,9 @@ import torch
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.plans import Identity
-from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
 from skymemory.engines.vllm.tally import Tally
+from skymemory.engines.vllm.transfer_room import TransferRoom
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up

@@ -15,9 +15,9 @@ from skymemory.agent.protocol import Found
 from skymemory.engines.vllm.events import BlockEvents, Came, Went
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import Identity, Saved
-from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
 from skymemory.engines.vllm.tally import Tally
+from skymemory.engines.vllm.transfer_room import TransferRoom
 from support.waiting import wait_until
 
 BLOCK = 4

@@ -12,9 +12,9 @@ import torch
 from skymemory.agent.client import Outcome
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan
-from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
+from skymemory.engines.vllm.transfer_room import TransferRoom
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.wire.icd import Status
 from support.waiting import wait_until

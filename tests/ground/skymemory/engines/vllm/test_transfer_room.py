@@ -2,7 +2,7 @@
 
 import pytest
 
-from skymemory.engines.vllm.room import TransferRoom, room_for
+from skymemory.engines.vllm.transfer_room import TransferRoom, room_for
 
 MIB = 1 << 20
 BLOCK = 16_777_344
