@@ -14,11 +14,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from mmap import mmap
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from skymemory.agent import arena, protocol
 from skymemory.agent.arena import ArenaError
-from skymemory.agent.estimate import Decision
 from skymemory.agent.protocol import FrameError
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.tracing import Origin
@@ -40,23 +39,6 @@ WORK_BYTES_MAX: Final = 2 * protocol.FRAME_BYTES_MAX
 """Bytes of the frames of these requests."""
 
 
-class Advisor(Protocol):
-    """Decides whether to fetch or to compute (`Observer`). One name stands for all engines that compute equally fast."""
-
-    def worth(self, engine: str, entries: Sequence[BlockEntry], tokens_before: int, block_tokens: int) -> Decision:
-        """Of these blocks, how many to fetch."""
-
-    def prefilled(self, engine: str, tokens: int, duration_s: float, before: int) -> None:
-        """Note that an engine has computed tokens."""
-
-
-class RequestCounter(Protocol):
-    """Counts the requests of engines."""
-
-    def answered(self, operation: str, statuses: Sequence[Status], duration_s: float) -> None:
-        """Count an answered request, with the status of each block."""
-
-
 class EngineConnection:
     """An engine that has connected. Used from one event loop."""
 
@@ -66,8 +48,7 @@ class EngineConnection:
         sky: SharedSky,
         notes: Callable[[protocol.Hello], Awaitable[list[str]]],
         stored: Callable[[protocol.Hello], None],
-        counter: RequestCounter,
-        advisor: Advisor | None,
+        answered: Callable[[str, Sequence[Status], float], None],
     ) -> None:
         """Take over a connection that an engine made.
 
@@ -75,6 +56,7 @@ class EngineConnection:
             link: Connected socket; it is closed when `run` has ended.
             notes: Returns the notice that an engine should be told at its Hello.
             stored: Called when an engine has stored a block.
+            answered: Called with the operation of an answered request, the status of each block, and the seconds that it took.
         """
         self.hello: protocol.Hello | None = None
         """The engine's arena; None until it has sent one."""
@@ -82,8 +64,7 @@ class EngineConnection:
         self._sky = sky
         self._notes = notes
         self._stored = stored
-        self._counter = counter
-        self._advisor = advisor
+        self._answered = answered
         self._memory: mmap | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -256,15 +237,15 @@ class EngineConnection:
         size = self._sky.size(self.hello.block_bytes)
         found = protocol.Found(asked.id, count, len(new), None, None, *size)
         computing_s = None
-        if new and self._advisor is not None:
+        if new:
             tokens = self.hello.block_tokens
-            worth = self._advisor.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
+            worth = self._sky.observer.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
             found = protocol.Found(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s, *size)
             computing_s = worth.recompute_s
         if asked.wanted:
             self._sky.observer.activity.looked_up("engine", asked.keys[asked.cached :], len(new), found.fetch, computing_s)
         statuses = [Status.DONE] * count + [Status.MISS] * (len(asked.keys) - count)
-        self._counter.answered("find", statuses, time.perf_counter() - start_s)
+        self._answered("find", statuses, time.perf_counter() - start_s)
         return found
 
     async def _look_up(self, asked: protocol.LookUp) -> protocol.Known:
@@ -276,7 +257,7 @@ class EngineConnection:
             results = [FindResult(key, entries.get(key), known.get(key, Status.MISS)) for key in asked.keys]
         else:
             results = await self._sky.find(asked.keys, fresh=asked.fresh)
-        self._counter.answered("find", [result.status for result in results], time.perf_counter() - start_s)
+        self._answered("find", [result.status for result in results], time.perf_counter() - start_s)
         return protocol.Known(asked.id, self._sky.silent, [(one.status, _entry(one.entry)) for one in results])
 
     async def _get(self, asked: protocol.Get) -> protocol.Done:
@@ -309,22 +290,22 @@ class EngineConnection:
     async def _purge(self, asked: protocol.Purge) -> protocol.PurgedReply:
         start_s = time.perf_counter()
         purged = await self._sky.purge(asked.keys)
-        self._counter.answered("purge", [Status.DONE] * len(asked.keys), time.perf_counter() - start_s)
+        self._answered("purge", [Status.DONE] * len(asked.keys), time.perf_counter() - start_s)
         return protocol.PurgedReply(asked.id, purged.chunks, purged.confirmed)
 
     async def _prefetch(self, asked: protocol.Prefetch) -> protocol.PrefetchReply:
         start_s = time.perf_counter()
         results = await self._sky.prefetch(asked.keys, asked.at_s)
-        self._counter.answered("prefetch", [result.status for result in results], time.perf_counter() - start_s)
+        self._answered("prefetch", [result.status for result in results], time.perf_counter() - start_s)
         return protocol.PrefetchReply(asked.id, [(result.status, result.row, result.moved) for result in results])
 
     def _prefilled(self, asked: protocol.Prefilled) -> None:
-        if self._advisor is not None and self.hello is not None:
-            self._advisor.prefilled(_engine(self.hello), asked.tokens, asked.duration_s, asked.before)
+        if self.hello is not None:
+            self._sky.observer.prefilled(_engine(self.hello), asked.tokens, asked.duration_s, asked.before)
 
     def _done(self, operation: str, number: int, results: Sequence[GetResult | PutResult]) -> protocol.Done:
         longest_s = max((result.duration_s for result in results), default=0.0)
-        self._counter.answered(operation, [result.status for result in results], longest_s)
+        self._answered(operation, [result.status for result in results], longest_s)
         return protocol.Done(number, [(result.status, result.duration_s) for result in results])
 
     # ---- answers ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from prometheus_client import Counter as Total
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from skymemory.agent import protocol
-from skymemory.agent.engine_connection import DRAIN_S, Advisor, EngineConnection
+from skymemory.agent.engine_connection import DRAIN_S, EngineConnection
 from skymemory.agent.formats import Formats
 from skymemory.agent.models import Models
 from skymemory.agent.shared_sky import SharedSky
@@ -35,11 +35,9 @@ _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 class EngineServer:
     """Serves engines of this host and of this user. Used from one event loop."""
 
-    def __init__(self, sky: SharedSky, path: Path, registry: CollectorRegistry, advisor: Advisor | None = None) -> None:
-        """`advisor`: knows what is worth fetching; without one everything is."""
+    def __init__(self, sky: SharedSky, path: Path, registry: CollectorRegistry) -> None:
         self.path = path
         self._sky = sky
-        self._advisor = advisor
         self._formats = Formats(sky)
         self._counter = _RequestMetrics(registry)
         self._models = sky.models = Models(path)
@@ -115,7 +113,7 @@ class EngineServer:
                 _log.warning("engine (pid %d) was turned away: it is %s", pid, why)
                 link.close()
                 continue
-            one = EngineConnection(link, self._sky, self._greeted, self._formats.stored, self._counter, self._advisor)
+            one = EngineConnection(link, self._sky, self._greeted, self._formats.stored, self._counter.answered)
             task = asyncio.create_task(self._serve(one, pid))
             self._connections[task] = one
             task.add_done_callback(self._connections.pop)

@@ -64,7 +64,7 @@ class Agent:
             self.registry.register(collector)
         self.sky = SharedSky(_source(settings), self.registry, Tracing.from_environment())
         self.http: HttpServer | None = None
-        self.engines = EngineServer(self.sky, settings.socket, self.registry, self.sky.observer)
+        self.engines = EngineServer(self.sky, settings.socket, self.registry)
         self._parts: list[Part] = [self.sky, self.engines]
         """Parts in the order of their start; they end in the opposite order."""
         self.gateway: Gateway | None = None

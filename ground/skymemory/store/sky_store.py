@@ -260,16 +260,10 @@ class SkyStore(BlockStore):
     # ---- lookups ----------------------------------------------------------------------------------------------------
 
     def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
-        """Return what is known of blocks: from the local index, else from the satellites.
+        """Return what is known of blocks: from the local index, else from the satellites (`BlockStore.find`).
 
-        Args:
-            keys: 32 bytes each, in any order.
-            fresh: Do not believe the index, which does not know what other hosts purged and satellites evicted. The first
-                server is asked for each block, and all servers for their shares of blocks of several chunks. What is gone is
-                forgotten.
-
-        Returns:
-            A result for each key, in order.
+        With `fresh` the first server is asked for each block, and all servers for their shares of blocks of several chunks. What
+        is gone is forgotten.
 
         Raises:
             ValueError: A key has another length, or the store was closed.
@@ -296,20 +290,12 @@ class SkyStore(BlockStore):
         return [FindResult(key, found.get(key), Status.DONE if key in found else missed[key]) for key in keys]
 
     def find_longest(self, keys: Sequence[bytes], *, fresh: bool = False, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
-        """Find the longest cached beginning of a chain of blocks.
+        """Find the longest cached beginning of a chain of blocks (`BlockStore.find_longest`).
 
         As far as the local index knows the chain, its answer counts. The nearest server is asked for the blocks behind
-        (`Lookups.longest`).
-
-        Args:
-            keys: Keys of a prompt's blocks, the first one first; 32 bytes each.
-            fresh: Do not believe the index: all servers are asked whether they hold their shares of the last block that was
-                found, and of the others if that block is not whole. What is gone is forgotten.
-            block_bytes_max: A longer block ends the chain.
-
-        Returns:
-            Entries of the first blocks, without a gap. If nobody answers, what the index knows, and the keys that were asked
-            for.
+        (`Lookups.longest`). If nobody answers, the result is what the index knows, and the keys that were asked for. With `fresh`
+        all servers are asked whether they hold their shares of the last block that was found, and of the others if that block is
+        not whole. What is gone is forgotten.
 
         Raises:
             ValueError: A key has another length, or the store was closed.
@@ -400,18 +386,11 @@ class SkyStore(BlockStore):
         return self._purges.make_way(keys)
 
     def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:
-        """Move blocks to where their servers will be at a time to come (paper, end of section 3.7).
+        """Move blocks to where their servers will be at a time to come (`BlockStore.prefetch`).
 
         Each share goes once, not through every step of the window on the way, and waits there. It can be fetched meanwhile, over
-        inter-satellite links. Only this host knows where; others find the blocks again when that time has come.
-
-        Args:
-            keys: Keys of blocks. Those that are not in the local index are looked up.
-            at_s: Unix time.
-            deadline_s: Seconds after which what has not arrived counts as `expired`. It may still arrive.
-
-        Returns:
-            A result for each key, in order.
+        inter-satellite links. Only this host knows where; others find the blocks again when that time has come. Blocks that have
+        not arrived after `deadline_s` count as EXPIRED, and may still arrive.
 
         Raises:
             ValueError: A key has another length, the time is past, or the store was closed.

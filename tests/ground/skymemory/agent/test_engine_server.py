@@ -201,8 +201,11 @@ def test_a_hello_without_an_arena_or_with_two(agent: AgentProcess) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (protocol.Get(1, [(bytes(32), ARENA_BYTES - 9, 10)]), "a block of 10 bytes at 1048567; the arena has 1048576"),
-        (protocol.Get(1, [(bytes(32), (1 << 62) - 1, (1 << 62) - 1)]), "the arena has 1048576"),
+        (
+            protocol.Get(1, [(bytes(32), ARENA_BYTES - 9, 10)]),
+            "a block of 10 bytes at 1048567 is not in the arena, which has 1048576 bytes",
+        ),
+        (protocol.Get(1, [(bytes(32), (1 << 62) - 1, (1 << 62) - 1)]), "the arena, which has 1048576 bytes"),
         (protocol.Put(1, [(bytes(32), 0, 10), (bytes(32), 0, 0)]), "a block of 0 bytes at 0"),
         (protocol.Put(1, [(bytes(32), 0, ARENA_BYTES + 1)]), "a block of 1048577 bytes at 0"),
         (protocol.Purge(1, [bytes(31)]), "32"),
