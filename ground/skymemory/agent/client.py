@@ -435,7 +435,7 @@ class AgentClient:
                 _log.exception("the agent's client failed")
                 self._lose(repr(error))
             if not self._closed:
-                self._pause(pause_s)
+                self._poll(None, sending=False, timeout_s=pause_s)
                 pause_s = min(2 * pause_s, RETRY_MAX_S)
         self._lose("closed")
         with self._lock:
@@ -458,7 +458,7 @@ class AgentClient:
         while (body := protocol.take_frame(buffer)) is None:
             left_s = end_s - time.monotonic()
             if left_s <= 0 or self._closed:
-                raise _GoneError(f"it has not answered Hello within {HELLO_S:g} s")
+                raise _GoneError(f"it has not answered Hello within {self._limits.hello_s:g} s")
             if self._poll(link, sending=False, timeout_s=left_s):
                 _receive(link, buffer)
         welcome = protocol.read(protocol.WELCOMED, body)
@@ -521,9 +521,6 @@ class AgentClient:
         if not self._closed and why != self._trouble:
             _log.warning("agent at %s: %s; the engine computes every block until the agent is there", self.path, why)
         self._trouble = why
-
-    def _pause(self, duration_s: float) -> None:
-        self._poll(None, sending=False, timeout_s=duration_s)
 
     def _poll(self, link: socket.socket | None, *, sending: bool, timeout_s: float | None) -> bool:
         """Wait for the socket, or to be woken. Return True if the socket has something to receive."""
@@ -591,11 +588,7 @@ def _printable(told: str) -> str:
 
 
 def _receive(link: socket.socket, buffer: bytearray) -> None:
-    """Read and add the bytes that are there.
-
-    Raises:
-        _GoneError, OSError: Nothing comes any more.
-    """
+    """Read and add the bytes that are there. `_run` handles the errors raised."""
     try:
         data = link.recv(_READ_BYTES)
     except BlockingIOError:
