@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import socket
 import subprocess
 import tempfile
@@ -23,6 +24,8 @@ START_DEADLINE_S = 60.0
 POLL_S = 0.005
 LOG_BYTES = 4096
 """Bytes in the log of a satellite that starts, with room to spare."""
+_FREE_PORTS = range(10_000, 32_768)
+"""Ports below those that Linux gives to programs that ask for any: no client takes one before the satellites have started."""
 
 
 class StartError(RuntimeError):
@@ -221,10 +224,7 @@ def free_port(constellation: Constellation) -> int:
         StartError: No port is free.
     """
     addresses = [constellation.address(*place) for place in constellation.torus.satellites()]
-    for _ in range(64):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind((addresses[0], 0))
-            port = int(probe.getsockname()[1])
+    for port in random.sample(_FREE_PORTS, 64):
         if not any(_why_not_free(address, port) for address in addresses):
             return port
     raise StartError(f"no UDP port is free at all of {addresses[0]} to {addresses[-1]}")
