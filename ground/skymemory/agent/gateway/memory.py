@@ -10,6 +10,7 @@ that half is full.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -68,6 +69,7 @@ class Memory:
         """Bytes of values."""
         self._commands_bytes = 0
         self._waiting: deque[tuple[Answer, int, Callable[[], None]]] = deque()
+        self._retries = False
 
     @property
     def used_bytes(self) -> int:
@@ -114,9 +116,13 @@ class Memory:
         self.retry()
 
     def retry(self) -> None:
-        """Let answers go on that there is memory for now, or that are due."""
-        if not self._waiting:
-            return
+        """Let answers go on soon that there is memory for, or that are due: once for all that is given back until then."""
+        if self._waiting and not self._retries:
+            self._retries = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._retries = False
         waiting, self._waiting = self._waiting, deque()
         ready = []
         for one in waiting:

@@ -1,5 +1,6 @@
 """Memory of values on their way."""
 
+import asyncio
 from dataclasses import dataclass
 
 from skymemory.agent.gateway.connection import WORD_BYTES_MAX
@@ -30,31 +31,43 @@ def test_the_longest_value_fits_beside_the_rest_of_its_command() -> None:
 
 
 def test_answers_that_are_not_due_leave_the_other_half() -> None:
-    memory, went = Memory(100), []
-    first, later, due = Waiting(), Waiting(), Waiting(is_due=True)
-    memory.fetch(first, 40, lambda: went.append("first"))
-    memory.fetch(later, 40, lambda: went.append("later"))
-    assert went == ["first"]
-    memory.fetch(due, 60, lambda: went.append("due"))
-    assert went == ["first", "due"]
-    later.is_due = True
-    memory.retry()
-    assert went == ["first", "due"]  # there is no room even for that
-    memory.release(60)
-    assert went == ["first", "due", "later"]
-    assert memory.used_bytes == 80
+    async def use() -> None:
+        memory, went = Memory(100), []
+        first, later, due = Waiting(), Waiting(), Waiting(is_due=True)
+        memory.fetch(first, 40, lambda: went.append("first"))
+        memory.fetch(later, 40, lambda: went.append("later"))
+        assert went == ["first"]
+        memory.fetch(due, 60, lambda: went.append("due"))
+        await asyncio.sleep(0)
+        assert went == ["first", "due"]
+        later.is_due = True
+        memory.retry()
+        await asyncio.sleep(0)
+        assert went == ["first", "due"]  # there is no room even for that
+        memory.release(60)
+        await asyncio.sleep(0)
+        assert went == ["first", "due", "later"]
+        assert memory.used_bytes == 80
+
+    asyncio.run(use())
 
 
 def test_a_connection_is_bounded_too() -> None:
-    memory, went = Memory(1 << 40), []
-    full = Waiting(ahead_bytes=ANSWERS_BYTES_MAX)
-    memory.fetch(full, 1, lambda: went.append("full"))
-    assert went == []
-    memory.fetch(Waiting(), MIB, lambda: went.append("other"))
-    assert went == ["other"]
-    full.ahead_bytes = 0
-    memory.retry()
-    assert went == ["other", "full"]
+    async def use() -> None:
+        memory, went = Memory(1 << 40), []
+        full = Waiting(ahead_bytes=ANSWERS_BYTES_MAX)
+        memory.fetch(full, 1, lambda: went.append("full"))
+        await asyncio.sleep(0)
+        assert went == []
+        memory.fetch(Waiting(), MIB, lambda: went.append("other"))
+        await asyncio.sleep(0)
+        assert went == ["other"]
+        full.ahead_bytes = 0
+        memory.retry()
+        await asyncio.sleep(0)
+        assert went == ["other", "full"]
+
+    asyncio.run(use())
 
 
 def test_shared_memory_is_given_back_once() -> None:
