@@ -6,6 +6,8 @@ from typing import Final
 
 from skymemory.agent.gateway.requests import FREE_BYTES, Command
 
+COMMANDS_MAX: Final = 100_000
+"""Commands of one batch: all of them are forgotten at once."""
 STALL_S: Final = 60.0
 """Time without progress after which a client is cut off."""
 LEAST_BYTES: Final = 8 << 20

@@ -18,6 +18,7 @@ from skymemory.agent.gateway.server_commands import (
     ping,
     quit_,
     select,
+    unwatch,
 )
 from skymemory.agent.gateway.value_commands import (
     del_,
@@ -82,6 +83,7 @@ _SPECS: Final = (
     Spec("multi", multi, 1, "fast", is_at_once=True, group="transactions"),
     Spec("exec", exec_, 1, "", is_at_once=True, group="transactions"),
     Spec("discard", discard, 1, "fast", is_at_once=True, group="transactions"),
+    Spec("unwatch", unwatch, 1, "fast", group="transactions"),
     Spec("select", select, 2, "fast", group="connection"),
     Spec("auth", auth, -2, "fast", is_open=True, group="connection"),
     Spec("hello", hello, -1, "fast", is_open=True, group="connection"),

@@ -7,11 +7,11 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
-from skymemory.agent.gateway.batch import LEAST_BYTES, STALL_S, Batch
+from skymemory.agent.gateway.batch import COMMANDS_MAX, LEAST_BYTES, STALL_S, Batch
 from skymemory.agent.gateway.client import Spec
 from skymemory.agent.gateway.lmcache import Padding
 from skymemory.agent.gateway.memory import ANSWERS_BYTES_MAX, Held
@@ -297,7 +297,6 @@ class Connection:
     def _run(self, spec: Spec | None, command: Command) -> None:
         before = len(self._slots)
         session, batch = self.session, self._batch
-        session.commands += 1
         session.last_command = "unknown" if spec is None else spec.name
         if self.padding is not None:
             self._reads_bytes = self.padding.reads_bytes(session.last_command, command.args)
@@ -309,7 +308,10 @@ class Connection:
             spec.run(self, command.args)
         except _WrongError as wrong:
             self._abort()
-            self.slot().error(str(wrong))
+            why = str(wrong)
+            if session.last_command == "exec":
+                self._batch, why = None, f"EXECABORT Transaction discarded because of: {why.removeprefix('ERR ')}"
+            self.slot().error(why)
         except CommandError as wrong:
             self.slot().error(str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
@@ -319,6 +321,7 @@ class Connection:
                     slot.error("ERR internal error")
             if len(self._slots) == before:
                 self.slot().error("ERR internal error")
+        session.commands += 1
         last = self._slots[-1]
         last.metered = session.last_command
         last.command_bytes += command.small_bytes
@@ -330,11 +333,13 @@ class Connection:
         if command.refused is not None:
             raise _WrongError(command.refused)
         if spec is None:
+            if self._batch is not None and command.name == b"watch" and len(command.args) > 1:  # the batch stays good
+                raise CommandError("ERR WATCH inside MULTI is not allowed")
             raise _WrongError(_unknown_command(command))
         if not spec.takes(len(command.args)):
             raise _WrongError(f"ERR wrong number of arguments for '{spec.name}' command")
         if not self.session.is_trusted and not spec.is_open:
-            raise _WrongError("NOAUTH Authentication required.")
+            raise CommandError("NOAUTH Authentication required.")
         if command.large_bytes or command.small_bytes > WORD_BYTES_MAX:  # else none can be long
             _check_words(spec, command)
         return spec
@@ -343,10 +348,15 @@ class Connection:
 
     def _queue(self, batch: Batch, command: Command) -> None:
         """Let a command wait for EXEC. One too many frees the memory of all."""
-        if batch.held_bytes > AHEAD_BYTES and self.shared.memory.is_full:
+        why = None
+        if len(batch.commands) == COMMANDS_MAX:
+            why = f"ERR {COMMANDS_MAX + 1:,} commands in a batch; allowed are up to {COMMANDS_MAX:,}"
+        elif batch.held_bytes > AHEAD_BYTES and self.shared.memory.is_full:
+            why = self.shared.no_room(command.small_bytes + command.large_bytes)
+        if why is not None:
             self._abort()
             self._forget([command])
-            self.slot().error(self.shared.no_room(command.small_bytes + command.large_bytes))
+            self.slot().error(why)
             return
         self.slot().answer(QUEUED)
         if batch.is_aborted:
@@ -363,12 +373,12 @@ class Connection:
             self._forget(self._batch.commands)
             self._batch = Batch(is_aborted=True)
 
-    def _forget(self, commands: Iterable[Command]) -> None:
+    def _forget(self, commands: Collection[Command]) -> None:
         """Free the memory of commands that are not run."""
-        for command in commands:
-            self._commands_bytes -= command.small_bytes
-            self.shared.memory.commands_ended(command.small_bytes)
-            self.shared.memory.release(command.large_bytes)
+        small_bytes = sum([command.small_bytes for command in commands])
+        self._commands_bytes -= small_bytes
+        self.shared.memory.commands_ended(small_bytes)
+        self.shared.memory.release(sum([command.large_bytes for command in commands]))
 
     # ---- answers --------------------------------------------------------------------------------------------------------
 

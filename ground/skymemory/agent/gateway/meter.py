@@ -75,4 +75,4 @@ class Meter(Collector):
         yield CounterMetricFamily("skymem_resp_connections_rejected", "Clients that were too many.", self.rejected_total)
         yield CounterMetricFamily("skymem_resp_received_bytes", "From clients.", self.received_bytes)
         yield CounterMetricFamily("skymem_resp_sent_bytes", "To clients.", self.sent_bytes)
-        yield GaugeMetricFamily("skymem_resp_memory_bytes", "Of values on their way.", self._memory_bytes())
+        yield GaugeMetricFamily("skymem_resp_memory_bytes", "Of commands and values on their way.", self._memory_bytes())

@@ -90,6 +90,11 @@ def discard(client: Client, args: Sequence[Any]) -> None:
     client.slot().answer(OK)
 
 
+def unwatch(client: Client, args: Sequence[Any]) -> None:
+    """Do nothing: no name is ever watched."""
+    client.slot().answer(OK)
+
+
 # ---- who is it ------------------------------------------------------------------------------------------------------
 
 
@@ -236,7 +241,7 @@ def _sections(shared: Shared) -> dict[str, dict[str, object]]:
             "uptime_in_days": up_s // 86_400,
         },
         "Clients": {"connected_clients": len(shared.sessions), "maxclients": shared.clients_max},
-        "Memory": {"used_memory": shared.memory.values_bytes, "maxmemory": shared.memory.limit_bytes},
+        "Memory": {"used_memory": shared.memory.used_bytes, "maxmemory": shared.memory.limit_bytes},
         "Persistence": {"loading": 0},
         "Stats": {
             "total_connections_received": meter.connections_total,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from skymemory.agent.gateway import connection
 from support.waiting import wait_until
 
 from .inside import InsideGateway
@@ -80,6 +81,91 @@ def test_each_word(port: int) -> None:
         assert client.has_ended()
     with RawClient(port) as client:
         assert client.ask("GETDEL", "each") == b"1"
+
+
+def test_an_exec_that_is_wrong_ends_the_batch(port: int) -> None:
+    wrong = "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command"
+    with RawClient(port) as client:
+        assert client.ask("EXEC", "a") == wrong
+        assert client.ask("MULTI") == b"OK"
+        assert client.ask("PING") == b"QUEUED"
+        assert client.ask("EXEC", "a") == wrong
+        assert client.ask("EXEC") == "ERR EXEC without MULTI"
+
+
+def test_nothing_is_watched(port: int) -> None:
+    with RawClient(port) as client:
+        assert client.ask("UNWATCH") == b"OK"
+        assert client.ask("WATCH", "k").startswith("ERR unknown command 'WATCH'")
+        assert client.ask("MULTI") == b"OK"
+        assert client.ask("UNWATCH") == b"QUEUED"
+        assert client.ask("WATCH", "k") == "ERR WATCH inside MULTI is not allowed"
+        assert client.ask("PING") == b"QUEUED"
+        assert client.ask("EXEC") == [b"OK", b"PONG"]
+        assert client.ask("MULTI") == b"OK"
+        assert client.ask("WATCH").startswith("ERR ")
+        assert client.ask("EXEC") == ABORTED
+
+
+def test_commands_of_a_batch_are_counted_once(port: int) -> None:
+    with RawClient(port) as client:
+        for word in ("MULTI", "PING", "PING", "EXEC"):
+            client.ask(word)
+        assert b" tot-cmds=4 " in client.ask("CLIENT", "INFO")
+
+
+def test_commands_of_a_batch_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "COMMANDS_MAX", 10)
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        client.send(encoded("MULTI") + encoded("PING") * 10 + encoded("EXEC"))
+        assert [client.answer() for _ in range(12)] == [b"OK", *[b"QUEUED"] * 10, [b"PONG"] * 10]
+        client.send(encoded("MULTI") + encoded("PING") * 10)
+        assert [client.answer() for _ in range(11)] == [b"OK", *[b"QUEUED"] * 10]
+        assert client.ask("PING") == "ERR 11 commands in a batch; allowed are up to 10"
+        wait_until(lambda: inside.used_bytes == 0, "all is given back")
+        assert client.ask("PING") == b"QUEUED"
+        assert client.ask("EXEC") == ABORTED
+
+
+class WaitingFetch:
+    """A fetch that waits for memory, and counts how often it is looked at."""
+
+    ahead_bytes = 0
+
+    def __init__(self, inside: InsideGateway) -> None:
+        self.looks = 0
+        inside.run(lambda: inside.gateway.shared.memory.fetch(self, 1 << 60, lambda: None))
+
+    @property
+    def is_due(self) -> bool:
+        self.looks += 1
+        return False
+
+
+@pytest.mark.parametrize("end", ["EXEC", "DISCARD", "GET", "QUIT", "leave"])
+def test_at_the_end_of_a_batch_waiting_fetches_are_not_looked_at_for_each_command(end: str) -> None:
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        client.send(encoded("MULTI") + encoded("PING") * 2000)
+        assert [client.answer() for _ in range(2001)] == [b"OK", *[b"QUEUED"] * 2000]
+        fetch = WaitingFetch(inside)
+        if end == "leave":
+            client.socket.close()
+        else:
+            client.ask(end)
+        wait_until(lambda: inside.used_bytes == 0, "all is given back")
+        assert fetch.looks < 200
+
+
+def test_waiting_fetches_are_not_looked_at_for_each_answer() -> None:
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        inside.run(inside.sky.held.clear)
+        fetch = WaitingFetch(inside)
+        client.send(b"".join(encoded("SET", f"k{number}", "v") for number in range(1000)))
+        wait_until(lambda: inside.used_bytes > 100_000, "all has come")
+        client.socket.close()
+        inside.run(inside.sky.held.set)
+        wait_until(lambda: inside.used_bytes == 0, "all is given back")
+        assert fetch.looks < 200
 
 
 def test_strangers_begin_none() -> None:

@@ -139,6 +139,8 @@ class Pair(RuleBasedStateMachine):
                 ["PING"],
                 ["PING", "x"],
                 ["PING", "x", "y"],
+                ["UNWATCH"],
+                ["UNWATCH", "x"],
                 ["ECHO", "x"],
                 ["ECHO"],
                 ["GET"],
@@ -187,16 +189,16 @@ class Pair(RuleBasedStateMachine):
             answers.append([ones[who].answer() for _ in commands])
         assert answers[0] == answers[1], commands
 
-    @rule(who=st.integers(0, 1), data=st.data(), end=st.sampled_from(["EXEC", "DISCARD"]))
-    def batch(self, who: int, data: st.DataObject, end: str) -> None:
+    @rule(who=st.integers(0, 1), data=st.data(), end=st.sampled_from([(b"EXEC",), (b"EXEC", b"a"), (b"DISCARD",)]))
+    def batch(self, who: int, data: st.DataObject, end: tuple[bytes, ...]) -> None:
         one = st.one_of(
             st.tuples(st.just(b"SET"), NAMES, VALUES),
             st.tuples(st.sampled_from([b"GET", b"DEL", b"INCR", b"GETDEL", b"TYPE"]), NAMES),
             st.tuples(st.just(b"MGET"), NAMES, NAMES),
-            st.tuples(st.sampled_from([b"DBSIZE", b"FLUSHDB", b"PING", b"MULTI"])),
-            st.sampled_from([(b"GET",), (b"nonsense",), (b"SELECT", b"16"), (b"SET", b"a", b"1", b"nonsense")]),
+            st.tuples(st.sampled_from([b"DBSIZE", b"FLUSHDB", b"PING", b"MULTI", b"UNWATCH"])),
+            st.sampled_from([(b"WATCH", b"a"), (b"GET",), (b"nonsense",), (b"SELECT", b"16"), (b"SET", b"a", b"1", b"nonsense")]),
         )
-        commands = [(b"MULTI",), *data.draw(st.lists(one, max_size=6)), (end.encode(),), (end.encode(),)]
+        commands = [(b"MULTI",), *data.draw(st.lists(one, max_size=6)), end, end]
         answers = []
         for ones in self.clients:
             ones[who].send(b"".join(encoded(*args) for args in commands))
