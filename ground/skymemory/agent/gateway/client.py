@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -30,6 +30,9 @@ class Client(Protocol):
 
     def do(self, name: bytes, operation: Operation, slot: Slot) -> None:
         """Do something to a value of the client's database; `slot` waits for it."""
+
+    def work(self, coroutine: Coroutine[Any, Any, None], slot: Slot) -> None:
+        """Let a command go on in the background until it has answered in `slot`, or the client has left."""
 
     def hold(self, slot: Slot, held: Held) -> None:
         """Keep memory until the answer in a slot is sent."""

@@ -7,9 +7,9 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from skymemory.agent.gateway.batch import COMMANDS_MAX, LEAST_BYTES, STALL_S, Batch
 from skymemory.agent.gateway.client import Spec
@@ -97,6 +97,7 @@ class Connection:
         self._wrong: str | None = None  # what is said when all that came before it is answered
         self._reads_bytes = 0  # by the client, as the answer to the command that is run
         self._is_blocked = False  # by the command that was run last
+        self._tasks: set[asyncio.Task[None]] = set()  # of commands that go on in the background
         self._is_open = True
         self._reads = False
         self._writes = False  # the socket takes no more for now
@@ -117,6 +118,21 @@ class Connection:
     def do(self, name: bytes, operation: Operation, slot: Slot) -> None:
         """Do something to a value of the client's database; `slot` waits for it."""
         self.shared.values.do(self.session.database, name, operation, slot)
+
+    def work(self, coroutine: Coroutine[Any, Any, None], slot: Slot) -> None:
+        """Let a command go on in the background until it has answered in `slot`, or the client has left."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if slot.pieces is None:
+                if task.cancelled():
+                    slot.answer()
+                else:
+                    slot.error("ERR internal error")
+
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(ended)
 
     def answered(self, slot: Slot) -> None:
         """Take the answer of a slot."""
@@ -209,6 +225,8 @@ class Connection:
         self._update()
         self._socket.close()
         self._reader.close()
+        for task in self._tasks:
+            task.cancel()
         self.end()
         for slot in self._slots:
             if slot.pieces is not None:  # the others give theirs back when they are answered

@@ -4,6 +4,7 @@ It is bounded: the oldest entries go first. A value of another host is here once
 stays until it is asked for.
 """
 
+import sys
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -147,19 +148,37 @@ class Directory:
             if names.known
         }
 
+    @property
+    def databases(self) -> list[int]:
+        """Numbers of all databases that have had names."""
+        return list(self._databases)
+
+    @property
+    def newest(self) -> int:
+        """Cursor behind all names that came so far."""
+        return self._serial
+
     def scan(
-        self, database: int, cursor: int, count: int, now_unix_ms: int, bytes_max: int = NAMES_BYTES_MAX
+        self,
+        database: int,
+        cursor: int,
+        count: int,
+        now_unix_ms: int,
+        bytes_max: int = NAMES_BYTES_MAX,
+        newest: int = sys.maxsize,
     ) -> tuple[int, list[bytes]]:
         """Return the next cursor (0: that was all) and about `count` names behind a cursor, of at most `bytes_max` bytes or one.
 
-        A name that is there from the first call to the last is told once.
+        A name that is there from the first call to the last is told once. Names that came after `newest` are not told, so
+        with the same one in all calls no name is told twice.
         """
         self._expire(now_unix_ms)
         names = self._databases.get(database)
         if names is None:
             return 0, []
         first = bisect_right(names.serials, cursor)
-        last = min(first + count, len(names.serials))
+        end = bisect_right(names.serials, newest)
+        last = min(first + count, end)
         found: list[bytes] = []
         for at in range(first, last):
             bytes_max -= len(names.names[at])
@@ -169,12 +188,7 @@ class Directory:
             known = names.known.get(names.names[at])
             if known is not None and known.serial == names.serials[at]:
                 found.append(names.names[at])
-        return (0 if last == len(names.serials) else names.serials[last - 1]), found
-
-    def names(self, database: int | None = None) -> list[tuple[int, bytes]]:
-        """Return all names, or those of one database, with its number."""
-        chosen = ((number, names) for number, names in self._databases.items() if database in (None, number))
-        return [(number, name) for number, names in chosen for name in names.known]
+        return (0 if last == end else names.serials[last - 1]), found
 
     def _expire(self, now_unix_ms: int) -> None:
         while self._ends and self._ends[0][0] <= now_unix_ms:

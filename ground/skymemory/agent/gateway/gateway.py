@@ -106,7 +106,6 @@ class Gateway:
             connection.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.shared.values.drained(), max(0.1, until_s - time.monotonic()))
-        self.shared.close()
 
     async def _listen(self, port: int, *, pads: bool) -> int:
         """Open a port, and return its number."""

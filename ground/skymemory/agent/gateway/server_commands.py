@@ -23,6 +23,8 @@ REDIS_VERSION: Final = "7.0.0"
 """Version of Redis whose commands these are: clients choose by it what they send."""
 _ASKED_MAX: Final = 1024
 """Names and patterns in one question about commands or settings, of which there are fewer."""
+_PATTERNS_BYTES_MAX: Final = 4096
+"""Bytes of all patterns in one question about settings: all others wait while they are read."""
 _USER: Final = b"default"
 _NO_PASSWORD: Final = (
     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
@@ -266,6 +268,8 @@ def config(client: Client, args: Sequence[Any]) -> None:
     if len(args) < 3:
         raise _wrong_count("config|get")
     _check_asked(args)
+    if (length := sum(map(len, args[2:]))) > _PATTERNS_BYTES_MAX:
+        raise CommandError(f"ERR patterns of {length:,} bytes; allowed are up to {_PATTERNS_BYTES_MAX:,}")
     settings = {
         "appendonly": "no",
         "bind": client.shared.host,
@@ -277,8 +281,10 @@ def config(client: Client, args: Sequence[Any]) -> None:
         "proto-max-bulk-len": str(BULK_BYTES_MAX),
         "save": "",
     }
-    patterns = [Pattern(word.lower()) for word in args[2:]]
-    found = {name: value for name, value in settings.items() if any(one.matches(name.encode()) for one in patterns)}
+    found: dict[str, str] = {}
+    for word in args[2:]:
+        pattern = Pattern(word.lower())
+        found |= {name: value for name, value in settings.items() if pattern.matches(name.encode())}
     _tell(client, found)
 
 

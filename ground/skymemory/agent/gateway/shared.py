@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from skymemory.agent.gateway.directory import Directory
 from skymemory.agent.gateway.memory import Memory
@@ -35,7 +35,7 @@ class Shared:
         self.scratch = memoryview(bytearray(READ_BYTES))
         """Buffer where every connection's next bytes lie until they are taken in."""
         self.started_s = time.monotonic()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._step = asyncio.Lock()
         self.meter.gauges(lambda: len(self.sessions), lambda: self.memory.used_bytes)
 
     def claim(self, length: int) -> str | None:
@@ -48,16 +48,12 @@ class Shared:
         """Take memory for bytes that came; return None, or why there is none."""
         return None if self.memory.admit(length) else self.no_room(length)
 
-    def work(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Let a command go on in the background."""
-        task = asyncio.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def close(self) -> None:
-        """End the work in the background."""
-        for task in self._tasks:
-            task.cancel()
+    @asynccontextmanager
+    async def step(self) -> AsyncIterator[None]:
+        """Wait for a turn of the loop in which no other command goes through names: clients wait for one step at a time."""
+        async with self._step:
+            await asyncio.sleep(0)
+            yield
 
     def no_room(self, length: int) -> str:
         """Return the error where memory for so many bytes is lacking."""

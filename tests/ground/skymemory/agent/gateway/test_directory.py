@@ -18,6 +18,11 @@ def references(several: Iterable[object]) -> list[int]:
     return [sys.getrefcount(one) for one in several]
 
 
+def told(directory: Directory, *databases: int) -> list[bytes]:
+    """All names."""
+    return [name for database in databases for name in directory.scan(database, 0, 1 << 20, 0)[1]]
+
+
 class Modelled(RuleBasedStateMachine):
     """Beside plain dictionaries."""
 
@@ -43,16 +48,25 @@ class Modelled(RuleBasedStateMachine):
         self.now_ms += step_ms
         self.model = {key: one for key, one in self.model.items() if one[1] == 0 or one[1] > self.now_ms}
 
-    @rule(database=DATABASES, count=st.integers(1, 4), changes=st.lists(st.tuples(NAMES, st.booleans()), max_size=3))
-    def scan(self, database: int, count: int, changes: list[tuple[bytes, bool]]) -> None:
-        """Names that are there all the time are told once, whatever happens to others meanwhile."""
+    @rule(
+        database=DATABASES,
+        count=st.integers(1, 4),
+        changes=st.lists(st.tuples(NAMES, st.booleans()), max_size=3),
+        is_bounded=st.booleans(),
+    )
+    def scan(self, database: int, count: int, changes: list[tuple[bytes, bool]], is_bounded: bool) -> None:
+        """Names that are there all the time are told once, whatever happens to others meanwhile.
+
+        Up to the newest of the beginning, others are told once at most.
+        """
+        newest = self.directory.newest if is_bounded else sys.maxsize
         steady = {name for number, name in self.model if number == database}
-        told: list[bytes] = []
+        found: list[bytes] = []
         cursor, first = 0, True
         while first or cursor:
             first = False
-            cursor, names = self.directory.scan(database, cursor, count, self.now_ms)
-            told += names
+            cursor, names = self.directory.scan(database, cursor, count, self.now_ms, newest=newest)
+            found += names
             for name, is_put in changes:
                 steady.discard(name)
                 if is_put:
@@ -60,8 +74,9 @@ class Modelled(RuleBasedStateMachine):
                 else:
                     self.remove(database, name)
             changes = []
-        assert steady <= set(told)
-        assert all(told.count(name) == 1 for name in steady)
+        assert steady <= set(found)
+        assert all(found.count(name) == 1 for name in steady)
+        assert not is_bounded or len(found) == len(set(found))
 
     @invariant()
     def knows_the_same(self) -> None:
@@ -72,7 +87,7 @@ class Modelled(RuleBasedStateMachine):
         for database in range(2):
             names = {name for number, name in self.model if number == database}
             assert self.directory.count(database, self.now_ms) == len(names)
-            assert {name for _, name in self.directory.names(database)} == names
+            assert set(told(self.directory, database)) == names
         counts = self.directory.counts(self.now_ms)
         assert sum(count for count, _ in counts.values()) == len(self.model)
         assert sum(expiring for _, expiring in counts.values()) == sum(one[1] > 0 for one in self.model.values())
@@ -87,7 +102,7 @@ def test_it_is_bounded_and_the_oldest_go() -> None:
     for number in range(10_000):
         directory.put(number % 3, b"%d" % number, number, 1_000_000 if number % 2 else 0)
     assert sum(directory.count(database, 0) for database in range(3)) == 100
-    assert {int(name) for _, name in directory.names()} == set(range(9_900, 10_000))
+    assert set(map(int, told(directory, *range(3)))) == set(range(9_900, 10_000))
     cursor, names = directory.scan(0, 0, 1 << 20, 0)
     assert cursor == 0
     assert len(names) == directory.count(0, 0)
@@ -97,9 +112,9 @@ def test_long_names_are_bounded_by_their_bytes() -> None:
     directory = Directory(bytes_max=1000)
     for number in range(100):
         directory.put(number % 2, b"%099d" % number, 1, 1000)
-    assert {int(name) for _, name in directory.names()} == set(range(90, 100))
+    assert set(map(int, told(directory, 0, 1))) == set(range(90, 100))
     directory.put(0, bytes(1001), 1, 1000)
-    assert directory.names() == []
+    assert told(directory, 0, 1) == []
 
 
 def test_nothing_is_kept_of_the_bytes_of_names_that_are_gone() -> None:

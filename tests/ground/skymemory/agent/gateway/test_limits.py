@@ -152,6 +152,7 @@ LONG = "ERR argument of 65,537 bytes; allowed are 0 to 65,536 where it is no val
         (("SCAN", "0", "MATCH", bytes(1025)), "ERR pattern of 1,025 bytes; allowed are 0 to 1,024"),
         (("CONFIG", "GET", bytes(1025)), "ERR pattern of 1,025 bytes; allowed are 0 to 1,024"),
         (("CONFIG", "GET", *["*"] * 1023), "ERR 1,025 arguments; allowed are up to 1,024"),
+        (("CONFIG", "GET", *["[^]" * 341] * 5), "ERR patterns of 5,115 bytes; allowed are up to 4,096"),
         (("COMMAND", "INFO", *["get"] * 1023), "ERR 1,025 arguments; allowed are up to 1,024"),
     ],
 )
