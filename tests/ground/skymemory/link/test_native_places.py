@@ -372,7 +372,7 @@ def test_places_that_contradict_themselves_are_refused() -> None:
         ):
             with pytest.raises(ValueError, match=f"at most {defaults.HOST_ROUNDS} fallback places"):
                 client.get([download(upload(2), places)], [here], SHORT_MS)
-        with pytest.raises(ValueError, match="server without a place"):
+        with pytest.raises(ValueError, match="a server has no place; each needs at least one"):
             client.get([download(upload(2), [[here], []])], [here], SHORT_MS)
         with pytest.raises(ValueError, match="1 server"):
             client.get([download(upload(2), [[here]])], [], SHORT_MS)
