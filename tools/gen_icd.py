@@ -50,10 +50,19 @@ def constants(icd: Icd) -> list[tuple[str, int, str]]:
         ("REQUEST_SECONDARY_BYTES", SECONDARY_BYTES["request"], "function code, checksum"),
         ("RESPONSE_SECONDARY_BYTES", SECONDARY_BYTES["response"], "seconds (4), subseconds (2), spare (4)"),
         ("HEADER_BYTES", size(icd["header"]), "SkyMemory header"),
+        ("BASE_HEADER_BYTES", icd["base_header_bytes"], "its first bytes, which every version has"),
+        ("TAG_BYTES", icd["tag_bytes"], "tag of a packet with a security suite"),
         ("PEC_BYTES", PEC_BYTES, "packet error control"),
         ("SEQ_COUNT_MASK", SEQ_COUNT_MASK, "the sequence count has 14 bits, and goes round"),
     ]
-    for table, source in (("apid", "apid"), ("limit", "limits"), ("op", "op"), ("status", "status"), ("flag", "flag")):
+    for table, source in (
+        ("apid", "apid"),
+        ("limit", "limits"),
+        ("op", "op"),
+        ("status", "status"),
+        ("flag", "flag"),
+        ("security", "security"),
+    ):
         out += [(f"{table}_{name}".upper(), item["value"], item["doc"]) for name, item in icd[source].items()]
         if table == "status":
             most = max(item["value"] for item in icd["status"].values())
@@ -166,12 +175,13 @@ def document(icd: Icd) -> str:
         ["secondary header, response", str(SECONDARY_BYTES["response"]), "cFS telemetry: seconds (4), subseconds (2), spare (4)"],
         ["SkyMemory header", str(header), "below"],
         ["payload", "`length`", "by operation"],
+        ["tag", f"0 or {icd['tag_bytes']}", "with a security suite other than 0"],
         ["PEC", str(PEC_BYTES), "CRC-16/CCITT-FALSE over all bytes before it"],
     ]
     lines += table(["part", "bytes", "content"], rows)
     lines += [
         f"A request is {PRIMARY_BYTES + 2 + header + 2} bytes and its payload, a response "
-        f"{PRIMARY_BYTES + 10 + header + 2} bytes and its payload.",
+        f"{PRIMARY_BYTES + 10 + header + 2} bytes and its payload; a tag comes on top.",
         "",
         "## SkyMemory header",
         "",
@@ -180,10 +190,17 @@ def document(icd: Icd) -> str:
     lines += table(["offset", "bytes", "field", "meaning"], field_rows(icd["header"]))
     lines += [
         f"{mutable} change on the way; a satellite that forwards a packet updates the checksum and the PEC by the "
-        "difference, so that they stay end to end for all else.",
+        "difference, so that they stay end to end for all else. A tag is computed with these fields and the checksum as "
+        "zeros, as SDLS masks what its frames change on the way.",
         "",
     ]
-    for title, name in (("APIDs", "apid"), ("Operations", "op"), ("Status", "status"), ("Flags", "flag")):
+    for title, name in (
+        ("APIDs", "apid"),
+        ("Operations", "op"),
+        ("Status", "status"),
+        ("Flags", "flag"),
+        ("Security suites", "security"),
+    ):
         rows = [[f"{v['value']:#x}", f"`{k}`", v["doc"]] for k, v in icd[name].items()]
         lines += [f"## {title}", "", *table(["value", "name", "meaning"], rows)]
         if name == "status":

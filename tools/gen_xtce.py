@@ -83,6 +83,23 @@ class Types:
         SubElement(value, "LinearAdjustment", slope="8", intercept=str(intercept_bits))
         return name
 
+    def tag(self, name: str, bits: int) -> str:
+        """Make a type of so many bits in packets with a security suite, and of none in others."""
+        node = SubElement(self._set, f"Binary{self._kind}Type", name=name)
+        SubElement(node, "UnitSet")
+        lookups = SubElement(SubElement(SubElement(node, "BinaryDataEncoding"), "SizeInBits"), "DiscreteLookupList")
+        for value, operator in ((0, "=="), (bits, "!=")):
+            lookup = SubElement(lookups, "DiscreteLookup", value=str(value))
+            SubElement(
+                lookup,
+                "Comparison",
+                parameterRef="SKY_security",
+                value="0",
+                comparisonOperator=operator,
+                useCalibratedValue="false",
+            )
+        return name
+
     def _make(self, name: str, one: Field, little: bool) -> None:
         if one.signed is None:
             node = SubElement(self._set, f"Binary{self._kind}Type", name=name)
@@ -173,11 +190,12 @@ class Wire:
         self._icd = icd
         self._header = [_wire_field(one, self._labels(one["name"])) for one in icd["header"]]
         telemetry.types.payload("payload", 0)
+        telemetry.types.tag("tag", 8 * icd["tag_bytes"])
         for kind, (rest, _) in RESTS.items():
             telemetry.types.payload(rest, -8 * self._fixed(kind))
 
     def _labels(self, name: str) -> dict[str, int]:
-        table = self._icd[name] if name in ("op", "status") else {}
+        table = self._icd[name] if name in ("op", "status", "security") else {}
         return {label: entry["value"] for label, entry in table.items()}
 
     def containers(self) -> None:
@@ -228,6 +246,7 @@ class Wire:
         if kind in RESTS:
             rest, doc = RESTS[kind]
             telemetry.parameter(entries, f"{kind}_{rest}", rest, doc)
+        telemetry.parameter(entries, "SKY_tag", "tag", "of 16 bytes with a security suite other than 0")
         telemetry.fields(entries, [Field("PEC", 16, doc="CRC-16/CCITT-FALSE over all bytes before it")], wire=True)
 
     def _counters(self, app: str) -> list[Field]:

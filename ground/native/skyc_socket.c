@@ -49,7 +49,7 @@ struct SKYC_Socket
     /* Packets to be sent. */
     uint32_t           packets, messages;
     uint8_t            heads[SKYC_TX_PACKETS][SKY_HEAD_MAX];
-    uint8_t            tails[SKYC_TX_PACKETS][SKY_PEC_BYTES];
+    uint8_t            tails[SKYC_TX_PACKETS][SKY_TAIL_MAX];
     uint8_t            payloads[SKYC_TX_PACKETS][SKY_CHUNKSET_MAX_BYTES];
     struct sockaddr_in to[SKYC_TX_PACKETS];
     struct iovec       iov[SKYC_TX_PACKETS][PACKET_PIECES];
@@ -186,7 +186,7 @@ void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t
     }
     const uint32_t at   = sock->packets;
     const size_t   head = SKY_Packet_EncodeAround(pkt, NULL, sock->heads[at], sock->tails[at]);
-    const uint32_t size = (uint32_t)(head + pkt->length + SKY_PEC_BYTES);
+    const uint32_t size = (uint32_t)(head + pkt->length + SKY_Packet_TailBytes(pkt));
 
     if (head == 0)
     {
@@ -204,7 +204,7 @@ void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t
     sock->iov[at][1].iov_base = payload.out;
     sock->iov[at][1].iov_len  = pkt->length;
     sock->iov[at][2].iov_base = sock->tails[at];
-    sock->iov[at][2].iov_len  = SKY_PEC_BYTES;
+    sock->iov[at][2].iov_len  = SKY_Packet_TailBytes(pkt);
     sock->request_id[at]      = pkt->request_id;
     ++sock->packets;
 

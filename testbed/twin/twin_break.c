@@ -6,12 +6,12 @@
 
 #include "twin_priv.h"
 
-#define PAYLOAD_AT (SKY_RESPONSE_OVERHEAD - SKY_PEC_BYTES)
+#define PAYLOAD_AT SKY_RESPONSE_HEAD
 #define LATER_US   UINT64_C(3600000000)
 
 uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
 {
-    const uint32_t len   = out->head_len + out->body_len + SKY_PEC_BYTES;
+    const uint32_t len   = out->head_len + out->body_len + out->tail_len;
     uint8_t       *bytes = twin->scratch2;
     SKY_Packet_t   pkt;
 
@@ -21,7 +21,7 @@ uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
     }
     (void)memcpy(bytes, out->head, out->head_len);
     (void)memcpy(&bytes[out->head_len], out->body, out->body_len);
-    (void)memcpy(&bytes[out->head_len + out->body_len], out->tail, SKY_PEC_BYTES);
+    (void)memcpy(&bytes[out->head_len + out->body_len], out->tail, out->tail_len);
     if (SKY_Packet_Decode(bytes, len, &pkt) != SKY_STATUS_OK || pkt.is_request || pkt.op != SKY_OP_GET ||
         pkt.status != SKY_STATUS_OK || pkt.length != pkt.chunk_len)
     {

@@ -17,7 +17,7 @@ static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const
     const SKYT_Ground_t         *ground = context;
     const SKY_HostBlockMemory_t *blocks = &ground->core.blocks;
     uint8_t                      head[SKY_HEAD_MAX];
-    uint8_t                      tail[SKY_PEC_BYTES];
+    uint8_t                      tail[SKY_TAIL_MAX];
     const uint32_t               head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
     const SKYT_Parts_t           parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
 

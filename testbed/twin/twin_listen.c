@@ -33,7 +33,7 @@ static void tell(SKYT_Twin_t *twin, uint32_t index)
 static void listen_to(SKYT_Twin_t *twin, uint32_t index)
 {
     uint8_t      head[SKY_HEAD_MAX];
-    uint8_t      tail[SKY_PEC_BYTES];
+    uint8_t      tail[SKY_TAIL_MAX];
     SKY_Packet_t pkt;
 
     (void)memset(&pkt, 0, sizeof(pkt));

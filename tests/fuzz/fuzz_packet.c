@@ -17,6 +17,7 @@
 #define REPAIR_CHECKSUM 0x02u
 #define REPAIR_PEC      0x04u
 #define AS_RESPONSE     0x08u
+#define WITH_TAG        0x10u
 #define PADDED_BYTES    (SKY_RESPONSE_OVERHEAD + SKY_CHUNK_SET_BYTES)
 #define NOW_US          UINT64_C(1000000000)
 
@@ -28,7 +29,8 @@ static void Repair(uint8_t how, uint8_t *packet, size_t len)
     {
         const size_t header =
             SKY_PRIMARY_BYTES + ((how & AS_RESPONSE) != 0u ? SKY_RESPONSE_SECONDARY_BYTES : SKY_REQUEST_SECONDARY_BYTES);
-        const size_t length = len - header - SKY_HEADER_BYTES - SKY_PEC_BYTES;
+        const size_t tag    = (how & WITH_TAG) != 0u ? SKY_TAG_BYTES : 0u;
+        const size_t length = len - header - SKY_HEADER_BYTES - tag - SKY_PEC_BYTES;
 
         packet[0] = (uint8_t)((packet[0] & 0x07u) | ((how & AS_RESPONSE) != 0u ? 0x08u : 0x18u));
         packet[4] = (uint8_t)((len - SKY_PRIMARY_BYTES - 1u) >> 8);
@@ -37,8 +39,9 @@ static void Repair(uint8_t how, uint8_t *packet, size_t len)
         {
             packet[6] = packet[header + SKY_OFF_OP] & 0x7Fu;
         }
-        packet[header + SKY_OFF_VERSION]     = SKY_VERSION;
-        packet[header + SKY_OFF_SECURITY]    = 0;
+        packet[header + SKY_OFF_VERSION] = SKY_VERSION;
+        packet[header + SKY_OFF_SECURITY] =
+            tag > 0u ? (uint8_t)(packet[header + SKY_OFF_SECURITY] % SKY_SECURITY_HANDSHAKE + 1u) : 0u;
         packet[header + SKY_OFF_LENGTH]      = 0;
         packet[header + SKY_OFF_LENGTH + 1u] = 0;
         packet[header + SKY_OFF_LENGTH + 2u] = (uint8_t)(length >> 8);
@@ -115,15 +118,30 @@ static void TryRoute(const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
     ENSURE(ingress != SKY_LINK_GROUND || SKY_Addr_Equal(route.gateway, self));
 }
 
+/* Encode a packet with the tag that it came with. Its head is covered as it was when it was decoded. */
+static size_t EncodeWhole(const SKY_Packet_t *pkt)
+{
+    uint8_t      tail[SKY_TAIL_MAX], covered[SKY_HEAD_MAX];
+    const size_t head_len = SKY_Packet_EncodeHead(pkt, out);
+
+    ENSURE(head_len > 0u);
+    ENSURE(pkt->tag == NULL || (SKY_Packet_Authenticated(pkt, covered) == head_len && (covered[7] == 0u || !pkt->is_request)));
+    SKY_Packet_Finish(pkt, &pkt->payload_crc16, pkt->tag, out, tail);
+    (void)memcpy(out + head_len, pkt->payload, pkt->length);
+    (void)memcpy(out + head_len + pkt->length, tail, SKY_Packet_TailBytes(pkt));
+    return head_len + pkt->length + SKY_Packet_TailBytes(pkt);
+}
+
 static void TryGoodPacket(uint8_t *packet, size_t len, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
 {
     SKY_Packet_t again, reply;
     size_t       out_len;
 
-    ENSURE(pkt->payload >= packet && pkt->payload + pkt->length + SKY_PEC_BYTES == packet + len);
+    ENSURE(pkt->payload >= packet && pkt->payload + pkt->length + SKY_Packet_TailBytes(pkt) == packet + len);
     ENSURE(pkt->payload_crc16 == SKY_Crc16(0, pkt->payload, pkt->length));
+    ENSURE(pkt->tag == (pkt->security != SKY_SECURITY_NONE ? pkt->payload + pkt->length : NULL));
 
-    out_len = SKY_Packet_Encode(pkt, out, sizeof(out));
+    out_len = EncodeWhole(pkt);
     ENSURE(out_len == len);
     ENSURE(SKY_Packet_Decode(out, out_len, &again) == SKY_STATUS_OK);
     ENSURE(again.request_id == pkt->request_id && again.length == pkt->length && again.payload_crc16 == pkt->payload_crc16);

@@ -35,16 +35,11 @@ static bool              has_asked;
 static void check_out(const SKY_Out_t *out)
 {
     static uint8_t wire[SKY_LIMIT_PACKET_BYTES];
-    const uint32_t len = out->head_len + out->body_len + SKY_PEC_BYTES;
+    const size_t   len = SKY_Packet_Encode(&out->pkt, wire, sizeof(wire));
     SKY_Packet_t   pkt;
 
-    ENSURE(len <= PACKET_BYTES);
-    (void)memcpy(wire, out->head, out->head_len);
-    if (out->body_len > 0)
-    {
-        (void)memcpy(wire + out->head_len, out->body, out->body_len);
-    }
-    (void)memcpy(wire + len - SKY_PEC_BYTES, out->tail, SKY_PEC_BYTES);
+    ENSURE(len > 0 && len <= PACKET_BYTES);
+    ENSURE(!out->has_crc16 || out->payload_crc16 == SKY_Crc16(0, out->pkt.payload, out->pkt.length));
     ENSURE(SKY_Packet_Decode(wire, len, &pkt) == SKY_STATUS_OK);
     ENSURE(SKY_Addr_Equal(pkt.src, service.core.cfg.self));
     if (pkt.seq_flags == SKY_SEQ_WHOLE && (pkt.op == SKY_OP_PUT ? pkt.is_request : pkt.op == SKY_OP_GET && pkt.status == 0))

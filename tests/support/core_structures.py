@@ -21,10 +21,19 @@ from typing import Any, Final
 CRC16_INIT: Final = 65535
 """CRC-16/CCITT-FALSE: poly 0x1021, not reflected, no final xor (CCSDS 132.0-B, 4.1.6.2)"""
 KEY_BYTES: Final = 32
-REQUEST_OVERHEAD: Final = 110
-RESPONSE_OVERHEAD: Final = 118
-HEAD_MAX: Final = 116
+REQUEST_HEAD: Final = 144
+RESPONSE_HEAD: Final = 152
+HEAD_MAX: Final = 152
 """bytes before the payload, at most"""
+TAIL_MAX: Final = 18
+"""bytes behind the payload, at most"""
+REQUEST_BYTES: Final = 146
+"""a request without payload and tag"""
+RESPONSE_BYTES: Final = 154
+"""a response without payload and tag"""
+REQUEST_OVERHEAD: Final = 162
+"""room for all but the payload, tag included"""
+RESPONSE_OVERHEAD: Final = 170
 ISL_COUNT: Final = 4
 LINK_COUNT: Final = 5
 ISL_MASK: Final = 15
@@ -97,8 +106,21 @@ class Packet(Structure):
     offset: int
     length: int
     chunk_crc: int
+    spi: int
+    sequence: int
+    code_k: int
+    code_m: int
+    code_scheme: int
+    track: int
+    content: int
+    block_version: int
+    cookie: int
     payload: int | None
     """length bytes"""
+    head: int | None
+    """set by decoding: the datagram; not encoded"""
+    tag: int | None
+    """set by decoding: SKY_TAG_BYTES, NULL without a security suite; not encoded"""
     payload_crc16: int
     """set by decoding: CRC-16 of the payload from zero, as SKY_Crc16_Join takes it; not encoded"""
     _fields_ = (
@@ -129,7 +151,18 @@ class Packet(Structure):
         ("offset", c_uint32),
         ("length", c_uint32),
         ("chunk_crc", c_uint32),
+        ("spi", c_uint32),
+        ("sequence", c_uint64),
+        ("code_k", c_uint8),
+        ("code_m", c_uint8),
+        ("code_scheme", c_uint8),
+        ("track", c_uint8),
+        ("content", c_uint32),
+        ("block_version", c_uint64),
+        ("cookie", c_uint64),
         ("payload", c_void_p),
+        ("head", c_void_p),
+        ("tag", c_void_p),
         ("payload_crc16", c_uint16),
     )
 
@@ -174,8 +207,13 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Crc_Implementation": (c_char_p, []),
     "SKY_Crc_ForcePortable": (None, [c_int]),
     "SKY_Packet_Decode": (c_uint8, [c_void_p, c_size_t, POINTER(Packet)]),
+    "SKY_Packet_TailBytes": (c_uint32, [POINTER(Packet)]),
+    "SKY_Packet_EncodeHead": (c_size_t, [POINTER(Packet), c_void_p]),
+    "SKY_Packet_Finish": (None, [POINTER(Packet), POINTER(c_uint16), c_void_p, c_void_p, c_void_p]),
     "SKY_Packet_EncodeAround": (c_size_t, [POINTER(Packet), POINTER(c_uint16), c_void_p, c_void_p]),
     "SKY_Packet_Encode": (c_size_t, [POINTER(Packet), c_void_p, c_size_t]),
+    "SKY_Packet_TagCoversPayload": (c_bool, [POINTER(Packet)]),
+    "SKY_Packet_Authenticated": (c_size_t, [POINTER(Packet), c_void_p]),
     "SKY_Packet_Relabel": (None, [c_void_p, c_size_t, c_uint8, Addr]),
     "SKY_Packet_Reply": (None, [POINTER(Packet), Addr, c_uint8, POINTER(Packet)]),
     "SKY_Packet_SetTime": (None, [POINTER(Packet), c_uint64]),

@@ -18,7 +18,7 @@ from support import core_structures as c
 _LINKS = tuple(Direction)
 _ALL_LINKS = (1 << len(_LINKS)) - 1
 _ADDRESSES = frozenset(("src", "dst", "gateway"))
-_SPECIAL = _ADDRESSES | {"key", "length", "payload", "payload_crc16"}
+_SPECIAL = _ADDRESSES | {"key", "length", "payload", "payload_crc16", "head", "tag"}
 _PLAIN = tuple(str(name) for name, *_ in c.Packet._fields_ if name not in _SPECIAL)
 
 
@@ -58,9 +58,13 @@ def encode(packet: Packet) -> bytes:
     raw.length = len(packet.payload)
     payload = ctypes.create_string_buffer(packet.payload, len(packet.payload))
     raw.payload = ctypes.addressof(payload)
-    out = (ctypes.c_uint8 * icd.LIMIT_PACKET_BYTES)()
-    size = _core().SKY_Packet_Encode(ctypes.byref(raw), out, len(out))
-    return bytes(out[:size])
+    head = (ctypes.c_uint8 * c.HEAD_MAX)()
+    size = _core().SKY_Packet_EncodeHead(ctypes.byref(raw), head)
+    if not size:
+        return b""
+    tail = (ctypes.c_uint8 * _core().SKY_Packet_TailBytes(ctypes.byref(raw)))()
+    _core().SKY_Packet_Finish(ctypes.byref(raw), None, packet.tag or None, head, tail)
+    return bytes(head[:size]) + packet.payload + bytes(tail)
 
 
 def decode(datagram: bytes) -> tuple[int, Packet | None]:
@@ -72,7 +76,8 @@ def decode(datagram: bytes) -> tuple[int, Packet | None]:
     fields: dict[str, Any] = {name: getattr(raw, name) for name in _PLAIN}
     fields |= {name: Satellite(getattr(raw, name).plane, getattr(raw, name).slot) for name in _ADDRESSES}
     payload = ctypes.string_at(raw.payload, raw.length)
-    return status, Packet(**fields, key=bytes(raw.key), payload=payload)
+    tag = ctypes.string_at(raw.tag, icd.TAG_BYTES) if raw.tag else b""
+    return status, Packet(**fields, key=bytes(raw.key), payload=payload, tag=tag)
 
 
 def relabel(datagram: bytes, hop_limit: int, gateway: Satellite) -> bytes:

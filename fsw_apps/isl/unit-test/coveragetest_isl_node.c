@@ -81,14 +81,12 @@ static void Say(SKY_Addr_t dst, SKY_Addr_t gateway, uint32 times)
 
     memset(&Out, 0, sizeof(Out));
     pkt.is_request = false;
+    pkt.src        = self;
     pkt.dst        = dst;
+    pkt.gateway    = gateway;
     pkt.length     = sizeof(Body);
     pkt.payload    = Body;
-    Out.dst        = dst;
-    Out.gateway    = gateway;
-    Out.body       = Body;
-    Out.body_len   = sizeof(Body);
-    Out.head_len   = (uint32_t)SKY_Packet_EncodeAround(&pkt, NULL, Out.head, Out.tail);
+    Out.pkt        = pkt;
     Outgoing       = times;
 }
 
@@ -167,7 +165,7 @@ static void Test_Polls(void)
 
     UT_SetDataBuffer(UT_KEY(SKY_LIB_AcquireAt), (void *)(uintptr_t)Services, sizeof(Services[0]), false);
     Say(east, self, 1);
-    Out.head[0] |= 0x10; /* a request */
+    Out.pkt.is_request       = true;
     node->node.router.usable = 0;
     ISL_Node_Run(node, 601000); /* no way leads there from here, which the service is told */
     UtAssert_UINT32_EQ(Unreached, 1);

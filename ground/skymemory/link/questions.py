@@ -25,7 +25,7 @@ ASKED: Final = packed(structures.Question, "place", "room")
 _QUESTION_BYTES: Final = ctypes.sizeof(structures.Question)
 ROOM_BYTES: Final = 1024
 """Room for the payload of an answer; except for a chunk, no payload of the ICD needs more."""
-_OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
+_OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.TAG_BYTES + icd.PEC_BYTES
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
 _DEADLINE_MAX_MS: Final = 0xFFFFFFFF
 _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status is icd.Status.DONE)

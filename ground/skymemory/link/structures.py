@@ -104,8 +104,21 @@ class Packet(Structure):
     offset: int
     length: int
     chunk_crc: int
+    spi: int
+    sequence: int
+    code_k: int
+    code_m: int
+    code_scheme: int
+    track: int
+    content: int
+    block_version: int
+    cookie: int
     payload: int | None
     """length bytes"""
+    head: int | None
+    """set by decoding: the datagram; not encoded"""
+    tag: int | None
+    """set by decoding: SKY_TAG_BYTES, NULL without a security suite; not encoded"""
     payload_crc16: int
     """set by decoding: CRC-16 of the payload from zero, as SKY_Crc16_Join takes it; not encoded"""
     _fields_ = (
@@ -136,7 +149,18 @@ class Packet(Structure):
         ("offset", c_uint32),
         ("length", c_uint32),
         ("chunk_crc", c_uint32),
+        ("spi", c_uint32),
+        ("sequence", c_uint64),
+        ("code_k", c_uint8),
+        ("code_m", c_uint8),
+        ("code_scheme", c_uint8),
+        ("track", c_uint8),
+        ("content", c_uint32),
+        ("block_version", c_uint64),
+        ("cookie", c_uint64),
         ("payload", c_void_p),
+        ("head", c_void_p),
+        ("tag", c_void_p),
         ("payload_crc16", c_uint16),
     )
 

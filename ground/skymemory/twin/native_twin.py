@@ -14,7 +14,7 @@ from skymemory.twin import structures
 
 START_US: Final = 1_000_000_000
 """Virtual time at the start: nothing on board shall see a clock at 0."""
-PACKET_ROOM: Final = 128
+PACKET_ROOM: Final = 192
 """Bytes of headers around a chunk."""
 _LIBRARY: Final = "libskymem_twin.so"
 

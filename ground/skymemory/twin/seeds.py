@@ -64,7 +64,7 @@ def setup_of(seed: int) -> Setup:
         servers=1 + int(rng.random() * 24),
         uplink=_UPLINKS[int(rng.random() * len(_UPLINKS))],
         chunk_bytes=chunk_bytes,
-        packet_bytes=400 if parts else chunk_bytes + 400,
+        packet_bytes=450 if parts else chunk_bytes + 450,
         credit=2 + int(rng.random() * 30),
         gossip=rng.random() < 0.5,
         scrub_ms=0 if rng.random() < 0.5 else 10_000 + int(rng.random() * 100_000),

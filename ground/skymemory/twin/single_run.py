@@ -39,7 +39,7 @@ _TURN_MS_MOST: Final = 4000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
-_PACKET_BYTES_MIN: Final = 400
+_PACKET_BYTES_MIN: Final = 450
 
 
 @dataclass(frozen=True)

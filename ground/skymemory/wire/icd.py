@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the SkyMemory header."""
 UDP_PORT: Final = 4919
 """Port of a satellite unless the constellation says otherwise."""
@@ -13,8 +13,12 @@ REQUEST_SECONDARY_BYTES: Final = 2
 """Function code, checksum."""
 RESPONSE_SECONDARY_BYTES: Final = 10
 """Seconds (4), subseconds (2), spare (4)."""
-HEADER_BYTES: Final = 100
+HEADER_BYTES: Final = 136
 """SkyMemory header."""
+BASE_HEADER_BYTES: Final = 100
+"""Its first bytes, which every version has."""
+TAG_BYTES: Final = 16
+"""Tag of a packet with a security suite."""
 PEC_BYTES: Final = 2
 """Packet error control."""
 SEQ_COUNT_MASK: Final = 16383
@@ -123,8 +127,20 @@ FLAG_TLM: Final = 8
 """RELAY: send the destination's telemetry to this ground host for the lease time."""
 FLAG_GOSSIP: Final = 16
 """PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbours only, and never answered."""
+SECURITY_NONE: Final = 0
+"""No tag."""
+SECURITY_GMAC_HEADER: Final = 1
+"""GMAC (NIST SP 800-38D) with AES-256 over headers and payload, but not over bytes of a chunk, which `length` and `chunk_crc` bind."""
+SECURITY_GMAC_PACKET: Final = 2
+"""GMAC with AES-256 over headers and payload."""
+SECURITY_BLAKE2B_HEADER: Final = 3
+"""Keyed BLAKE2b (RFC 7693) of 16 bytes over headers and payload, but not over bytes of a chunk."""
+SECURITY_BLAKE2B_PACKET: Final = 4
+"""Keyed BLAKE2b of 16 bytes over headers and payload."""
+SECURITY_HANDSHAKE: Final = 5
+"""Keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only."""
 OFF_VERSION: Final = 0
-"""Version of this header: 1."""
+"""Version of this header: 2."""
 OFF_OP: Final = 1
 """Operation; a response repeats its request's."""
 OFF_STATUS: Final = 2
@@ -134,7 +150,7 @@ OFF_FLAGS: Final = 3
 OFF_HOP_LIMIT: Final = 4
 """Number of forwards left, decremented by each satellite that forwards the packet."""
 OFF_SECURITY: Final = 5
-"""Security suite; 0: no authentication. The tag of another suite stands between payload and PEC."""
+"""Security suite, table `security`. With one other than 0 a tag of 16 bytes stands between payload and PEC."""
 OFF_CREDIT: Final = 6
 """GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: number of satellites one after another without a chunk of the block that may still pass the word on."""
 OFF_SRC_PLANE: Final = 8
@@ -173,6 +189,24 @@ OFF_LENGTH: Final = 92
 """Bytes of payload in this packet."""
 OFF_CHUNK_CRC: Final = 96
 """CRC-32C over the whole chunk, end to end; 0 without a chunk."""
+OFF_SPI: Final = 100
+"""Security parameter index: number that the satellite gave the association under whose key the tag is; 0: none."""
+OFF_SEQUENCE: Final = 104
+"""Number of the packet under that key, from 1, never the same twice; 0 without an association."""
+OFF_CODE_K: Final = 112
+"""Chunks of a row of the block that suffice to decode it; 0: the block has no parity."""
+OFF_CODE_M: Final = 113
+"""Parity chunks of a row."""
+OFF_CODE_SCHEME: Final = 114
+"""Erasure code of the block; 0: none."""
+OFF_TRACK: Final = 115
+"""Schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one."""
+OFF_CONTENT: Final = 116
+"""Content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ; 0: any."""
+OFF_BLOCK_VERSION: Final = 120
+"""Version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions."""
+OFF_COOKIE: Final = 128
+"""Proof that the sender's address can be reached, as the entry satellite gave it; 0: none."""
 CHUNK_SET_OFF_STRIDE: Final = 0
 """Distance between two neighbours of the set, at least 1."""
 CHUNK_SET_OFF_COUNT: Final = 4
@@ -281,7 +315,7 @@ STATS_LINK_JITTER_US: Final = 18
 STATS_LINK_COUNT: Final = 19
 """Counters of link, 8 bytes each."""
 
-HEADER_STRUCT: Final = ">BBBBBBHHHHHHHIIIQ32sIIIIIII"
+HEADER_STRUCT: Final = ">BBBBBBHHHHHHHIIIQ32sIIIIIIIIQBBBBIQQ"
 """Struct format of the SkyMemory header."""
 HEADER_FIELDS: Final = (
     "version",
@@ -309,6 +343,15 @@ HEADER_FIELDS: Final = (
     "offset",
     "length",
     "chunk_crc",
+    "spi",
+    "sequence",
+    "code_k",
+    "code_m",
+    "code_scheme",
+    "track",
+    "content",
+    "block_version",
+    "cookie",
 )
 
 

@@ -69,7 +69,18 @@ class Packet:
     chunk_len: int = 0
     offset: int = 0
     chunk_crc: int = 0
+    spi: int = 0
+    sequence: int = 0
+    code_k: int = 0
+    code_m: int = 0
+    code_scheme: int = 0
+    track: int = 0
+    content: int = 0
+    block_version: int = 0
+    cookie: int = 0
     payload: bytes = b""
+    tag: bytes = b""
+    """Tag of 16 bytes with a security suite, else empty."""
     seq_flags: int = int(SequenceFlags.UNSEGMENTED)
     seq_count: int = 0
     time_s: int = 0
@@ -110,13 +121,24 @@ class Packet:
                 self.offset,
                 len(self.payload),
                 self.chunk_crc,
+                self.spi,
+                self.sequence,
+                self.code_k,
+                self.code_m,
+                self.code_scheme,
+                self.track,
+                self.content,
+                self.block_version,
+                self.cookie,
             )
             secondary = bytes(2) if self.is_request else _RESPONSE_TIME.pack(self.time_s, self.time_subs)
         except struct.error as error:
             raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
         if len(self.key) != KEY_BYTES:  # struct would pad or cut the key silently
             raise PacketError(icd.STATUS_BAD_HEADER, f"key of {len(self.key)} bytes; {KEY_BYTES} are allowed")
-        size = icd.PRIMARY_BYTES + len(secondary) + len(header) + len(self.payload) + icd.PEC_BYTES
+        if len(self.tag) != (icd.TAG_BYTES if self.security else 0):
+            raise PacketError(icd.STATUS_BAD_HEADER, f"tag of {len(self.tag)} bytes with security suite {self.security}")
+        size = icd.PRIMARY_BYTES + len(secondary) + len(header) + len(self.payload) + len(self.tag) + icd.PEC_BYTES
         if size > icd.LIMIT_PACKET_BYTES:
             raise PacketError(icd.STATUS_TOO_LARGE, f"{size} bytes; {icd.LIMIT_PACKET_BYTES} are allowed")
         try:
@@ -125,7 +147,7 @@ class Packet:
                 raise ValueError(f"sequence count {self.seq_count}; allowed are 0 to {_SEQUENCE_MASK}")
         except ValueError as error:
             raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
-        packet = bytearray().join((primary, secondary, header, self.payload))
+        packet = bytearray().join((primary, secondary, header, self.payload, self.tag))
         _SEQUENCE.pack_into(packet, _SEQUENCE_AT, self.seq_flags << 14 | self.seq_count)
         if self.is_request:
             packet[icd.PRIMARY_BYTES] = self.op & _FUNCTION_MASK
@@ -134,13 +156,23 @@ class Packet:
         return bytes(packet)
 
 
+def _version(datagram: bytes, start: int) -> tuple[bool, int]:
+    """Return whether the header, which begins at `start`, is of our version, and the bytes of the packet's tag."""
+    if datagram[start + icd.OFF_VERSION] != icd.VERSION:
+        return False, 0
+    tag_bytes = icd.TAG_BYTES if datagram[start + icd.OFF_SECURITY] else 0
+    if len(datagram) < start + icd.HEADER_BYTES + tag_bytes + icd.PEC_BYTES:
+        raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
+    return True, tag_bytes
+
+
 def decode(datagram: bytes) -> Packet:
     """Parse a datagram, trusting none of its lengths; the order of checks is that of `SKY_Packet_Decode` in the flight core.
 
     Raises:
         PacketError: The datagram is malformed; the message says how.
     """
-    if len(datagram) < icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES:
+    if len(datagram) < icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.BASE_HEADER_BYTES + icd.PEC_BYTES:
         raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
     (sequence,) = _SEQUENCE.unpack_from(datagram, _SEQUENCE_AT)
     primary = _unpacked(datagram[:_SEQUENCE_AT] + _SEQUENCE.pack(sequence & ~_SEQUENCE_MASK) + datagram[4 : icd.PRIMARY_BYTES])
@@ -148,22 +180,25 @@ def decode(datagram: bytes) -> Packet:
         raise PacketError(icd.STATUS_BAD_HEADER, f"packet version is {primary.ccsds_version}; 0 is allowed")
     is_request = primary.packet_type == PacketType.TC
     start = icd.PRIMARY_BYTES + (icd.REQUEST_SECONDARY_BYTES if is_request else icd.RESPONSE_SECONDARY_BYTES)
-    if len(datagram) < start + icd.HEADER_BYTES + icd.PEC_BYTES:
+    if len(datagram) < start + icd.BASE_HEADER_BYTES + icd.PEC_BYTES:
         raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
     if primary.packet_len != len(datagram):
         raise PacketError(icd.STATUS_BAD_LENGTH, f"the packet says {primary.packet_len} bytes, the datagram has {len(datagram)}")
     if not primary.sec_header_flag:
         raise PacketError(icd.STATUS_BAD_HEADER, "no secondary header")
+    is_ours, tag_bytes = _version(datagram, start)
     if _crc16(datagram) != 0:  # the CRC over a packet with its own CRC is 0
         raise PacketError(icd.STATUS_BAD_CRC, "packet error control")
     if is_request and reduce(xor, datagram[: -icd.PEC_BYTES], 0xFF) != 0:
         raise PacketError(icd.STATUS_BAD_CHECKSUM, "command checksum")
-    fields = dict(zip(icd.HEADER_FIELDS, _HEADER.unpack_from(datagram, start), strict=True))
-    if is_request and datagram[icd.PRIMARY_BYTES] != fields["op"] & _FUNCTION_MASK:
+    if is_request and datagram[icd.PRIMARY_BYTES] != datagram[start + icd.OFF_OP] & _FUNCTION_MASK:
         raise PacketError(icd.STATUS_BAD_HEADER, "function code and operation differ")
-    if fields.pop("version") != icd.VERSION or fields["security"] != 0:
+    if not is_ours or datagram[start + icd.OFF_SECURITY] > icd.SECURITY_HANDSHAKE:
         raise PacketError(icd.STATUS_BAD_VERSION, "header version or security suite is not ours")
-    payload = datagram[start + icd.HEADER_BYTES : -icd.PEC_BYTES]
+    fields = dict(zip(icd.HEADER_FIELDS, _HEADER.unpack_from(datagram, start), strict=True))
+    del fields["version"]
+    end_of_payload = len(datagram) - icd.PEC_BYTES - tag_bytes
+    payload = datagram[start + icd.HEADER_BYTES : end_of_payload]
     if fields.pop("length") != len(payload):
         raise PacketError(icd.STATUS_BAD_LENGTH, f"the payload has {len(payload)} bytes, the header says otherwise")
     for end in ("src", "dst", "gateway"):
@@ -180,6 +215,7 @@ def decode(datagram: bytes) -> Packet:
         time_s=time_s,
         time_subs=time_subs,
         payload=payload,
+        tag=datagram[end_of_payload : end_of_payload + tag_bytes],
         **fields,
     )
 

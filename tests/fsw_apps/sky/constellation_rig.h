@@ -31,7 +31,7 @@ static void node_send(const SKY_Out_t *out)
     SKY_Packet_t   pkt;
 
     CHECK_EQ(SKY_Packet_Decode(flying.bytes, flying.len, &pkt), SKY_STATUS_OK);
-    if (out->dst.plane != 0 && !(pkt.is_request && pkt.op != SKY_OP_STATS && SKY_Addr_Equal(pkt.src, stuck)))
+    if (out->pkt.dst.plane != 0 && !(pkt.is_request && pkt.op != SKY_OP_STATS && SKY_Addr_Equal(pkt.src, stuck)))
     {
         fleet[(fleet_first + fleet_count++) % FLEET_MAX] = flying;
         CHECK(fleet_count < FLEET_MAX);

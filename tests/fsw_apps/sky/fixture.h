@@ -90,19 +90,14 @@ static inline void fx_part(SKY_Packet_t *pkt, uint32_t offset, uint32_t length)
     pkt->payload_crc16 = SKY_Crc16(0, pkt->payload, length);
 }
 
-/** The datagram that a service gives in three pieces. @p bytes: @p room of them @return its length */
+/** The datagram of what a service sends. @p bytes: @p room of them @return its length */
 static inline uint32_t fx_join(const SKY_Out_t *out, uint8_t *bytes, size_t room)
 {
-    const uint32_t len = out->head_len + out->body_len + SKY_PEC_BYTES;
+    const size_t len = SKY_Packet_Encode(&out->pkt, bytes, room);
 
-    CHECK(len <= room);
-    (void)memcpy(bytes, out->head, out->head_len);
-    if (out->body_len > 0)
-    {
-        (void)memcpy(bytes + out->head_len, out->body, out->body_len);
-    }
-    (void)memcpy(bytes + out->head_len + out->body_len, out->tail, SKY_PEC_BYTES);
-    return len;
+    CHECK(len > 0);
+    CHECK(!out->has_crc16 || out->payload_crc16 == SKY_Crc16(0, out->pkt.payload, out->pkt.length));
+    return (uint32_t)len;
 }
 
 #endif

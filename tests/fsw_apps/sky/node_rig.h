@@ -234,6 +234,22 @@ static void come(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
     SKY_Node_Receive(&node, now_us, wire, (uint32_t)len, endpoint);
 }
 
+/* A packet whose header says that it is of another version. */
+static inline void come_as_version(uint64_t now_us, const SKY_Packet_t *pkt, uint8_t version)
+{
+    static uint8_t wire[SENT_MAX];
+    const size_t   len  = SKY_Packet_Encode(pkt, wire, sizeof(wire));
+    const size_t   head = SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES;
+
+    wire[SKY_PRIMARY_BYTES + 1u] = (uint8_t)(wire[SKY_PRIMARY_BYTES + 1u] ^ wire[head + SKY_OFF_VERSION] ^ version);
+    wire[head + SKY_OFF_VERSION] = version;
+    const uint16_t crc           = SKY_Crc16(SKY_CRC16_INIT, wire, len - SKY_PEC_BYTES);
+    wire[len - 2u]               = (uint8_t)(crc >> 8);
+    wire[len - 1u]               = (uint8_t)(crc & 0xFFu);
+    sent_count                   = 0;
+    SKY_Node_Receive(&node, now_us, wire, (uint32_t)len, GROUND);
+}
+
 /* What was sent last. */
 static SKY_Packet_t answer(void)
 {
@@ -250,16 +266,14 @@ static inline void say(SKY_Addr_t dst, bool is_request, uint32_t times)
     SKY_Packet_t pkt = request_of(APID, SKY_OP_GET);
 
     (void)memset(&saying, 0, sizeof(saying));
-    pkt.is_request  = is_request;
-    pkt.dst         = dst;
-    pkt.length      = sizeof(body);
-    pkt.payload     = body;
-    saying.dst      = dst;
-    saying.gateway  = self;
-    saying.body     = body;
-    saying.body_len = sizeof(body);
-    saying.head_len = (uint32_t)SKY_Packet_EncodeAround(&pkt, NULL, saying.head, saying.tail);
-    outgoing        = times;
+    pkt.is_request = is_request;
+    pkt.src        = self;
+    pkt.dst        = dst;
+    pkt.gateway    = self;
+    pkt.length     = sizeof(body);
+    pkt.payload    = body;
+    saying.pkt     = pkt;
+    outgoing       = times;
 }
 
 #endif

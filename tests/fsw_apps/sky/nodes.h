@@ -92,7 +92,7 @@ static inline void node_hear(const flying_t *flying)
 
 static inline flying_t flying_of(const SKY_Out_t *out)
 {
-    flying_t flying = {.dst = out->dst};
+    flying_t flying = {.dst = out->pkt.dst};
 
     flying.len = fx_join(out, flying.bytes, sizeof(flying.bytes));
     return flying;

@@ -54,8 +54,8 @@ static inline void rig_pull(rig_t *rig)
     {
         rig_out_t *to = &rig->out[rig->count++];
 
-        to->dst     = out.dst;
-        to->gateway = out.gateway;
+        to->dst     = out.pkt.dst;
+        to->gateway = out.pkt.gateway;
         to->len     = fx_join(&out, to->bytes, rig->svc.core.cfg.packet_bytes);
         CHECK_EQ(SKY_Packet_Decode(to->bytes, to->len, &to->pkt), SKY_STATUS_OK);
         CHECK(SKY_Addr_Equal(to->dst, to->pkt.dst));

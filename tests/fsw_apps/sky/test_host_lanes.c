@@ -323,7 +323,7 @@ static void test_an_answer_about_another_block(void)
 {
     static const uint32_t kinds[] = {SKY_HOST_PUT, SKY_HOST_GET};
     SKY_Packet_t          pkt;
-    uint8_t               bytes[SKY_RESPONSE_OVERHEAD];
+    uint8_t               bytes[SKY_RESPONSE_BYTES];
 
     for (uint32_t i = 0; i < 2u; ++i)
     {

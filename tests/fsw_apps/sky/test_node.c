@@ -42,7 +42,7 @@ static void test_two_services_take_turns(void)
 
     start();
     say(host, false, 1);
-    saying.body_len = 10;
+    saying.pkt.length = 10;
     come(1, &request, GROUND);
     CHECK(!node.bodies_wait); /* so short a body has been copied */
     request.apid = APID + 1u;
@@ -200,14 +200,12 @@ static void test_packets_that_do_not_decode(void)
     CHECK_EQ(rejected, 1);
     request.dst.slot = 3; /* another satellite's: our service does not count it */
     come(3, &request, GROUND);
-    request.dst      = self;
-    request.apid     = SKY_APID_ISL;
-    request.security = 1; /* of another version */
-    come(4, &request, GROUND);
+    request.dst  = self;
+    request.apid = SKY_APID_ISL;
+    come_as_version(4, &request, 1);
     CHECK_EQ(answer().status, SKY_STATUS_BAD_VERSION);
-    request.security = 0;
-    request.apid     = APID;
-    is_served        = false;
+    request.apid = APID;
+    is_served    = false;
     SKY_Node_Run(&node, 5); /* lets go */
     come(6, &request, GROUND);
     CHECK_EQ(rejected, 1);

@@ -6,6 +6,8 @@
 #include "check.h"
 #include "sky_crc.h"
 
+#define SHORTEST (SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES + SKY_BASE_HEADER_BYTES + SKY_PEC_BYTES)
+
 static uint8_t payload[SKY_LIMIT_PACKET_BYTES];
 static uint8_t wire[SKY_LIMIT_PACKET_BYTES + 16u];
 static uint8_t other[SKY_LIMIT_PACKET_BYTES + 16u];
@@ -43,7 +45,17 @@ static SKY_Packet_t Sample(bool is_request, uint32_t length)
     pkt.offset      = 5;
     pkt.length      = length;
     pkt.chunk_crc   = 0xE1E2E3E4u;
-    pkt.payload     = payload;
+
+    pkt.spi           = 0xF1F2F3F4u;
+    pkt.sequence      = UINT64_C(0x0102030405060708);
+    pkt.code_k        = 0x0A;
+    pkt.code_m        = 0x02;
+    pkt.code_scheme   = 0x01;
+    pkt.track         = 0x03;
+    pkt.content       = 0x0B0C0D0Eu;
+    pkt.block_version = UINT64_C(0x1112131415161718);
+    pkt.cookie        = UINT64_C(0x191A1B1C1D1E1F20);
+    pkt.payload       = payload;
     return pkt;
 }
 
@@ -56,7 +68,9 @@ static bool SameFields(const SKY_Packet_t *a, const SKY_Packet_t *b)
            a->tenant == b->tenant && a->epoch == b->epoch && a->deadline_ms == b->deadline_ms && a->request_id == b->request_id &&
            memcmp(a->key, b->key, SKY_KEY_BYTES) == 0 && a->chunk_id == b->chunk_id && a->chunk_total == b->chunk_total &&
            a->block_len == b->block_len && a->chunk_len == b->chunk_len && a->offset == b->offset && a->length == b->length &&
-           a->chunk_crc == b->chunk_crc;
+           a->chunk_crc == b->chunk_crc && a->spi == b->spi && a->sequence == b->sequence && a->code_k == b->code_k &&
+           a->code_m == b->code_m && a->code_scheme == b->code_scheme && a->track == b->track && a->content == b->content &&
+           a->block_version == b->block_version && a->cookie == b->cookie;
 }
 
 /* Make checksum and PEC right again after a test has changed a packet. */
@@ -77,7 +91,7 @@ static void Seal(uint8_t *packet, size_t len)
 static void Layout(void)
 {
     static const uint8_t fields[] = {
-        0x01, 0x01, 0x00, 0x01, 0x09, 0x00, 0x11, 0x12,                         /* version .. credit */
+        0x02, 0x01, 0x00, 0x01, 0x09, 0x00, 0x11, 0x12,                         /* version .. credit */
         0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44, /* addresses */
         0x51, 0x52, 0x53, 0x54, 0x61, 0x62, 0x63, 0x64, 0x71, 0x72, 0x73, 0x74, /* tenant, epoch, deadline */
         0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88,                         /* request id */
@@ -85,22 +99,25 @@ static void Layout(void)
         0xA0, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6, 0xA7, 0xA8, 0xA9, 0xAA, 0xAB, 0xAC, 0xAD, 0xAE, 0xAF,
         0xB1, 0xB2, 0xB3, 0xB4, 0xC1, 0xC2, 0xC3, 0xC4, 0xD1, 0xD2, 0xD3, 0xD4, /* chunk, total, block_len */
         0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x03, 0xE1, 0xE2, 0xE3, 0xE4, /* chunk_len .. crc */
+        0xF1, 0xF2, 0xF3, 0xF4, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,                         /* spi, sequence */
+        0x0A, 0x02, 0x01, 0x03, 0x0B, 0x0C, 0x0D, 0x0E,                                                 /* code, track, content */
+        0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F, 0x20, /* version, cookie */
     };
     SKY_Packet_t pkt = Sample(true, 3);
     size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
 
     CHECK_EQ(sizeof(fields), SKY_HEADER_BYTES);
-    CHECK_EQ(len, 113);
-    CHECK(memcmp(wire, "\x19\xD0\xEA\xBC\x00\x6A\x01", 7) == 0); /* telecommand, APID 0x1D0, whole, 113 - 7, PUT */
+    CHECK_EQ(len, 149);
+    CHECK(memcmp(wire, "\x19\xD0\xEA\xBC\x00\x8E\x01", 7) == 0); /* telecommand, APID 0x1D0, whole, 149 - 7, PUT */
     CHECK_EQ(SKY_Xor8(0xFF, wire, len - SKY_PEC_BYTES), 0);
     CHECK(memcmp(wire + 8, fields, sizeof(fields)) == 0);
-    CHECK(memcmp(wire + 108, payload, 3) == 0);
+    CHECK(memcmp(wire + 144, payload, 3) == 0);
     CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, wire, len), 0); /* the residue of a message with its CRC */
 
     pkt = Sample(false, 3);
     len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
-    CHECK_EQ(len, 121);
-    CHECK(memcmp(wire, "\x09\xD0\xEA\xBC\x00\x72\x01\x02\x03\x04\x05\x06\x00\x00\x00\x00\x01\x02", 18) == 0);
+    CHECK_EQ(len, 157);
+    CHECK(memcmp(wire, "\x09\xD0\xEA\xBC\x00\x96\x01\x02\x03\x04\x05\x06\x00\x00\x00\x00\x02\x02", 18) == 0);
     CHECK(memcmp(wire + 18, fields + 2, sizeof(fields) - 2u) == 0);
     CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, wire, len), 0);
 }
@@ -117,7 +134,7 @@ static void RoundTrips(void)
             const size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
             SKY_Packet_t       decoded;
 
-            CHECK_EQ(len, lengths[i] + (pkt.is_request ? SKY_REQUEST_OVERHEAD : SKY_RESPONSE_OVERHEAD));
+            CHECK_EQ(len, lengths[i] + (pkt.is_request ? SKY_REQUEST_BYTES : SKY_RESPONSE_BYTES));
             (void)memset(&decoded, 0xA5, sizeof(decoded));
             CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_OK);
             CHECK(SameFields(&pkt, &decoded));
@@ -152,20 +169,20 @@ static void EncodesNoMoreThanFits(void)
     SKY_Packet_t pkt = Sample(true, 100);
     uint8_t      head[SKY_HEAD_MAX], tail[SKY_PEC_BYTES];
 
-    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_OVERHEAD + 100u), SKY_REQUEST_OVERHEAD + 100u);
-    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_OVERHEAD + 99u), 0);
-    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_OVERHEAD - 1u), 0);
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_BYTES + 100u), SKY_REQUEST_BYTES + 100u);
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_BYTES + 99u), 0);
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_BYTES - 1u), 0);
     CHECK_EQ(SKY_Packet_Encode(&pkt, wire, 0), 0);
     pkt.length = UINT32_MAX;
     CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), 0);
     CHECK_EQ(SKY_Packet_EncodeAround(&pkt, NULL, head, tail), 0);
 
-    pkt.length = SKY_LIMIT_PACKET_BYTES - SKY_REQUEST_OVERHEAD;
+    pkt.length = SKY_LIMIT_PACKET_BYTES - SKY_REQUEST_BYTES;
     CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), SKY_LIMIT_PACKET_BYTES);
     ++pkt.length;
     CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), 0);
     pkt        = Sample(false, 0);
-    pkt.length = SKY_LIMIT_PACKET_BYTES - SKY_RESPONSE_OVERHEAD;
+    pkt.length = SKY_LIMIT_PACKET_BYTES - SKY_RESPONSE_BYTES;
     CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), SKY_LIMIT_PACKET_BYTES);
     ++pkt.length;
     CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), 0);
@@ -193,8 +210,11 @@ static void RefusesBadHeaders(void)
     CHECK_EQ(DecodeChanged(&request, 6, 0x02, &pkt), SKY_STATUS_BAD_HEADER); /* function code GET, operation PUT */
     CHECK_EQ(DecodeChanged(&request, 6, 0x81, &pkt), SKY_STATUS_BAD_HEADER); /* reserved bit */
     CHECK_EQ(DecodeChanged(&request, 5, 0x00, &pkt), SKY_STATUS_BAD_LENGTH); /* primary header's length */
-    CHECK_EQ(DecodeChanged(&request, h, 2, &pkt), SKY_STATUS_BAD_VERSION);   /* of our header */
-    CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, 1, &pkt), SKY_STATUS_BAD_VERSION);
+    CHECK_EQ(DecodeChanged(&request, h, 1, &pkt), SKY_STATUS_BAD_VERSION);   /* of our header */
+    CHECK_EQ(pkt.request_id, request.request_id);
+    CHECK_EQ(pkt.spi, 0); /* another version may have other fields there */
+    CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, SKY_SECURITY_HANDSHAKE + 1u, &pkt), SKY_STATUS_BAD_VERSION);
+    CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, 1, &pkt), SKY_STATUS_BAD_LENGTH); /* 16 bytes are the tag now */
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_LENGTH + 3u, 19, &pkt), SKY_STATUS_BAD_LENGTH);
 
     /* An answer to these can be addressed, and has no payload to go wrong with. */
@@ -250,14 +270,36 @@ static void RefusesWrongSizes(void)
 
     for (size_t cut = 0; cut < len; ++cut)
     {
-        CHECK_EQ(SKY_Packet_Decode(wire, cut, &decoded), cut < SKY_REQUEST_OVERHEAD ? SKY_STATUS_SHORT : SKY_STATUS_BAD_LENGTH);
+        CHECK_EQ(SKY_Packet_Decode(wire, cut, &decoded), cut < SHORTEST ? SKY_STATUS_SHORT : SKY_STATUS_BAD_LENGTH);
     }
     CHECK_EQ(SKY_Packet_Decode(wire, len + 1u, &decoded), SKY_STATUS_BAD_LENGTH);
 
     pkt = Sample(false, 0);
     len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
     CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_OK);
-    CHECK_EQ(SKY_Packet_Decode(wire, len - 1u, &decoded), SKY_STATUS_SHORT); /* long enough for a request, not for this */
+    CHECK_EQ(SKY_Packet_Decode(wire, SHORTEST, &decoded), SKY_STATUS_SHORT); /* long enough for a request, not for this */
+
+    /* Headers that are cut where only our version goes on, or the tag. */
+    for (int is_request = 0; is_request < 2; ++is_request)
+    {
+        for (uint8_t security = 0; security < 2u; ++security)
+        {
+            const size_t least =
+                (is_request == 1 ? SKY_REQUEST_BYTES : SKY_RESPONSE_BYTES) + (security > 0u ? SKY_TAG_BYTES : 0u);
+            const size_t header = SKY_HEAD_MAX - SKY_HEADER_BYTES - (is_request == 1 ? 8u : 0u);
+
+            pkt = Sample(is_request == 1, 0);
+            (void)SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+            wire[header + SKY_OFF_SECURITY] = security;
+            for (size_t cut = least - SKY_TAG_BYTES; cut < least; ++cut)
+            {
+                wire[4] = (uint8_t)((cut - 7u) >> 8);
+                wire[5] = (uint8_t)((cut - 7u) & 0xFFu);
+                Seal(wire, cut);
+                CHECK_EQ(SKY_Packet_Decode(wire, cut, &decoded), SKY_STATUS_SHORT);
+            }
+        }
+    }
 
     (void)memset(wire, 0, sizeof(wire)); /* a length that no UDP datagram has, though the primary header can say it */
     wire[0] = 0x18;
@@ -331,6 +373,81 @@ static void RelabelsByDifference(void)
     }
 }
 
+/* A packet with a tag: what the tag covers, and what it does not. */
+static void CarriesATag(void)
+{
+    static const uint8_t tag[SKY_TAG_BYTES] = {0xF0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const SKY_Addr_t     gateway            = {3, 10};
+
+    for (int is_request = 0; is_request < 2; ++is_request)
+    {
+        for (uint32_t length = 0; length < 200u; length += 40u)
+        {
+            SKY_Packet_t pkt = Sample(is_request == 1, length);
+            SKY_Packet_t decoded;
+            uint8_t      head[SKY_HEAD_MAX], tail[SKY_TAIL_MAX], covered[SKY_HEAD_MAX];
+
+            pkt.security          = SKY_SECURITY_GMAC_PACKET;
+            const size_t head_len = SKY_Packet_EncodeHead(&pkt, covered);
+            (void)memcpy(head, covered, sizeof(head));
+            SKY_Packet_Finish(&pkt, NULL, tag, head, tail);
+            (void)memcpy(wire, head, head_len);
+            (void)memcpy(wire + head_len, payload, length);
+            (void)memcpy(wire + head_len + length, tail, sizeof(tail));
+            const size_t len = head_len + length + sizeof(tail);
+            CHECK_EQ(SKY_Packet_TailBytes(&pkt), sizeof(tail));
+            CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, wire, len), 0);
+
+            SKY_Packet_Relabel(wire, len, 3, gateway); /* what changes on the way is not covered */
+            CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_OK);
+            CHECK_EQ(decoded.security, SKY_SECURITY_GMAC_PACKET);
+            CHECK(decoded.tag == wire + head_len + length);
+            CHECK(memcmp(decoded.tag, tag, sizeof(tag)) == 0);
+            CHECK_EQ(decoded.length, length);
+            CHECK_EQ(SKY_Packet_Authenticated(&decoded, head), head_len);
+            CHECK(memcmp(head, covered, head_len) == 0);
+
+            /* Every other byte of the head is. */
+            for (size_t at = 0; at < head_len; ++at)
+            {
+                const size_t field = at - (head_len - SKY_HEADER_BYTES);
+                const bool   moves = (is_request == 1 && at == 7u) || field == SKY_OFF_HOP_LIMIT ||
+                                   (field >= SKY_OFF_GATEWAY_PLANE && field < SKY_OFF_GATEWAY_SLOT + 2u);
+
+                wire[at] ^= 0x20u;
+                (void)SKY_Packet_Authenticated(&decoded, head); /* of the bytes as they are now */
+                CHECK_EQ(memcmp(head, covered, head_len) == 0, moves);
+                wire[at] ^= 0x20u;
+            }
+        }
+    }
+}
+
+static void CoversThePayload(void)
+{
+    SKY_Packet_t pkt = Sample(true, 20);
+
+    pkt.security = SKY_SECURITY_GMAC_PACKET;
+    CHECK(SKY_Packet_TagCoversPayload(&pkt));
+    pkt.security = SKY_SECURITY_BLAKE2B_PACKET;
+    CHECK(SKY_Packet_TagCoversPayload(&pkt));
+    pkt.security = SKY_SECURITY_HANDSHAKE;
+    CHECK(SKY_Packet_TagCoversPayload(&pkt));
+    for (uint8_t security = SKY_SECURITY_GMAC_HEADER; security <= SKY_SECURITY_BLAKE2B_HEADER; security += 2u)
+    {
+        pkt          = Sample(true, 20);
+        pkt.security = security;
+        CHECK(!SKY_Packet_TagCoversPayload(&pkt)); /* bytes of a chunk, which chunk_crc binds */
+        pkt.op = SKY_OP_GET;
+        CHECK(SKY_Packet_TagCoversPayload(&pkt)); /* a chunk set */
+        pkt          = Sample(false, 20);
+        pkt.security = security;
+        CHECK(!SKY_Packet_TagCoversPayload(&pkt));
+        pkt.status = SKY_STATUS_NOT_FOUND;
+        CHECK(SKY_Packet_TagCoversPayload(&pkt));
+    }
+}
+
 static void Replies(void)
 {
     const SKY_Addr_t self = {3, 10};
@@ -353,10 +470,15 @@ static void Replies(void)
     CHECK_EQ(reply.chunk_id, req.chunk_id);
     CHECK_EQ(reply.chunk_total, req.chunk_total);
     CHECK(memcmp(reply.key, req.key, SKY_KEY_BYTES) == 0);
+    CHECK_EQ(reply.content, req.content);
+    CHECK_EQ(reply.block_version, req.block_version);
+    CHECK_EQ(reply.spi, 0); /* how a reply is authenticated is for the sender to say */
+    CHECK_EQ(reply.sequence, 0);
+    CHECK_EQ(reply.cookie, 0);
     CHECK_EQ(reply.length, 0);
     CHECK(reply.payload == NULL);
-    CHECK_EQ(SKY_Packet_Encode(&reply, wire, sizeof(wire)), SKY_RESPONSE_OVERHEAD);
-    CHECK_EQ(SKY_Packet_Decode(wire, SKY_RESPONSE_OVERHEAD, &reply), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Packet_Encode(&reply, wire, sizeof(wire)), SKY_RESPONSE_BYTES);
+    CHECK_EQ(SKY_Packet_Decode(wire, SKY_RESPONSE_BYTES, &reply), SKY_STATUS_OK);
 }
 
 int main(void)
@@ -375,6 +497,8 @@ int main(void)
     RUN(SeesEveryFlippedBit);
     RUN(SeesAWrongChecksum);
     RUN(RelabelsByDifference);
+    RUN(CarriesATag);
+    RUN(CoversThePayload);
     RUN(Replies);
     return CHECK_RESULT();
 }

@@ -184,10 +184,10 @@ static void test_get_names_what_is_missing(void)
 
 static void test_get_in_parts(void)
 {
-    const uint32_t part = 500 - SKY_RESPONSE_OVERHEAD; /* 382: 382 + 382 + 236 */
+    const uint32_t part = 552 - SKY_RESPONSE_OVERHEAD; /* 382: 382 + 382 + 236 */
     uint8_t        joined[1000], data[1000];
 
-    rig_open(&rig, self, 64, 500);
+    rig_open(&rig, self, 64, 552);
     for (uint32_t id = 48; id < 50; ++id)
     {
         const uint32_t len = fx_len(&block, id);
@@ -249,10 +249,10 @@ static void test_bodies_stay_until_the_next_begin(void)
     for (uint32_t i = 0; i < 8; ++i)
     {
         fx_fill(&block, 2 * i, data);
-        CHECK(out[i].body >= rig.store.data); /* the store's own */
-        CHECK(memcmp(out[i].body, data, 1000) == 0);
+        CHECK(out[i].pkt.payload >= rig.store.data); /* the store's own */
+        CHECK(memcmp(out[i].pkt.payload, data, 1000) == 0);
     }
-    CHECK(out[8].body == rig.svc.answer.scratch);
+    CHECK(out[8].pkt.payload == rig.svc.answer.scratch);
 }
 
 static void test_has(void)

@@ -98,10 +98,10 @@ static void node_send(const SKY_Out_t *out)
 {
     const uint32_t copies = fx_below(&random_state, 100) < repeat_percent ? 2u : 1u;
 
-    if (out->dst.plane == 0)
+    if (out->pkt.dst.plane == 0)
     {
         ++to_ground;
-        last_status = out->head[SKY_PRIMARY_BYTES + SKY_RESPONSE_SECONDARY_BYTES + SKY_OFF_STATUS];
+        last_status = out->pkt.status;
         return;
     }
     for (uint32_t i = 0; i < copies; ++i)

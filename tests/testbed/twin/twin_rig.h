@@ -52,7 +52,7 @@ static inline void rig_init(Rig_t *rig, uint64_t seed)
                                   .tenants          = 2,
                                   .slot_bytes       = 512,
                                   .slot_count       = 256,
-                                  .packet_bytes     = 700,
+                                  .packet_bytes     = 750,
                                   .credit           = 8,
                                   .part_lifetime_ms = 5000,
                                   .chunk_bytes      = 500,

@@ -5,12 +5,14 @@
 #ifndef SKY_ICD_H
 #define SKY_ICD_H
 
-#define SKY_VERSION 1u /**< version of the SkyMemory header */
+#define SKY_VERSION 2u /**< version of the SkyMemory header */
 #define SKY_UDP_PORT 4919u /**< port of a satellite unless the constellation says otherwise */
 #define SKY_PRIMARY_BYTES 6u /**< CCSDS 133.0-B-2, 4.1.3 */
 #define SKY_REQUEST_SECONDARY_BYTES 2u /**< function code, checksum */
 #define SKY_RESPONSE_SECONDARY_BYTES 10u /**< seconds (4), subseconds (2), spare (4) */
-#define SKY_HEADER_BYTES 100u /**< SkyMemory header */
+#define SKY_HEADER_BYTES 136u /**< SkyMemory header */
+#define SKY_BASE_HEADER_BYTES 100u /**< its first bytes, which every version has */
+#define SKY_TAG_BYTES 16u /**< tag of a packet with a security suite */
 #define SKY_PEC_BYTES 2u /**< packet error control */
 #define SKY_SEQ_COUNT_MASK 16383u /**< the sequence count has 14 bits, and goes round */
 #define SKY_APID_ISL 0x1d8u /**< links and routing: PING, HELLO, STATS of links, RELAY */
@@ -65,12 +67,18 @@
 #define SKY_FLAG_ANY 4u /**< HAS: ask for any chunk of the block; the response names the lowest that is held */
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground host for the lease time */
 #define SKY_FLAG_GOSSIP 16u /**< PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbours only, and never answered */
-#define SKY_OFF_VERSION 0u /**< version of this header: 1 */
+#define SKY_SECURITY_NONE 0u /**< no tag */
+#define SKY_SECURITY_GMAC_HEADER 1u /**< GMAC (NIST SP 800-38D) with AES-256 over headers and payload, but not over bytes of a chunk, which `length` and `chunk_crc` bind */
+#define SKY_SECURITY_GMAC_PACKET 2u /**< GMAC with AES-256 over headers and payload */
+#define SKY_SECURITY_BLAKE2B_HEADER 3u /**< keyed BLAKE2b (RFC 7693) of 16 bytes over headers and payload, but not over bytes of a chunk */
+#define SKY_SECURITY_BLAKE2B_PACKET 4u /**< keyed BLAKE2b of 16 bytes over headers and payload */
+#define SKY_SECURITY_HANDSHAKE 5u /**< keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only */
+#define SKY_OFF_VERSION 0u /**< version of this header: 2 */
 #define SKY_OFF_OP 1u /**< operation; a response repeats its request's */
 #define SKY_OFF_STATUS 2u /**< 0 in requests */
 #define SKY_OFF_FLAGS 3u /**< bit set, table `flag` */
 #define SKY_OFF_HOP_LIMIT 4u /**< number of forwards left, decremented by each satellite that forwards the packet */
-#define SKY_OFF_SECURITY 5u /**< security suite; 0: no authentication. The tag of another suite stands between payload and PEC */
+#define SKY_OFF_SECURITY 5u /**< security suite, table `security`. With one other than 0 a tag of 16 bytes stands between payload and PEC */
 #define SKY_OFF_CREDIT 6u /**< GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: number of satellites one after another without a chunk of the block that may still pass the word on */
 #define SKY_OFF_SRC_PLANE 8u /**< plane of the sender, from 1; 0 = a ground host */
 #define SKY_OFF_SRC_SLOT 10u /**< slot of the sender, from 1; ground: host number */
@@ -90,6 +98,15 @@
 #define SKY_OFF_OFFSET 88u /**< offset in the chunk at which the payload belongs */
 #define SKY_OFF_LENGTH 92u /**< bytes of payload in this packet */
 #define SKY_OFF_CHUNK_CRC 96u /**< CRC-32C over the whole chunk, end to end; 0 without a chunk */
+#define SKY_OFF_SPI 100u /**< security parameter index: number that the satellite gave the association under whose key the tag is; 0: none */
+#define SKY_OFF_SEQUENCE 104u /**< number of the packet under that key, from 1, never the same twice; 0 without an association */
+#define SKY_OFF_CODE_K 112u /**< chunks of a row of the block that suffice to decode it; 0: the block has no parity */
+#define SKY_OFF_CODE_M 113u /**< parity chunks of a row */
+#define SKY_OFF_CODE_SCHEME 114u /**< erasure code of the block; 0: none */
+#define SKY_OFF_TRACK 115u /**< schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one */
+#define SKY_OFF_CONTENT 116u /**< content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ; 0: any */
+#define SKY_OFF_BLOCK_VERSION 120u /**< version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions */
+#define SKY_OFF_COOKIE 128u /**< proof that the sender's address can be reached, as the entry satellite gave it; 0: none */
 #define SKY_CHUNK_SET_OFF_STRIDE 0u /**< distance between two neighbours of the set, at least 1 */
 #define SKY_CHUNK_SET_OFF_COUNT 4u /**< bits in the bitmap, at most limits.chunk_set */
 #define SKY_CHUNK_SET_OFF_RESERVED 6u /**< 0 */

@@ -47,16 +47,12 @@
 #define SKY_SERVICE_SCRATCH_BYTES    512u
 #define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
 
-/** One packet to send. @c body is valid until the next Begin or Poll. */
+/** One packet to send. Its payload is valid until the next Begin or Poll. The node encodes it. */
 typedef struct
 {
-    SKY_Addr_t     dst;     /**< destination of the packet; the router chooses the link */
-    SKY_Addr_t     gateway; /**< gateway, if dst is a ground host */
-    uint8_t        head[SKY_HEAD_MAX];
-    uint32_t       head_len;
-    const uint8_t *body;
-    uint32_t       body_len;
-    uint8_t        tail[SKY_PEC_BYTES];
+    SKY_Packet_t pkt;
+    bool         has_crc16;     /**< payload_crc16 is known */
+    uint16_t     payload_crc16; /**< CRC-16 of the payload started from zero */
 } SKY_Out_t;
 
 typedef struct

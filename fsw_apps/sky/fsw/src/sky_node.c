@@ -7,16 +7,15 @@
 #include "sky_assert.h"
 #include "sky_node_priv.h"
 
-#define NO_APID      0xFFFFu /* no APID is as large: an APID has 11 bits */
-#define TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
-#define POLL_MIN_US  1000u   /* a service that is always due does not keep the processor */
+#define NO_APID     0xFFFFu /* no APID is as large: an APID has 11 bits */
+#define POLL_MIN_US 1000u   /* a service that is always due does not keep the processor */
 
 /* Arrays with -1 elements do not compile, so each line asserts that copies have room. */
 typedef char ScratchIsCopied[SKY_NODE_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES ? 1 : -1];
 typedef char RelayedIsCopied[SKY_NODE_COPY_BYTES >= SKY_LIMIT_RELAY_BYTES ? 1 : -1];
 typedef char HellosAreCopied[SKY_NODE_COPY_BYTES >= SKY_HELLO_MAX_BYTES ? 1 : -1];
 typedef char StatsAreCopied[SKY_NODE_COPY_BYTES >= (SKY_STATS_ISL_COUNT + SKY_LINK_COUNT * SKY_STATS_LINK_COUNT) * 8 ? 1 : -1];
-typedef char HeadsFit[SKY_NODE_HEAD_BYTES >= SKY_HEAD_MAX + SKY_PEC_BYTES ? 1 : -1];
+typedef char HeadsFit[SKY_NODE_HEAD_BYTES >= SKY_HEAD_MAX + SKY_TAIL_MAX ? 1 : -1];
 typedef char HellosFit[SKY_SERVICE_PACKET_MIN >= SKY_HELLO_MAX_BYTES + SKY_RESPONSE_OVERHEAD ? 1 : -1];
 
 /* ---- services -------------------------------------------------------------------------------------------------------- */
@@ -59,39 +58,29 @@ static bool Hold(SKY_Node_t *node, uint16_t apid)
 static bool Pull(SKY_Node_t *node, uint64_t now_us)
 {
     const SKY_NodeService_t *service = node->held;
-    SKY_Packet_t             address; /* the router looks at this header alone */
     SKY_Route_t              route;
     SKY_Out_t                out;
     uint32_t                 count;
     SKY_Addr_t               unreachable = {0, 0}; /* the last address without a way; the next pull tells of others */
 
     SKY_ASSERT(service != NULL);
-    (void)memset(&address, 0, sizeof(address));
     (void)memset(&route, 0, sizeof(route));
-    address.src       = node->router.self;
-    address.hop_limit = SKY_LIMIT_HOP_LIMIT;
     for (count = 0; count < SKY_NODE_BURST_MAX && service->Next(service->context, now_us, &out); ++count)
     {
-        SKY_ASSERT(out.head_len <= SKY_HEAD_MAX);
-        SKY_ASSERT(out.head_len >= SKY_REQUEST_OVERHEAD - SKY_PEC_BYTES);
-        const SKY_PacketParts_t parts = {out.head, out.body, out.tail, out.head_len, out.body_len, SKY_PEC_BYTES};
-
-        SKY_ASSERT(out.body_len == 0u || out.body != NULL);
-        address.dst        = out.dst;
-        address.gateway    = out.gateway;
-        address.is_request = (out.head[0] & TYPE_REQUEST) != 0u;
-        SKY_Router_Decide(&node->router, now_us, &address, SKY_LINK_NONE, node->asker, &route);
+        SKY_ASSERT(SKY_Addr_Equal(out.pkt.src, node->router.self));
+        SKY_ASSERT(out.pkt.length == 0u || out.pkt.payload != NULL);
+        SKY_Router_Decide(&node->router, now_us, &out.pkt, SKY_LINK_NONE, node->asker, &route);
         if (route.action == SKY_ROUTE_FORWARD || route.action == SKY_ROUTE_GROUND)
         {
             const SKY_LinkId_t link = route.action == SKY_ROUTE_GROUND ? SKY_LINK_GROUND : route.link;
 
             SKY_ASSERT(link < SKY_LINK_COUNT);
-            node->bodies_wait = node->bodies_wait || out.body_len > SKY_NODE_COPY_BYTES;
-            SKY_NodeLink_Send(node, now_us, link, route.endpoint, &parts);
+            node->bodies_wait = node->bodies_wait || out.pkt.length > SKY_NODE_COPY_BYTES;
+            SKY_NodeLink_SendWhole(node, now_us, &out.pkt, out.has_crc16 ? &out.payload_crc16 : NULL, link, route.endpoint);
         }
         else if (route.action == SKY_ROUTE_ANSWER && route.status == SKY_STATUS_UNREACHABLE) /* the router has counted the drop */
         {
-            unreachable = out.dst;
+            unreachable = out.pkt.dst;
         }
     }
     if (count == SKY_NODE_BURST_MAX && service->Next(service->context, now_us, &out))

@@ -180,28 +180,36 @@ void SKY_NodeLink_Send(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint6
     }
 }
 
-void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t id, uint64_t endpoint)
+void SKY_NodeLink_SendWhole(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, const uint16_t *payload_crc16,
+                            SKY_LinkId_t id, uint64_t endpoint)
 {
     uint8_t           head[SKY_HEAD_MAX];
-    uint8_t           tail[SKY_PEC_BYTES];
+    uint8_t           tail[SKY_TAIL_MAX];
     SKY_PacketParts_t parts;
     SKY_ASSERT(id < SKY_LINK_COUNT);
     SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL);
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self)); /* the packet is our own */
 
-    pkt->seq_count = node->seq_count++;
-    SKY_Packet_SetTime(pkt, now_us + node->shell.ClockOffsetUs(node->shell.context));
     parts.head     = head;
-    parts.head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
+    parts.head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, payload_crc16, head, tail);
     parts.body     = pkt->payload;
     parts.body_len = pkt->length;
     parts.tail     = tail;
-    parts.tail_len = SKY_PEC_BYTES;
+    parts.tail_len = SKY_Packet_TailBytes(pkt);
     SKY_ASSERT(parts.head_len <= sizeof(head));
     if (parts.head_len > 0u) /* a packet without a head would be longer than any packet may be */
     {
         SKY_NodeLink_Send(node, now_us, id, endpoint, &parts);
     }
+}
+
+void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t id, uint64_t endpoint)
+{
+    SKY_ASSERT(id < SKY_LINK_COUNT);
+    SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self));
+    pkt->seq_count = node->seq_count++;
+    SKY_Packet_SetTime(pkt, now_us + node->shell.ClockOffsetUs(node->shell.context));
+    SKY_NodeLink_SendWhole(node, now_us, pkt, NULL, id, endpoint);
 }
 
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)

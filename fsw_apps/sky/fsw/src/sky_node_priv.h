@@ -17,7 +17,10 @@ void     SKY_NodeLink_EndCuts(SKY_Node_t *node, uint64_t now_us);
 uint64_t SKY_NodeLink_NextDue(const SKY_Node_t *node);
 /** Send parts over a link. @p endpoint matters on SKY_LINK_GROUND only. */
 void SKY_NodeLink_Send(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, const SKY_PacketParts_t *parts);
-/** Send a packet of our own over a link, whatever the router decides. @p endpoint matters on SKY_LINK_GROUND only. */
+/** Encode and send a packet of our own over a link, as it is. @param payload_crc16  CRC-16 of the payload from zero, or NULL */
+void SKY_NodeLink_SendWhole(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, const uint16_t *payload_crc16,
+                            SKY_LinkId_t id, uint64_t endpoint);
+/** Number, date and send a packet of our own over a link, whatever the router decides. @p endpoint matters on SKY_LINK_GROUND only. */
 void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t id, uint64_t endpoint);
 /** Route and send a packet of our own; a payload of at most SKY_NODE_COPY_BYTES is copied. */
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);

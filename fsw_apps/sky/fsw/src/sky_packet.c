@@ -113,8 +113,39 @@ static void LoadFields(const uint8_t *data, SKY_Packet_t *pkt)
     pkt->length        = 0;
     pkt->chunk_crc     = Load32(header + SKY_OFF_CHUNK_CRC);
     pkt->payload       = NULL;
+    pkt->head          = data;
+    pkt->tag           = NULL;
     pkt->payload_crc16 = 0;
     SKY_ASSERT(pkt->seq_flags <= SKY_SEQ_WHOLE);
+}
+
+/* Load the fields behind those that every version has. */
+static void LoadRest(const uint8_t *header, SKY_Packet_t *pkt)
+{
+    pkt->spi           = Load32(header + SKY_OFF_SPI);
+    pkt->sequence      = Load64(header + SKY_OFF_SEQUENCE);
+    pkt->code_k        = header[SKY_OFF_CODE_K];
+    pkt->code_m        = header[SKY_OFF_CODE_M];
+    pkt->code_scheme   = header[SKY_OFF_CODE_SCHEME];
+    pkt->track         = header[SKY_OFF_TRACK];
+    pkt->content       = Load32(header + SKY_OFF_CONTENT);
+    pkt->block_version = Load64(header + SKY_OFF_BLOCK_VERSION);
+    pkt->cookie        = Load64(header + SKY_OFF_COOKIE);
+    SKY_ASSERT(header[SKY_OFF_VERSION] == SKY_VERSION); /* other versions may have other fields here */
+    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
+}
+
+static void ClearRest(SKY_Packet_t *pkt)
+{
+    pkt->spi           = 0;
+    pkt->sequence      = 0;
+    pkt->code_k        = 0;
+    pkt->code_m        = 0;
+    pkt->code_scheme   = 0;
+    pkt->track         = 0;
+    pkt->content       = 0;
+    pkt->block_version = 0;
+    pkt->cookie        = 0;
 }
 
 static bool CarriesChunk(const SKY_Packet_t *pkt)
@@ -122,27 +153,43 @@ static bool CarriesChunk(const SKY_Packet_t *pkt)
     return pkt->is_request ? pkt->op == SKY_OP_PUT : pkt->op == SKY_OP_GET && pkt->status == SKY_STATUS_OK;
 }
 
-SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pkt)
+/* Return the PEC that a packet should have, and the CRC of its payload on the way. */
+static uint16_t ComputePec(const uint8_t *data, size_t head_len, size_t payload_len, size_t tag_len, uint16_t *payload_crc16)
 {
-    uint32_t       word;
-    bool           is_request;
-    size_t         head_len, payload_len;
-    const uint8_t *header;
-    uint16_t       payload_crc16, packet_crc16;
+    const uint8_t *tag = data + head_len + payload_len;
+    SKY_ASSERT(head_len <= SKY_HEAD_MAX);
+    SKY_ASSERT(tag_len <= SKY_TAG_BYTES);
 
-    pkt->is_request = false;
-    if (len < SKY_REQUEST_OVERHEAD)
+    *payload_crc16 = SKY_Crc16(0, data + head_len, payload_len);
+    if (payload_len < JOIN_BYTES)
+    {
+        return SKY_Crc16(SKY_CRC16_INIT, data, head_len + payload_len + tag_len);
+    }
+    return SKY_Crc16(SKY_Crc16_Join(SKY_Crc16(SKY_CRC16_INIT, data, head_len), *payload_crc16, payload_len), tag, tag_len);
+}
+
+/* Sizes of a datagram's parts, as its headers announce them. */
+typedef struct
+{
+    size_t head_len, payload_len, tag_len;
+    bool   is_ours; /* the header is of our version */
+} Parts_t;
+
+/* Find the parts of a datagram. @return OK, or why these bytes are no packet */
+static SKY_Status_t Measure(const uint8_t *data, size_t len, Parts_t *parts)
+{
+    size_t offset;
+
+    if (len < SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES + SKY_BASE_HEADER_BYTES + SKY_PEC_BYTES)
     {
         return SKY_STATUS_SHORT;
     }
-    word       = Load16(data);
-    is_request = (word & TYPE_REQUEST) != 0u;
-    head_len   = HeaderOffset(is_request) + SKY_HEADER_BYTES;
-    if ((word & VERSION_MASK) != 0u)
+    if ((Load16(data) & VERSION_MASK) != 0u)
     {
         return SKY_STATUS_BAD_HEADER;
     }
-    if (len < head_len + SKY_PEC_BYTES)
+    offset = HeaderOffset((Load16(data) & TYPE_REQUEST) != 0u);
+    if (len < offset + SKY_BASE_HEADER_BYTES + SKY_PEC_BYTES)
     {
         return SKY_STATUS_SHORT;
     }
@@ -150,86 +197,161 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
     {
         return SKY_STATUS_BAD_LENGTH;
     }
-    if ((word & SECONDARY_FLAG) == 0u)
+    if ((Load16(data) & SECONDARY_FLAG) == 0u)
     {
         return SKY_STATUS_BAD_HEADER;
     }
-
-    payload_len   = len - head_len - SKY_PEC_BYTES;
-    payload_crc16 = SKY_Crc16(0, data + head_len, payload_len);
-    packet_crc16  = payload_len < JOIN_BYTES
-                        ? SKY_Crc16(SKY_CRC16_INIT, data, head_len + payload_len)
-                        : SKY_Crc16_Join(SKY_Crc16(SKY_CRC16_INIT, data, head_len), payload_crc16, payload_len);
-    if (packet_crc16 != Load16(data + len - SKY_PEC_BYTES))
+    parts->is_ours  = data[offset + SKY_OFF_VERSION] == SKY_VERSION;
+    parts->head_len = offset + (parts->is_ours ? SKY_HEADER_BYTES : SKY_BASE_HEADER_BYTES);
+    parts->tag_len  = parts->is_ours && data[offset + SKY_OFF_SECURITY] != SKY_SECURITY_NONE ? SKY_TAG_BYTES : 0u;
+    if (len < parts->head_len + parts->tag_len + SKY_PEC_BYTES)
     {
-        return SKY_STATUS_BAD_CRC;
+        return SKY_STATUS_SHORT;
     }
-    if (is_request && SKY_Xor8(CHECKSUM_INIT, data, len - SKY_PEC_BYTES) != 0u)
-    {
-        return SKY_STATUS_BAD_CHECKSUM;
-    }
+    parts->payload_len = len - parts->head_len - parts->tag_len - SKY_PEC_BYTES;
+    SKY_ASSERT(parts->payload_len < len);
+    SKY_ASSERT(parts->head_len <= SKY_HEAD_MAX);
+    return SKY_STATUS_OK;
+}
 
-    LoadFields(data, pkt);
-    SKY_ASSERT(pkt->is_request == is_request);
-    header = data + HeaderOffset(is_request);
-    if (is_request && data[OFF_FUNCTION] != (pkt->op & FUNCTION_MASK))
+/* Check what a packet says of itself, whose bytes came undamaged. */
+static SKY_Status_t CheckFields(const uint8_t *data, const Parts_t *parts, SKY_Packet_t *pkt)
+{
+    const uint8_t *header = data + HeaderOffset(pkt->is_request);
+    SKY_ASSERT(parts->head_len > 0u);
+    SKY_ASSERT(pkt->payload == NULL); /* it is set once all is right */
+
+    ClearRest(pkt);
+    if (pkt->is_request && data[OFF_FUNCTION] != (pkt->op & FUNCTION_MASK))
     {
         return SKY_STATUS_BAD_HEADER;
     }
-    if (header[SKY_OFF_VERSION] != SKY_VERSION || pkt->security != 0u)
+    if (!parts->is_ours || pkt->security > SKY_SECURITY_HANDSHAKE)
     {
+        pkt->security = SKY_SECURITY_NONE; /* the rest counts for nothing */
         return SKY_STATUS_BAD_VERSION;
     }
-    if (Load32(header + SKY_OFF_LENGTH) != payload_len)
+    if (Load32(header + SKY_OFF_LENGTH) != parts->payload_len)
     {
         return SKY_STATUS_BAD_LENGTH;
     }
-    if (CarriesChunk(pkt) &&
-        (pkt->chunk_len > SKY_LIMIT_CHUNK_BYTES || pkt->offset > pkt->chunk_len || payload_len > pkt->chunk_len - pkt->offset))
+    pkt->security = header[SKY_OFF_SECURITY];
+    LoadRest(header, pkt);
+    if (CarriesChunk(pkt) && (pkt->chunk_len > SKY_LIMIT_CHUNK_BYTES || pkt->offset > pkt->chunk_len ||
+                              parts->payload_len > pkt->chunk_len - pkt->offset))
     {
         return SKY_STATUS_BAD_CHUNK;
     }
-    SKY_ASSERT(payload_len <= SKY_LIMIT_PACKET_BYTES);
-    SKY_ASSERT(head_len + payload_len + SKY_PEC_BYTES == len);
     SKY_ASSERT(!CarriesChunk(pkt) || pkt->offset <= pkt->chunk_len);
-    pkt->length        = (uint32_t)payload_len;
-    pkt->payload       = data + head_len;
+    SKY_ASSERT((pkt->security != SKY_SECURITY_NONE) == (parts->tag_len > 0u));
+    return SKY_STATUS_OK;
+}
+
+SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pkt)
+{
+    Parts_t      parts;
+    SKY_Status_t status;
+    uint16_t     payload_crc16;
+
+    SKY_ASSERT(data != NULL);
+    pkt->is_request = false;
+    status          = Measure(data, len, &parts);
+    if (status != SKY_STATUS_OK)
+    {
+        return status;
+    }
+    if (ComputePec(data, parts.head_len, parts.payload_len, parts.tag_len, &payload_crc16) != Load16(data + len - SKY_PEC_BYTES))
+    {
+        return SKY_STATUS_BAD_CRC;
+    }
+    if ((Load16(data) & TYPE_REQUEST) != 0u && SKY_Xor8(CHECKSUM_INIT, data, len - SKY_PEC_BYTES) != 0u)
+    {
+        return SKY_STATUS_BAD_CHECKSUM;
+    }
+    LoadFields(data, pkt);
+    status = CheckFields(data, &parts, pkt);
+    if (status != SKY_STATUS_OK)
+    {
+        return status;
+    }
+    SKY_ASSERT(parts.payload_len <= SKY_LIMIT_PACKET_BYTES);
+    SKY_ASSERT(parts.head_len + parts.payload_len + parts.tag_len + SKY_PEC_BYTES == len);
+    pkt->length        = (uint32_t)parts.payload_len;
+    pkt->payload       = data + parts.head_len;
+    pkt->tag           = parts.tag_len > 0u ? pkt->payload + pkt->length : NULL;
     pkt->payload_crc16 = payload_crc16;
     return SKY_STATUS_OK;
 }
 
-size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_crc16, uint8_t *head, uint8_t *tail)
+uint32_t SKY_Packet_TailBytes(const SKY_Packet_t *pkt)
 {
-    const size_t offset   = HeaderOffset(pkt->is_request);
-    const size_t head_len = offset + SKY_HEADER_BYTES;
-    uint8_t     *header   = head + offset;
-    uint16_t     crc;
+    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
+    return pkt->security != SKY_SECURITY_NONE ? SKY_TAIL_MAX : SKY_PEC_BYTES;
+}
 
-    if (pkt->length > SKY_LIMIT_PACKET_BYTES - SKY_PEC_BYTES - head_len)
+bool SKY_Packet_TagCoversPayload(const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
+    const bool is_header_suite = pkt->security == SKY_SECURITY_GMAC_HEADER || pkt->security == SKY_SECURITY_BLAKE2B_HEADER;
+
+    return !is_header_suite || !CarriesChunk(pkt);
+}
+
+size_t SKY_Packet_Authenticated(const SKY_Packet_t *pkt, uint8_t *head)
+{
+    const size_t offset = HeaderOffset(pkt->is_request);
+    SKY_ASSERT(pkt->head != NULL);
+    SKY_ASSERT(pkt->tag != NULL); /* the packet was decoded */
+
+    (void)memcpy(head, pkt->head, offset + SKY_HEADER_BYTES);
+    head[offset + SKY_OFF_HOP_LIMIT] = 0;
+    (void)memset(head + offset + SKY_OFF_GATEWAY_PLANE, 0, 4);
+    if (pkt->is_request)
+    {
+        head[OFF_CHECKSUM] = 0;
+    }
+    return offset + SKY_HEADER_BYTES;
+}
+
+size_t SKY_Packet_EncodeHead(const SKY_Packet_t *pkt, uint8_t *head)
+{
+    const size_t   offset   = HeaderOffset(pkt->is_request);
+    const size_t   head_len = offset + SKY_HEADER_BYTES;
+    const uint32_t tail_len = SKY_Packet_TailBytes(pkt);
+    uint8_t       *header   = head + offset;
+
+    if (pkt->length > SKY_LIMIT_PACKET_BYTES - tail_len - head_len)
     {
         return 0;
     }
 
     SKY_ASSERT(head_len <= SKY_HEAD_MAX);
-    SKY_ASSERT(head_len + pkt->length + SKY_PEC_BYTES - LENGTH_BIAS <= UINT16_MAX);
-    SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL || payload_crc16 != NULL);
+    SKY_ASSERT(head_len + pkt->length + tail_len - LENGTH_BIAS <= UINT16_MAX);
     SKY_ASSERT(pkt->seq_flags <= SKY_SEQ_WHOLE);
     SKY_ASSERT(pkt->apid <= APID_MASK);
+    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
     (void)memset(head, 0, head_len);
     Store16(head, (pkt->is_request ? TYPE_REQUEST : 0u) | SECONDARY_FLAG | (pkt->apid & APID_MASK));
     Store16(head + 2, ((uint32_t)pkt->seq_flags << 14) | (pkt->seq_count & SKY_SEQ_COUNT_MASK));
-    Store16(head + 4, (uint32_t)(head_len + pkt->length + SKY_PEC_BYTES - LENGTH_BIAS));
+    Store16(head + 4, (uint32_t)(head_len + pkt->length + tail_len - LENGTH_BIAS));
+    if (pkt->is_request)
+    {
+        head[OFF_FUNCTION] = (uint8_t)(pkt->op & FUNCTION_MASK);
+    }
+    else
+    {
+        Store32(head + SKY_PRIMARY_BYTES, pkt->time_s);
+        Store16(head + SKY_PRIMARY_BYTES + 4u, pkt->time_subs);
+    }
 
-    header[SKY_OFF_VERSION]   = SKY_VERSION;
-    header[SKY_OFF_OP]        = pkt->op;
-    header[SKY_OFF_STATUS]    = pkt->status;
-    header[SKY_OFF_FLAGS]     = pkt->flags;
-    header[SKY_OFF_HOP_LIMIT] = pkt->hop_limit;
-    header[SKY_OFF_SECURITY]  = pkt->security;
+    header[SKY_OFF_VERSION]  = SKY_VERSION;
+    header[SKY_OFF_OP]       = pkt->op;
+    header[SKY_OFF_STATUS]   = pkt->status;
+    header[SKY_OFF_FLAGS]    = pkt->flags;
+    header[SKY_OFF_SECURITY] = pkt->security;
     Store16(header + SKY_OFF_CREDIT, pkt->credit);
     StoreAddr(header + SKY_OFF_SRC_PLANE, pkt->src);
     StoreAddr(header + SKY_OFF_DST_PLANE, pkt->dst);
-    StoreAddr(header + SKY_OFF_GATEWAY_PLANE, pkt->gateway);
     Store32(header + SKY_OFF_TENANT, pkt->tenant);
     Store32(header + SKY_OFF_EPOCH, pkt->epoch);
     Store32(header + SKY_OFF_DEADLINE_MS, pkt->deadline_ms);
@@ -242,27 +364,61 @@ size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_
     Store32(header + SKY_OFF_OFFSET, pkt->offset);
     Store32(header + SKY_OFF_LENGTH, pkt->length);
     Store32(header + SKY_OFF_CHUNK_CRC, pkt->chunk_crc);
+    Store32(header + SKY_OFF_SPI, pkt->spi);
+    Store64(header + SKY_OFF_SEQUENCE, pkt->sequence);
+    header[SKY_OFF_CODE_K]      = pkt->code_k;
+    header[SKY_OFF_CODE_M]      = pkt->code_m;
+    header[SKY_OFF_CODE_SCHEME] = pkt->code_scheme;
+    header[SKY_OFF_TRACK]       = pkt->track;
+    Store32(header + SKY_OFF_CONTENT, pkt->content);
+    Store64(header + SKY_OFF_BLOCK_VERSION, pkt->block_version);
+    Store64(header + SKY_OFF_COOKIE, pkt->cookie);
+    return head_len;
+}
 
+void SKY_Packet_Finish(const SKY_Packet_t *pkt, const uint16_t *payload_crc16, const uint8_t *tag, uint8_t *head, uint8_t *tail)
+{
+    const size_t offset   = HeaderOffset(pkt->is_request);
+    const size_t head_len = offset + SKY_HEADER_BYTES;
+    const size_t tag_len  = tag != NULL ? SKY_TAG_BYTES : 0u;
+    uint16_t     crc;
+
+    SKY_ASSERT((tag != NULL) == (pkt->security != SKY_SECURITY_NONE));
+    SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL || payload_crc16 != NULL);
+    SKY_ASSERT(head[offset + SKY_OFF_VERSION] == SKY_VERSION); /* the head is one */
+    SKY_ASSERT(Load16(head + 4) == head_len + pkt->length + tag_len + SKY_PEC_BYTES - LENGTH_BIAS);
+    head[offset + SKY_OFF_HOP_LIMIT] = pkt->hop_limit;
+    StoreAddr(head + offset + SKY_OFF_GATEWAY_PLANE, pkt->gateway);
+    if (tag != NULL)
+    {
+        (void)memcpy(tail, tag, SKY_TAG_BYTES);
+    }
     if (pkt->is_request)
     {
-        head[OFF_FUNCTION] = (uint8_t)(pkt->op & FUNCTION_MASK);
-        head[OFF_CHECKSUM] = SKY_Xor8(SKY_Xor8(CHECKSUM_INIT, head, head_len), pkt->payload, pkt->length);
-    }
-    else
-    {
-        Store32(head + SKY_PRIMARY_BYTES, pkt->time_s);
-        Store16(head + SKY_PRIMARY_BYTES + 4u, pkt->time_subs);
+        head[OFF_CHECKSUM] =
+            SKY_Xor8(SKY_Xor8(SKY_Xor8(CHECKSUM_INIT, head, head_len), pkt->payload, pkt->length), tail, tag_len);
     }
 
     crc = SKY_Crc16(SKY_CRC16_INIT, head, head_len);
     crc = payload_crc16 != NULL ? SKY_Crc16_Join(crc, *payload_crc16, pkt->length) : SKY_Crc16(crc, pkt->payload, pkt->length);
-    Store16(tail, crc);
+    Store16(tail + tag_len, SKY_Crc16(crc, tail, tag_len));
+}
+
+size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_crc16, uint8_t *head, uint8_t *tail)
+{
+    const size_t head_len = SKY_Packet_EncodeHead(pkt, head);
+    SKY_ASSERT(pkt->security == SKY_SECURITY_NONE);
+
+    if (head_len > 0u)
+    {
+        SKY_Packet_Finish(pkt, payload_crc16, NULL, head, tail);
+    }
     return head_len;
 }
 
 size_t SKY_Packet_Encode(const SKY_Packet_t *pkt, uint8_t *out, size_t cap)
 {
-    const size_t overhead = pkt->is_request ? SKY_REQUEST_OVERHEAD : SKY_RESPONSE_OVERHEAD;
+    const size_t overhead = pkt->is_request ? SKY_REQUEST_BYTES : SKY_RESPONSE_BYTES;
     uint8_t      tail[SKY_PEC_BYTES];
     size_t       head_len;
 
@@ -328,14 +484,19 @@ void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t sta
     reply->status        = status;
     reply->flags         = 0;
     reply->hop_limit     = SKY_LIMIT_HOP_LIMIT;
-    reply->security      = 0;
+    reply->security      = SKY_SECURITY_NONE;
     reply->credit        = 0;
     reply->src           = self;
     reply->dst           = requester;
     reply->deadline_ms   = 0;
     reply->length        = 0;
     reply->chunk_crc     = 0;
+    reply->spi           = 0;
+    reply->sequence      = 0;
+    reply->cookie        = 0;
     reply->payload       = NULL;
+    reply->head          = NULL;
+    reply->tag           = NULL;
     reply->payload_crc16 = 0;
 }
 

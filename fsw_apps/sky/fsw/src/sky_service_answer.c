@@ -315,7 +315,8 @@ static bool get_next_chunk(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64
     SKY_ASSERT(answer->part_offset <= chunk.len);
     if (answer->part_offset < chunk.len)
     {
-        return SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
+        SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
+        return true;
     }
     SKY_Packet_t last = *reply;
     if (!get_seek(core, answer))
@@ -323,7 +324,8 @@ static bool get_next_chunk(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64
         answer->stage = get_stage_after(answer);
         last.flags    = answer->stage == SKY_ANSWER_IDLE ? SKY_FLAG_LAST : 0;
     }
-    return SKY_ServiceCore_Emit(core, now_us, &last, last.length == chunk.len ? &chunk.crc16_from_zero : NULL, out);
+    SKY_ServiceCore_Emit(core, now_us, &last, last.length == chunk.len ? &chunk.crc16_from_zero : NULL, out);
+    return true;
 }
 
 static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
@@ -342,7 +344,8 @@ static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint
     reply->payload   = answer->scratch;
     SKY_ASSERT(reply->length > 0);
     answer->stage = SKY_ANSWER_IDLE;
-    return SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
+    SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
+    return true;
 }
 
 /* ---- in and out --------------------------------------------------------------------------------------------------- */
@@ -394,5 +397,6 @@ bool SKY_Answer_Next(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now
         return get_next_missing(core, answer, now_us, out);
     }
     answer->stage = SKY_ANSWER_IDLE; /* the reply is the last packet of the answer */
-    return SKY_ServiceCore_Emit(core, now_us, &answer->reply, NULL, out);
+    SKY_ServiceCore_Emit(core, now_us, &answer->reply, NULL, out);
+    return true;
 }

@@ -31,7 +31,7 @@ void SKY_ServiceCore_Request(const SKY_ServiceCore_t *core, uint8_t op, SKY_Addr
     SKY_ASSERT(!SKY_Addr_Equal(dst, core->cfg.self)); /* no satellite asks itself */
 }
 
-bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16,
+void SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16,
                           SKY_Out_t *out)
 {
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, core->cfg.self));
@@ -39,17 +39,13 @@ bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t
     core->seq_count = (uint16_t)((core->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
     SKY_Packet_SetTime(pkt, now_us + core->cfg.clock_offset_us);
 
+    out->pkt           = *pkt;
+    out->has_crc16     = payload_crc16 != NULL;
+    out->payload_crc16 = payload_crc16 != NULL ? *payload_crc16 : 0;
     SKY_ASSERT(core->seq_count <= SKY_SEQ_COUNT_MASK);
-    out->dst      = pkt->dst;
-    out->gateway  = pkt->gateway;
-    out->body     = pkt->payload;
-    out->body_len = pkt->length;
-    out->head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, payload_crc16, out->head, out->tail);
-    SKY_ASSERT(out->head_len > 0); /* packets of the service have sound lengths */
-    SKY_ASSERT(out->head_len <= SKY_HEAD_MAX);
-    SKY_ASSERT(out->body_len == 0 || out->body != NULL);
-    SKY_ASSERT(out->head_len + out->body_len + SKY_PEC_BYTES <= core->cfg.packet_bytes); /* the links take such a packet */
-    return out->head_len > 0;
+    SKY_ASSERT(pkt->length == 0 || pkt->payload != NULL);
+    SKY_ASSERT(pkt->length + SKY_REQUEST_OVERHEAD <= core->cfg.packet_bytes); /* the links take such a packet */
+    SKY_ASSERT(pkt->is_request || pkt->length + SKY_RESPONSE_OVERHEAD <= core->cfg.packet_bytes);
 }
 
 void SKY_ServiceCore_CountError(SKY_ServiceCore_t *core, SKY_Status_t status)

@@ -186,5 +186,6 @@ bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     pkt.credit = word->credit;
     pkt.tenant = word->tenant;
     ++core->counters.gossip_tx;
-    return SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
+    SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
+    return true;
 }

@@ -368,7 +368,8 @@ static bool job_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_
         SKY_ASSERT(job->part_offset <= job->chunk.len);
         crc16 = req->length == job->chunk.len ? &job->chunk.crc16_from_zero : NULL;
     }
-    return SKY_ServiceCore_Emit(core, now_us, req, crc16, out);
+    SKY_ServiceCore_Emit(core, now_us, req, crc16, out);
+    return true;
 }
 
 bool SKY_Migrate_Next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, SKY_Out_t *out)

@@ -187,7 +187,8 @@ bool SKY_Scrub_Next(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, uint64_t now_us
     pkt.chunk_id = scrub->base;
     pkt.length   = scrub->payload_len;
     pkt.payload  = scrub->payload;
-    return SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
+    SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
+    return true;
 }
 
 void SKY_Scrub_Unreachable(SKY_Scrub_t *scrub, SKY_Addr_t dst)

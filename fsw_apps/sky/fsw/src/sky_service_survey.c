@@ -144,7 +144,8 @@ bool SKY_Survey_Next(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now
     survey->to_ask &= ~(1u << index);
     SKY_ServiceCore_Request(core, SKY_OP_STATS, addr_of(core, survey->first + index),
                             SKY_REQUEST_FIRST(survey->request_id) | index, &pkt);
-    return SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
+    SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
+    return true;
 }
 
 void SKY_Survey_Unreachable(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, SKY_Addr_t dst)

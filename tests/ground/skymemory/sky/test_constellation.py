@@ -201,7 +201,7 @@ def test_a_link_has_an_override_for_each_direction(tmp_path: Path) -> None:
 
 
 def test_smallest_packets_carry_the_largest_chunk() -> None:
-    overhead = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
+    overhead = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.HEADER_BYTES + icd.TAG_BYTES + icd.PEC_BYTES
     assert icd.LIMIT_FRAGMENTS * (PACKET_BYTES_MIN - overhead) >= icd.LIMIT_CHUNK_BYTES
 
 

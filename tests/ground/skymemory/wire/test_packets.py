@@ -36,6 +36,15 @@ def damaged(datagram: bytes, at: int, value: bytes) -> bytes:
     return bytes(changed) + mkPredefinedCrcFun("crc-ccitt-false")(bytes(changed)).to_bytes(2)
 
 
+def version_1() -> bytes:
+    """Return a request with the header of version 1, which is shorter."""
+    whole = request().encode()
+    cut = whole[: icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.BASE_HEADER_BYTES] + bytes(icd.PEC_BYTES)
+    length = len(cut) - icd.PRIMARY_BYTES - 1
+    cut = damaged(cut, 4, length.to_bytes(2))
+    return damaged(cut, icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.OFF_VERSION, b"\x01")
+
+
 def why(datagram: bytes) -> str:
     with pytest.raises(PacketError) as caught:
         decode(datagram)
@@ -107,7 +116,7 @@ def test_lies_raise_packet_errors_only(packet: Packet, data: st.DataObject) -> N
         return
     assert decoded.encode() == told(lie)
     assert (decoded == packet) == (told(lie) == datagram)
-    assert decoded.security == 0
+    assert len(decoded.tag) == (icd.TAG_BYTES if decoded.security else 0)
     if carries_chunk(decoded):
         assert decoded.offset + len(decoded.payload) <= decoded.chunk_len <= icd.LIMIT_CHUNK_BYTES
 
@@ -121,11 +130,16 @@ def test_reasons() -> None:
     assert why(whole + b"\0") == "bad_length"
     assert why(damaged(whole, 0, bytes([whole[0] | 0x20]))) == "bad_header"  # packet version 1
     assert why(damaged(whole, 0, bytes([whole[0] & ~0x08]))) == "bad_header"  # no secondary header
-    assert why(damaged(whole, 0, bytes([whole[0] & ~0x10]))) == "short"  # a response is longer
+    assert why(damaged(whole, 0, bytes([whole[0] & ~0x10]))) == "bad_version"  # a response's header begins later
+    assert why(damaged(whole[:112], 0, bytes([whole[0] & ~0x10]))) == "short"  # a response is longer
+    assert why(version_1() + b"\0") == "bad_length"
+    assert why(version_1()) == "bad_version"  # shorter than ours, but it can be answered
     assert why(damaged(whole, icd.PRIMARY_BYTES, b"\x05")) == "bad_header"  # function code of another operation
     assert why(whole[:-1] + bytes([whole[-1] ^ 1])) == "bad_crc"
-    assert why(damaged(whole, header + icd.OFF_VERSION, b"\x02")) == "bad_version"
-    assert why(damaged(whole, header + icd.OFF_SECURITY, b"\x01")) == "bad_version"
+    assert why(damaged(whole, header + icd.OFF_VERSION, b"\x01")) == "bad_version"
+    assert why(damaged(request(payload=bytes(16)).encode(), header + icd.OFF_SECURITY, b"\x06")) == "bad_version"
+    assert why(damaged(whole, header + icd.OFF_SECURITY, b"\x01")) == "short"  # no room for a tag
+    assert why(damaged(request(payload=bytes(16)).encode(), header + icd.OFF_SECURITY, b"\x01")) == "bad_length"
     assert why(damaged(whole, header + icd.OFF_LENGTH, struct.pack(">I", 4))) == "bad_length"
     put = request(op=icd.OP_PUT, payload=b"abc", chunk_len=3)
     assert why(damaged(put.encode(), header + icd.OFF_OFFSET, struct.pack(">I", 1))) == "bad_chunk"
@@ -145,7 +159,10 @@ def test_reasons() -> None:
         {"key": b"short"},
         {"request_id": -1},
         {"src": Satellite(65536, 1)},
-        {"payload": bytes(65398)},
+        {"payload": bytes(65362)},
+        {"security": 1},
+        {"tag": bytes(16)},
+        {"security": 1, "tag": bytes(15)},
         {"is_request": False, "time_s": 2**32},
     ],
 )
@@ -155,7 +172,7 @@ def test_what_does_not_fit_is_not_sent(fields: dict[str, object]) -> None:
 
 
 def test_largest_packet() -> None:
-    largest = request(payload=bytes(65397))
+    largest = request(payload=bytes(65361))
     assert len(largest.encode()) == icd.LIMIT_PACKET_BYTES
     assert decode(largest.encode()) == largest
 
