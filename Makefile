@@ -50,7 +50,7 @@ test: $(VENV)/.dev
 
 # --- environment ------------------------------------------------------------------------------------------------------------
 
-$(VENV)/.run: tools/setup_venv.py pyproject.toml constraints.txt
+$(VENV)/.run: tools/setup_venv.py tools/pypi_file.py pyproject.toml constraints.txt
 	$(PYTHON) tools/setup_venv.py $(VENV) model
 	@touch $@
 
@@ -64,7 +64,7 @@ $(VENV)/.installed: $(VENV)/.run $(SOURCES)
 	@touch $@
 
 # The engines have an environment of their own: they pin each other's libraries to versions that differ from ours.
-$(ENGINES)/.run: tools/setup_engines.py tools/setup_venv.py pyproject.toml constraints-engines.txt
+$(ENGINES)/.run: tools/setup_engines.py tools/setup_venv.py tools/pypi_file.py pyproject.toml constraints-engines.txt
 	$(PYTHON) tools/setup_engines.py $(ENGINES)
 	@touch $@
 
@@ -94,7 +94,7 @@ lint-python: $(VENV)/.dev
 lint-cppcheck: build
 	@tools/optional.sh cppcheck "static analysis by cppcheck" -- \
 	    cppcheck --project=build/compile_commands.json --quiet --error-exitcode=1 --inline-suppr -j$(JOBS) \
-	    --enable=warning,performance,portability --suppress=missingIncludeSystem --library=posix -itests
+	    --enable=warning,performance,portability --suppress=missingIncludeSystem --library=posix -itests -i.cache
 
 lint-tidy: build
 	@tools/optional.sh clang-tidy "static analysis by clang-tidy" -- tools/tidy.sh "$(JOBS)"

@@ -9,20 +9,19 @@ build the wheel. The project itself is installed by `make`, again whenever a sou
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.parse
 import urllib.request
 import venv
 from collections.abc import Sequence
 from pathlib import Path
+
+from pypi_file import FetchError, fetch
 
 try:
     import tomllib
@@ -30,7 +29,6 @@ except ImportError:
     sys.exit(f"setup_venv: Python 3.11 or newer is needed, not {sys.version.split()[0]}; name another: make PYTHON=...")
 
 ROOT = Path(__file__).resolve().parent.parent
-PIP_INDEX = "https://pypi.org/simple/pip/"
 PIP_WHEEL = "pip-25.0.1-py3-none-any.whl"
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 BUILD_TOOLS = ("cmake", "ninja")
@@ -38,16 +36,10 @@ BUILD_TOOLS = ("cmake", "ninja")
 
 def add_pip(python: Path) -> None:
     """Install pip by running pip's own wheel: Debian's python3 has neither pip nor ensurepip."""
-    with urllib.request.urlopen(PIP_INDEX, timeout=60) as reply:
-        page = reply.read().decode()
-    link = re.search(rf'href="([^"#]*/{re.escape(PIP_WHEEL)})#sha256=([0-9a-f]{{64}})"', page)
-    if link is None:
-        sys.exit(f"setup_venv: {PIP_INDEX} does not list {PIP_WHEEL}")
-    url = urllib.parse.urljoin(PIP_INDEX, link[1])
-    with urllib.request.urlopen(url, timeout=60) as reply:
-        data = reply.read()
-    if hashlib.sha256(data).hexdigest() != link[2]:
-        sys.exit(f"setup_venv: {url} does not have the digest that {PIP_INDEX} names")
+    try:
+        data = fetch("pip", PIP_WHEEL)
+    except FetchError as error:
+        sys.exit(f"setup_venv: {error}")
     with tempfile.TemporaryDirectory() as folder:
         wheel = Path(folder) / PIP_WHEEL
         wheel.write_bytes(data)

@@ -5,7 +5,7 @@
 set -eu
 jobs=$1
 files=$(sed -n 's/^ *"file": "\(.*\)",*$/\1/p' build/compile_commands.json |
-    grep -v -e "^$PWD/tests/" -e "^$PWD/build" -e /unit-test/ | sort -u)
+    grep -v -e "^$PWD/tests/" -e "^$PWD/.cache/" -e "^$PWD/build" -e /unit-test/ | sort -u)
 # The commands are gcc's: what clang does not know of its warnings is no finding.
 if ! printf '%s\n' "$files" | xargs -P"$jobs" -n3 \
     clang-tidy -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>build/tidy.log; then

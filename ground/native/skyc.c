@@ -24,8 +24,8 @@ static bool config_check(const SKYC_Config_t *config)
 {
     return (config->packet_bytes == 0 ||
             (config->packet_bytes > SKY_RESPONSE_OVERHEAD && config->packet_bytes <= SKY_LIMIT_PACKET_BYTES)) &&
-           config->window_max <= SKY_LIMIT_CHUNK_SET && config->burst <= SKY_LIMIT_CHUNK_SET &&
-           config->receive_bytes <= INT32_MAX;
+           (config->credential == NULL || SKYC_Engine_KeyringIsSound(config)) && config->window_max <= SKY_LIMIT_CHUNK_SET &&
+           config->burst <= SKY_LIMIT_CHUNK_SET && config->receive_bytes <= INT32_MAX;
 }
 
 SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error)
@@ -132,6 +132,24 @@ void SKYC_StopAsking(SKYC_Client_t *client)
     (void)pthread_mutex_lock(&client->lock);
     SKYC_Engine_StopAsking(&client->engine);
     (void)pthread_mutex_unlock(&client->lock);
+}
+
+int SKYC_Listen(SKYC_Client_t *client, uint32_t duration_ms)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const int error = SKYC_Engine_Listen(&client->engine, duration_ms);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return error;
+}
+
+bool SKYC_NextTelemetry(SKYC_Client_t *client, SKYC_Telemetry_t *telemetry)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const bool any = SKYC_Engine_NextTelemetry(&client->engine, telemetry);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return any;
 }
 
 uint64_t SKYC_PatienceUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count)

@@ -24,6 +24,11 @@ typedef struct
     uint16_t           host_number;   /**< ground address (0, number); default: random, and drawn again if another host has it */
     uint16_t           no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
     uint16_t may_fragment; /**< 1: IP may cut a packet that is larger than the path takes; else such a packet is an error */
+    /* The keyring; without one satellites are asked for cookies alone. */
+    const uint8_t *credential; /**< SKY_CREDENTIAL_BYTES; NULL: there is no keyring */
+    const uint8_t *pair_keys;  /**< keys of SKY_CRYPTO_KEY_BYTES for all satellites, plane after plane; they are copied */
+    uint16_t       planes, slots;
+    uint8_t suite; /**< SKY_SECURITY_* to ask for; default: GMAC of headers where the library has it, else BLAKE2b of headers */
 } SKYC_Config_t;
 
 /** Counters since SKYC_Open. */
@@ -36,9 +41,19 @@ typedef struct
     uint64_t receive_buffer_bytes;
     uint64_t tx_offload, rx_offload; /**< 1: the system bundles datagrams */
     uint64_t host_number;
-    uint64_t port;    /**< port of the socket */
-    uint64_t repeats; /**< questions that were sent again */
+    uint64_t port;         /**< port of the socket */
+    uint64_t repeats;      /**< questions that were sent again */
+    uint64_t rx_untrusted; /**< packets without the tag that they need */
+    uint64_t suites;       /**< mask of the security suites that the library can do: bit 1 << SKY_SECURITY_* */
 } SKYC_Counters_t;
+
+/** A message from the Software Bus of a satellite. */
+typedef struct
+{
+    uint16_t plane, slot;
+    uint32_t length;
+    uint8_t  message[SKY_LIMIT_RELAY_BYTES];
+} SKYC_Telemetry_t;
 
 typedef struct
 {
@@ -72,6 +87,13 @@ int SKYC_Ask(SKYC_Client_t *client, SKY_HostQuestion_t *questions, uint32_t coun
 int SKYC_AskOn(SKYC_Client_t *client);
 /** End all questions. */
 void SKYC_StopAsking(SKYC_Client_t *client);
+/**
+ * Run for a while, and keep the telemetry that comes of satellites which were asked for it (RELAY with flag TLM).
+ * @return 0; EBADF: somebody has closed the socket's descriptor
+ */
+int SKYC_Listen(SKYC_Client_t *client, uint32_t duration_ms);
+/** Get the oldest message that was kept. @return false if there is none */
+bool SKYC_NextTelemetry(SKYC_Client_t *client, SKYC_Telemetry_t *telemetry);
 /** See SKY_Host_PatienceUs. */
 uint64_t SKYC_PatienceUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count);
 /** See SKY_Host_HurryUs. */

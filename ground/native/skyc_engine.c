@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
-#define BACKLOG_MAX_US 100000u
-#define ASK_US         100000u /* longest run of a call with questions: an interrupt has to wait that long */
+#define BACKLOG_MAX_US   100000u
+#define KEYS_A_SATELLITE 2u      /* one there, one back */
+#define ASK_US           100000u /* longest run of a call with questions: an interrupt has to wait that long */
 
 /* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
  * much again (of 1.5 kB). If this guess is too large, loss makes the windows smaller. */
@@ -27,13 +29,13 @@ static uint64_t now_us(void)
 
 /* ---- functions for the host ------------------------------------------------------------------------------------------- */
 
-static void send_packet(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+static void send_packet(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     const SKYC_Engine_t  *engine = context;
     const SKYC_Endpoint_t to     = {(uint32_t)(endpoint >> 16), (uint16_t)endpoint};
 
     (void)at_us;
-    SKYC_Socket_Add(engine->sock, to, pkt);
+    SKYC_Socket_Add(engine->sock, to, pkt, key);
 }
 
 static uint8_t *payload(void *context)
@@ -64,10 +66,69 @@ static uint32_t or_default(uint32_t value, uint32_t standard)
     return value != 0 ? value : standard;
 }
 
+bool SKYC_Engine_KeyringIsSound(const SKYC_Config_t *config)
+{
+    SKY_Credential_t credential;
+
+    return config->pair_keys != NULL && config->planes > 0 && config->slots > 0 &&
+           (uint32_t)config->planes * config->slots <= SKYC_PEERS && config->suite <= SKY_SECURITY_BLAKE2B_PACKET &&
+           SKY_Credential_Decode(config->credential, &credential);
+}
+
+/* Find the key that this host shares with a satellite. */
+static bool pair_key(void *context, SKY_Addr_t satellite, uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    const SKYC_Engine_t *engine = context;
+
+    if (satellite.plane == 0 || satellite.plane > engine->config.planes || satellite.slot == 0 ||
+        satellite.slot > engine->config.slots)
+    {
+        return false;
+    }
+    const size_t index = (size_t)(satellite.plane - 1u) * engine->config.slots + satellite.slot - 1u;
+
+    (void)memcpy(key, engine->pair_keys + index * SKY_CRYPTO_KEY_BYTES, SKY_CRYPTO_KEY_BYTES);
+    return true;
+}
+
+/* Take the keyring of a configuration, which is sound. @return 0 or ENOMEM */
+static int take_keyring(SKYC_Engine_t *engine, SKY_HostSecurity_t *security)
+{
+    const SKYC_Config_t *config     = &engine->config;
+    const uint32_t       satellites = (uint32_t)config->planes * config->slots;
+    const size_t         keys       = (size_t)satellites * SKY_CRYPTO_KEY_BYTES;
+    const uint32_t       places     = KEYS_A_SATELLITE * satellites;
+    const size_t         bytes      = SKY_CryptoLibrary_MemoryBytes(places);
+
+    engine->peers.peer_count = satellites;
+    engine->pair_keys        = malloc(keys);
+    engine->library_memory   = calloc(1, bytes);
+    if (engine->pair_keys == NULL || engine->library_memory == NULL ||
+        !SKY_CryptoLibrary_Init(&engine->library, engine->library_memory, bytes, places))
+    {
+        return ENOMEM;
+    }
+    (void)memcpy(engine->pair_keys, config->pair_keys, keys);
+    (void)SKY_Credential_Decode(config->credential, &security->credential);
+    security->is_keyed = true;
+    security->crypto   = &engine->library.crypto;
+    security->PairKey  = pair_key;
+    security->context  = engine;
+    security->wanted   = config->suite != 0                                       ? config->suite
+                         : (engine->library.crypto.suites & SKY_SUITES_GMAC) != 0 ? SKY_SECURITY_GMAC_HEADER
+                                                                                  : SKY_SECURITY_BLAKE2B_HEADER;
+    security->accepted =
+        SKY_SUITE_BIT(security->wanted == SKY_SECURITY_GMAC_HEADER ? SKY_SECURITY_BLAKE2B_HEADER : SKY_SECURITY_BLAKE2B_PACKET);
+    engine->counters.suites   = engine->library.crypto.suites;
+    engine->config.credential = NULL; /* the caller's memory may go */
+    engine->config.pair_keys  = NULL;
+    return 0;
+}
+
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random)
 {
     const SKY_HostShell_t shell = {engine, send_packet, payload, random_word};
-    SKY_HostCfg_t         cfg;
+    SKY_HostCfg_t         cfg   = {0};
 
     cfg.peer =
         SKY_PeerCfg_OfHost(or_default(config->window_max, SKY_DEFAULT_WINDOW), or_default(config->burst, SKY_DEFAULT_CREDIT));
@@ -79,10 +140,15 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
     engine->config           = *config;
     engine->cancel           = UINT64_MAX;
     engine->peers.peer_count = SKYC_PEERS;
-    engine->peers.peers      = calloc(SKYC_PEERS, sizeof(*engine->peers.peers));
-    engine->peers.active     = calloc(SKYC_PEERS, sizeof(*engine->peers.active));
-    engine->peers.ways       = calloc(SKYC_PEERS, sizeof(*engine->peers.ways));
-    engine->peers.index      = calloc(1, SKY_Index_MemoryBytes(SKYC_PEERS));
+    cfg.security.is_on       = true;
+    if (config->credential != NULL && take_keyring(engine, &cfg.security) != 0)
+    {
+        return ENOMEM;
+    }
+    engine->peers.peers  = calloc(SKYC_PEERS, sizeof(*engine->peers.peers));
+    engine->peers.active = calloc(SKYC_PEERS, sizeof(*engine->peers.active));
+    engine->peers.ways   = calloc(SKYC_PEERS, sizeof(*engine->peers.ways));
+    engine->peers.index  = calloc(1, SKY_Index_MemoryBytes(SKYC_PEERS));
     if (engine->peers.peers == NULL || engine->peers.active == NULL || engine->peers.ways == NULL || engine->peers.index == NULL)
     {
         return ENOMEM;
@@ -106,6 +172,17 @@ static void free_blocks(SKYC_Engine_t *engine)
 void SKYC_Engine_Free(SKYC_Engine_t *engine)
 {
     free_blocks(engine);
+    if (engine->pair_keys != NULL)
+    {
+        explicit_bzero(engine->pair_keys, (size_t)engine->config.planes * engine->config.slots * SKY_CRYPTO_KEY_BYTES);
+    }
+    if (engine->library_memory != NULL)
+    {
+        SKY_CryptoLibrary_End(&engine->library);
+    }
+    free(engine->pair_keys);
+    free(engine->library_memory);
+    free(engine->telemetry);
     free(engine->peers.peers);
     free(engine->peers.active);
     free(engine->peers.ways);
@@ -232,7 +309,7 @@ static bool timers_may_act(const SKYC_Engine_t *engine)
 
 static bool is_busy(const SKYC_Engine_t *engine)
 {
-    return engine->host.running > 0 || SKY_Host_Asking(&engine->host) > 0;
+    return engine->host.running > 0 || SKY_Host_Asking(&engine->host) > 0 || engine->listens;
 }
 
 /* Run until nothing is under way, or the time is over. */
@@ -326,10 +403,11 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
 
 static void end_call(SKYC_Engine_t *engine)
 {
-    engine->counters.rx_bad      = engine->host.counters.undecoded;
-    engine->counters.rx_stale    = engine->host.counters.stale;
-    engine->counters.repeats     = engine->host.counters.repeats;
-    engine->counters.host_number = engine->host.self.slot;
+    engine->counters.rx_bad       = engine->host.counters.undecoded;
+    engine->counters.rx_stale     = engine->host.counters.stale;
+    engine->counters.repeats      = engine->host.counters.repeats;
+    engine->counters.rx_untrusted = engine->host.counters.untrusted;
+    engine->counters.host_number  = engine->host.self.slot;
     (void)__atomic_fetch_add(&engine->progress.calls, 1, __ATOMIC_RELAXED);
 }
 
@@ -383,6 +461,56 @@ int SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32
         return EBADF;
     }
     return SKY_Host_Asking(&engine->host) > 0 ? EAGAIN : 0;
+}
+
+/* Keep a message of telemetry, if there is room. */
+static void keep_telemetry(void *context, const SKY_Packet_t *pkt)
+{
+    SKYC_Engine_t    *engine = context;
+    SKYC_Telemetry_t *one    = &engine->telemetry[(engine->telemetry_first + engine->telemetry_count) % SKYC_TELEMETRY];
+
+    if (engine->telemetry_count < SKYC_TELEMETRY && pkt->length <= sizeof(one->message))
+    {
+        one->plane  = pkt->src.plane;
+        one->slot   = pkt->src.slot;
+        one->length = pkt->length;
+        if (pkt->length > 0)
+        {
+            (void)memcpy(one->message, pkt->payload, pkt->length);
+        }
+        ++engine->telemetry_count;
+    }
+}
+
+int SKYC_Engine_Listen(SKYC_Engine_t *engine, uint32_t duration_ms)
+{
+    if (engine->telemetry == NULL)
+    {
+        engine->telemetry = calloc(SKYC_TELEMETRY, sizeof(*engine->telemetry));
+    }
+    if (engine->telemetry == NULL)
+    {
+        return ENOMEM;
+    }
+    engine->empty_us = now_us();
+    SKY_Host_Listen(&engine->host, keep_telemetry, engine); /* from now on, also in other calls */
+    engine->listens = true;
+    loop(engine, now_us() + UINT64_C(1000) * duration_ms);
+    engine->listens = false;
+    end_call(engine);
+    return SKYC_Socket_IsGone(engine->sock) ? EBADF : 0;
+}
+
+bool SKYC_Engine_NextTelemetry(SKYC_Engine_t *engine, SKYC_Telemetry_t *telemetry)
+{
+    if (engine->telemetry_count == 0)
+    {
+        return false;
+    }
+    *telemetry              = engine->telemetry[engine->telemetry_first];
+    engine->telemetry_first = (engine->telemetry_first + 1u) % SKYC_TELEMETRY;
+    --engine->telemetry_count;
+    return true;
 }
 
 void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number)

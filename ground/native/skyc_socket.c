@@ -178,14 +178,14 @@ static bool message_takes(const SKYC_Socket_t *sock, const message_t *message, c
            message->bytes + bytes <= SKY_LIMIT_PACKET_BYTES;
 }
 
-void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt)
+void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     if (sock->packets == SKYC_TX_PACKETS)
     {
         SKYC_Socket_Flush(sock);
     }
     const uint32_t at   = sock->packets;
-    const size_t   head = SKY_Packet_EncodeAround(pkt, NULL, sock->heads[at], sock->tails[at]);
+    const size_t   head = SKY_Tag_EncodeAround(pkt, key, NULL, sock->heads[at], sock->tails[at]);
     const uint32_t size = (uint32_t)(head + pkt->length + SKY_Packet_TailBytes(pkt));
 
     if (head == 0)

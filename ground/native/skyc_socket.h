@@ -27,8 +27,8 @@ SKYC_Socket_t *SKYC_Socket_Open(const SKYC_Config_t *config, SKYC_Counters_t *co
 void           SKYC_Socket_Close(SKYC_Socket_t *sock);
 /** Return room (SKY_CHUNKSET_MAX_BYTES) for the payload of the packet that is added next, if it has none of its own. */
 uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock);
-/** Encode and queue a packet; its payload must stay in place until the flush. Flushes by itself when the queue is full. */
-void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt);
+/** Encode and queue a packet, with a tag if there is a key (SKY_Tag_EncodeAround); its payload must stay in place until the flush. Flushes by itself when the queue is full. */
+void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt, const SKY_TagKey_t *key);
 /** Send all queued packets. A packet that the system does not take counts as lost. */
 void SKYC_Socket_Flush(SKYC_Socket_t *sock);
 /** Return true if somebody has closed our descriptor, so that the system refused to send. */

@@ -1,6 +1,6 @@
 /**
  * @file
- * Options of a satellite: a table of names and ranges, and the two that are not plain numbers.
+ * Options of a satellite: a table of names and ranges, and the three that are not plain numbers.
  */
 #include "options.h"
 
@@ -135,6 +135,66 @@ static bool SetLink(const char *value, SKYSAT_Options_t *options, char *why, siz
     }
 }
 
+static bool TenantFields(const char *value, SKYSAT_Tenant_t *tenant)
+{
+    static const Number_t fields[] = {
+        {"number", 0, UINT32_MAX, offsetof(SKYSAT_Tenant_t, tenant)},
+        {"reserved", 0, 100, offsetof(SKYSAT_Tenant_t, reserved)},
+        {"most", 0, 100, offsetof(SKYSAT_Tenant_t, most)},
+    };
+    for (size_t i = strncmp(value, "others:", 7) == 0 ? 1 : 0; i < COUNT(fields); ++i)
+    {
+        value += i == 1 && strncmp(value, "others:", 7) == 0 ? 7 : 0;
+        const size_t length = strcspn(value, ":");
+        if (!Number(value, length, &fields[i], tenant) || value[length] != (i + 1 < COUNT(fields) ? ':' : '\0'))
+        {
+            return false;
+        }
+        value += length + 1;
+    }
+    return tenant->reserved <= tenant->most;
+}
+
+static bool SetTenant(const char *value, SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    SKYSAT_Tenant_t tenant   = {0, 0, 0};
+    const bool      is_other = strncmp(value, "others:", 7) == 0;
+    if (!TenantFields(value, &tenant))
+    {
+        (void)snprintf(
+            why, why_size,
+            "--tenant %s: allowed are NUMBER:RESERVED:MOST and others:RESERVED:MOST, in percent of the slots, 0 .. 100, "
+            "MOST not below RESERVED",
+            value);
+        return false;
+    }
+    bool twice = is_other && options->others_given;
+    for (uint32_t i = 0; !is_other && i < options->tenant_count; ++i)
+    {
+        twice = twice || options->tenants[i].tenant == tenant.tenant;
+    }
+    if (twice)
+    {
+        (void)snprintf(why, why_size, "--tenant %s: allowed is one for each tenant", value);
+        return false;
+    }
+    if (!is_other && options->tenant_count == SKYSAT_TENANTS)
+    {
+        (void)snprintf(why, why_size, "--tenant %s: allowed are %d tenants", value, SKYSAT_TENANTS);
+        return false;
+    }
+    if (is_other)
+    {
+        options->others       = tenant;
+        options->others_given = true;
+    }
+    else
+    {
+        options->tenants[options->tenant_count++] = tenant;
+    }
+    return true;
+}
+
 static bool SetNetwork(const char *value, SKYSAT_Options_t *options, char *why, size_t why_size)
 {
     struct in_addr address;
@@ -152,6 +212,15 @@ static bool SetOption(const char *name, const char *value, SKYSAT_Options_t *opt
     if (strcmp(name, "--link") == 0)
     {
         return SetLink(value, options, why, why_size);
+    }
+    if (strcmp(name, "--tenant") == 0)
+    {
+        return SetTenant(value, options, why, why_size);
+    }
+    if (strcmp(name, "--keys") == 0)
+    {
+        options->keys = value;
+        return true;
     }
     if (strcmp(name, "--network") == 0)
     {
@@ -205,6 +274,26 @@ static bool Complete(const SKYSAT_Options_t *options, char *why, size_t why_size
     return true;
 }
 
+static bool TenantsFit(const SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    uint32_t reserved = options->others.reserved;
+    for (uint32_t i = 0; i < options->tenant_count; ++i)
+    {
+        reserved += options->tenants[i].reserved;
+    }
+    if (reserved > 100)
+    {
+        (void)snprintf(why, why_size, "--tenant: %" PRIu32 " percent are reserved in all; allowed are 0 .. 100", reserved);
+        return false;
+    }
+    if (options->others_given && options->tenant_count == 0)
+    {
+        (void)snprintf(why, why_size, "--tenant others: allowed is this beside the quota of a tenant");
+        return false;
+    }
+    return true;
+}
+
 void SKYSAT_PrintUsage(void)
 {
     (void)printf(
@@ -222,7 +311,11 @@ void SKYSAT_PrintUsage(void)
         "  --hello-s SECONDS    time between two hellos over a link, 0: none (%u)\n"
         "  --scrub-ms MS        look for incomplete blocks once in this time, and purge them; 0: do not (0)\n"
         "  --handover-ms MS     log a handover that takes longer, 0: only one that takes longer than its row (%u)\n"
+        "  --keys FILE          key file of this satellite, from `skymem keys`: who has no keyring is not served\n"
         "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
+        "  --tenant NUMBER:RESERVED:MOST\n"
+        "                       quota of a tenant, in percent of the slots; others:RESERVED:MOST is that of all tenants without\n"
+        "                       one (others:0:100); without any, all tenants share the store\n"
         "  --seam-cut           no links between the last plane and the first\n"
         "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
         "                       model of what this satellite sends over north, east, south, west or ground:\n"
@@ -247,6 +340,7 @@ bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *op
     options->credit      = SKY_DEFAULT_CREDIT;
     options->hello_s     = SKY_DEFAULT_HELLO_S;
     options->handover_ms = SKY_DEFAULT_HANDOVER_MS;
+    options->others.most = 100;
     why[0]               = '\0';
     for (int i = 1; i < argc; ++i)
     {
@@ -281,7 +375,7 @@ bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *op
             ++i;
         }
     }
-    return Complete(options, why, why_size);
+    return Complete(options, why, why_size) && TenantsFit(options, why, why_size);
 }
 
 uint32_t SKYSAT_Address(const SKYSAT_Options_t *options, uint32_t plane, uint32_t slot)

@@ -9,23 +9,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKYSAT_LINKS 5 /* links north, east, south, west, ground */
+#define SKYSAT_TENANTS 16 /* tenants with quotas, as many as a satellite has room for */
+#define SKYSAT_LINKS   5  /* links north, east, south, west, ground */
 
 typedef struct
 {
     uint32_t delay_us, jitter_us, rate_kbps, loss_ppm, cut;
 } SKYSAT_Link_t;
 
+/** A tenant's share of the store, in percent of the slots. */
 typedef struct
 {
-    uint32_t      plane, slot, planes, slots;
-    uint32_t      network; /**< IPv4 network; satellite (p, s) is at network + p * 256 + s */
-    uint32_t      port, mtu, store_mib, slot_bytes, credit, hello_s, scrub_ms, handover_ms;
-    uint32_t      seam_cut, gossip;
-    bool          help;
-    bool          until_stdin_ends;
-    bool          link_given[SKYSAT_LINKS];
-    SKYSAT_Link_t links[SKYSAT_LINKS];
+    uint32_t tenant, reserved, most;
+} SKYSAT_Tenant_t;
+
+typedef struct
+{
+    uint32_t        plane, slot, planes, slots;
+    uint32_t        network; /**< IPv4 network; satellite (p, s) is at network + p * 256 + s */
+    uint32_t        port, mtu, store_mib, slot_bytes, credit, hello_s, scrub_ms, handover_ms;
+    uint32_t        seam_cut, gossip;
+    const char     *keys; /**< key file; NULL: none */
+    bool            help;
+    bool            until_stdin_ends;
+    bool            link_given[SKYSAT_LINKS];
+    SKYSAT_Link_t   links[SKYSAT_LINKS];
+    uint32_t        tenant_count;
+    bool            others_given;
+    SKYSAT_Tenant_t tenants[SKYSAT_TENANTS];
+    SKYSAT_Tenant_t others; /**< all tenants without a quota of their own */
 } SKYSAT_Options_t;
 
 /** Print all options and their defaults to standard output. */

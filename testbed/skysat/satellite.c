@@ -16,6 +16,7 @@
 #include "isl_msgids.h"
 #include "isl_tbl.h"
 #include "kvc_msgids.h"
+#include "key_file.h"
 #include "kvc_tbl.h"
 #include "onboard_msgids.h"
 #include "sky.h"
@@ -33,6 +34,8 @@ static SKYSAT_Options_t      satellite_options;
 static ISL_NeighboursTable_t satellite_neighbours;
 static ISL_LinksTable_t      satellite_links;
 static KVC_LimitsTable_t     satellite_limits;
+static ISL_KeysTable_t       satellite_keys;
+static ISL_PeersTable_t      satellite_peers[ISL_PEERS_PAGES];
 
 static const EXEC_Library_t      satellite_libraries[] = {{"SKY", SKY_LibInit}};
 static const EXEC_App_t          satellite_apps[]      = {{"KVC", KVC_AppMain}, {"ISL", ISL_AppMain}};
@@ -41,9 +44,16 @@ static const EXEC_Table_t        satellite_tables[]    = {
               {"ISL.Neighbours", &satellite_neighbours, sizeof satellite_neighbours},
               {"ISL.Links", &satellite_links, sizeof satellite_links},
               {"KVC.Limits", &satellite_limits, sizeof satellite_limits},
+              {"ISL.Keys", &satellite_keys, sizeof satellite_keys},
+              {"ISL.Peers1", &satellite_peers[0], sizeof satellite_peers[0]},
+              {"ISL.Peers2", &satellite_peers[1], sizeof satellite_peers[1]},
+              {"ISL.Peers3", &satellite_peers[2], sizeof satellite_peers[2]},
+              {"ISL.Peers4", &satellite_peers[3], sizeof satellite_peers[3]},
 };
 
 CompileTimeAssert(ISL_LINK_COUNT == SKYSAT_LINKS, LinksMatch);
+CompileTimeAssert(ISL_PEERS_PAGES == 4, PagesHaveNames);
+CompileTimeAssert(KVC_TENANTS == SKYSAT_TENANTS, TenantsMatch);
 
 static void MakeNeighbours(const SKYSAT_Options_t *options)
 {
@@ -103,6 +113,19 @@ static void MakeTables(const SKYSAT_Options_t *options)
     satellite_limits.Gossip         = options->gossip;
     satellite_limits.ScrubPeriodMs  = options->scrub_ms;
     satellite_limits.HandoverMs     = options->handover_ms;
+
+    satellite_limits.TenantCount = options->tenant_count;
+    if (options->tenant_count > 0)
+    {
+        satellite_limits.OthersReservedPercent = (uint16)options->others.reserved;
+        satellite_limits.OthersMostPercent     = (uint16)options->others.most;
+    }
+    for (uint32 i = 0; i < options->tenant_count; ++i)
+    {
+        satellite_limits.Tenant[i].Tenant          = options->tenants[i].tenant;
+        satellite_limits.Tenant[i].ReservedPercent = (uint16)options->tenants[i].reserved;
+        satellite_limits.Tenant[i].MostPercent     = (uint16)options->tenants[i].most;
+    }
 }
 
 void SATELLITE_Endpoint(char *text, size_t size)
@@ -149,6 +172,11 @@ bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size
     EXEC_Config_t config;
     satellite_options = *options;
     MakeTables(&satellite_options);
+    why[0] = '\0';
+    if (options->keys != NULL && !SKYSAT_ReadKeyFile(options, &satellite_keys, satellite_peers, why, why_size))
+    {
+        return false;
+    }
     if (!AddressIsFree(why, why_size))
     {
         return false;

@@ -67,6 +67,8 @@ typedef struct
     uint32_t violations_max; /**< violations at which the run stops; 0: never */
     uint32_t ask_first;      /**< gets of which one asks all servers first what they hold; 0: none does */
     uint32_t look_up;        /**< gets of which one looks the block up by its key first; 0: none does */
+    uint32_t quota_reserved; /**< share of each store that is reserved for each tenant, in percent */
+    uint32_t quota_most;     /**< share that each tenant may have at most; 0: no tenant has a quota */
     uint32_t livelock_steps; /**< steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it */
 } SKYT_Config_t;
 
@@ -171,9 +173,10 @@ typedef enum
     SKYT_INVARIANT_WAITS    = 11, /**< a block prefetched for a later row waits where it was put */
     SKYT_INVARIANT_WINDOW   = 12, /**< a host's count of chunks on their way to a satellite is the sum of its shares' counts */
     SKYT_INVARIANT_LOST     = 13, /**< satellites that a ground host calls lost were down or out of reach; never are all lost */
-    SKYT_INVARIANT_HELD     = 14  /**< a block that counts as whole by satellites' answers is whole */
+    SKYT_INVARIANT_HELD     = 14, /**< a block that counts as whole by satellites' answers is whole */
+    SKYT_INVARIANT_QUOTA    = 15  /**< no tenant has more than its quota, or less than its reserve because of another's puts */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 15u
+#define SKYT_INVARIANTS 16u
 
 /** Reason why a run stopped before its time. */
 typedef enum
@@ -254,7 +257,8 @@ typedef enum
     SKYT_BREAK_RASH      = 25, /**< LOST: a ground host does not count every other answer when it looks around */
     SKYT_BREAK_BOAST     = 26, /**< HELD: a satellite says that it holds all chunks that a host asks about */
     SKYT_BREAK_DISOWN    = 27, /**< KEPT: a satellite says that it holds no chunk that a host asks about */
-    SKYT_BREAK_CLING     = 28  /**< HELD: a satellite says that it purged a block, and keeps it */
+    SKYT_BREAK_CLING     = 28, /**< HELD: a satellite says that it purged a block, and keeps it */
+    SKYT_BREAK_COMMON    = 29  /**< QUOTA: a satellite ignores the quotas of tenants */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

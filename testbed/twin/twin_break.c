@@ -72,6 +72,12 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
         {
             look_at_oldest(&node->store);
         }
+        if (twin->broken == SKYT_BREAK_COMMON)
+        {
+            static const SKY_Quotas_t none = {.count = 0};
+
+            (void)SKY_Store_SetQuotas(&node->store, &none);
+        }
         changed->epoch = twin->broken == SKYT_BREAK_LEAVE ? 0 : pkt->epoch;
         if (twin->broken == SKYT_BREAK_SECONDS)
         {

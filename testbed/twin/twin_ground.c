@@ -12,14 +12,14 @@
 
 /* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
 
-static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     const SKYT_Ground_t         *ground = context;
     const SKY_HostBlockMemory_t *blocks = &ground->core.blocks;
     uint8_t                      head[SKY_HEAD_MAX];
     uint8_t                      tail[SKY_TAIL_MAX];
-    const uint32_t               head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
-    const SKYT_Parts_t           parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
+    const uint32_t               head_len = (uint32_t)SKY_Tag_EncodeAround(pkt, key, NULL, head, tail);
+    const SKYT_Parts_t           parts = {head, pkt->payload, tail, head_len, pkt->length, SKY_Packet_TailBytes(pkt), SKYT_NONE};
 
     if (!SKY_Host_IsQuestion(pkt->request_id))
     {
@@ -54,8 +54,12 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     const uint32_t        shares = twin->config.active_max * twin->config.servers;
     SKYT_Ground_t        *ground = &twin->grounds[index];
     const SKY_HostShell_t shell  = {ground, send_packet, payload, count_up};
-    const SKY_HostCfg_t   cfg = {SKY_PeerCfg_OfHost(most, twin->config.credit), twin->config.packet_bytes, (uint16_t)(index + 1u),
-                                 true, twin->config.way_chunks};
+    const SKY_HostCfg_t   cfg    = {SKY_PeerCfg_OfHost(most, twin->config.credit),
+                                    twin->config.packet_bytes,
+                                    (uint16_t)(index + 1u),
+                                    true,
+                                    twin->config.way_chunks,
+                                    {0}};
     SKY_HostPeerMemory_t  peers;
 
     ground->twin               = twin;

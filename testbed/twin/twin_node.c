@@ -376,6 +376,19 @@ static bool calm_down(SKY_Hello_t *hello)
     return true;
 }
 
+/* Give a store the quotas of the configuration, the same for each tenant; without quotas nothing changes. */
+static bool set_quotas(SKYT_Twin_t *twin, SKY_Store_t *store)
+{
+    SKY_Quotas_t quotas = {.count  = twin->config.quota_most > 0 ? twin->config.tenants : 0,
+                           .others = {.most_percent = SKY_STORE_PERCENT}};
+
+    for (uint32_t i = 0; i < quotas.count; ++i)
+    {
+        quotas.tenants[i] = (SKY_Quota_t){i + 1u, twin->config.quota_reserved, twin->config.quota_most};
+    }
+    return SKY_Store_SetQuotas(store, &quotas);
+}
+
 bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index)
 {
     const SKY_StoreCfg_t cfg   = {twin->config.slot_bytes, twin->config.slot_count, twin->config.slot_count};
@@ -384,7 +397,7 @@ bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index)
     twin->nodes[index].memory     = twin->stores + index * bytes;
     twin->nodes[index].map_memory = twin->maps + index * (SKY_Map_MemoryBytes(&twin->torus) / sizeof(*twin->maps));
     return SKY_Store_Init(&twin->nodes[index].store, &cfg, twin->nodes[index].memory, bytes, SKYT_Random(twin)) &&
-           start(twin, index) && calm_down(&twin->nodes[index].core.hello);
+           set_quotas(twin, &twin->nodes[index].store) && start(twin, index) && calm_down(&twin->nodes[index].core.hello);
 }
 
 void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index)

@@ -417,6 +417,8 @@ SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, S
 void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node);
 /** Note that a store has taken in a packet of a put. @param evicted_before  blocks that it had evicted until then */
 void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
+/** Note that a satellite has no room for a chunk: a put of it fails, or a satellite that hands it over lets it go. */
+void SKYT_Truth_NoRoom(SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
 /** Return the block that the scrub of a satellite looks at next; SKYT_NONE if it does not look now. */
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
 /** Note that the scrub of a satellite has purged a block. */

@@ -92,6 +92,11 @@ void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before)
     }
 }
 
+void SKYT_Truth_NoRoom(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
+{
+    taint(twin, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key), SKYT_CAUSE_EVICTED);
+}
+
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node)
 {
     const SKY_Scrub_t *scrub  = &twin->nodes[node].service.scrub;

@@ -51,6 +51,17 @@ static bool is_same(const SKY_BlockInfo_t *info, uint32_t tenant, const uint8_t 
     return info->tenant == tenant && memcmp(info->key, key, SKY_KEY_BYTES) == 0;
 }
 
+static bool has_quota(const SKYT_Twin_t *twin, uint32_t tenant)
+{
+    return twin->config.quota_most > 0 && tenant >= 1 && tenant <= twin->config.tenants;
+}
+
+/* Return true if blocks of one tenant may make room for those of the other. */
+static bool share_quota(const SKYT_Twin_t *twin, uint32_t one, uint32_t other)
+{
+    return one == other || (!has_quota(twin, one) && !has_quota(twin, other));
+}
+
 /* Check that a block has made room for the one of @p pkt. */
 static void check_evicted(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, uint32_t slots_before)
 {
@@ -60,19 +71,58 @@ static void check_evicted(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
     uint32_t           cursor = 0;
     SKY_BlockInfo_t    info;
 
-    if (slots_before < store->cfg.slot_count)
+    if (!share_quota(twin, store->evicted.tenant, pkt->tenant))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_QUOTA, node, SKYT_NONE, block, SKYT_NONE,
+                        "a block of another tenant was evicted for a put");
+    }
+    if (slots_before < store->cfg.slot_count && twin->config.quota_most == 0)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,
                         "a block was evicted although there was room");
     }
     while (SKY_Store_NextBlock(store, &cursor, &info))
     {
-        if (!is_same(&info, pkt->tenant, pkt->key) && went->certain > use_of(twin, node, info.tenant, info.key)->possible)
+        if (share_quota(twin, info.tenant, store->evicted.tenant) && !is_same(&info, pkt->tenant, pkt->key) &&
+            went->certain > use_of(twin, node, info.tenant, info.key)->possible)
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,
                             "a block was evicted although another one was used before it");
             return;
         }
+    }
+}
+
+/* Count the blocks with complete chunks that could make room for the one of @p pkt. */
+static uint32_t others_of(const SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+{
+    const SKY_Store_t *store  = &twin->nodes[node].store;
+    uint32_t           cursor = 0, count = 0;
+    SKY_BlockInfo_t    info;
+
+    while (SKY_Store_NextBlock(store, &cursor, &info))
+    {
+        count += share_quota(twin, info.tenant, pkt->tenant) && !is_same(&info, pkt->tenant, pkt->key) ? 1u : 0u;
+    }
+    return count;
+}
+
+/* Check after a put that its tenant has no more than its quota. Complete chunks are counted. */
+static void check_quota(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+{
+    const SKY_Store_t *store  = &twin->nodes[node].store;
+    const uint64_t     most   = ((uint64_t)store->cfg.slot_count * twin->config.quota_most + 99u) / SKY_STORE_PERCENT;
+    uint32_t           cursor = 0, held = 0;
+    SKY_BlockInfo_t    info;
+
+    while (SKY_Store_NextBlock(store, &cursor, &info))
+    {
+        held += info.tenant == pkt->tenant ? info.held : 0u;
+    }
+    if (held > most)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_QUOTA, node, SKYT_NONE, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key),
+                        pkt->chunk_id, "a tenant has more chunks than its quota");
     }
 }
 
@@ -196,10 +246,18 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
     }
     note_use(twin, node, pkt, taken);
     here->parts_until_us = here->parts_until_us > until ? here->parts_until_us : until;
-    if (full && here->store.counters.blocks > 1u)
+    if (has_quota(twin, pkt->tenant))
+    {
+        check_quota(twin, node, pkt);
+    }
+    if (full && (twin->config.quota_most > 0 ? others_of(twin, node, pkt) > 0 : here->store.counters.blocks > 1u))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key),
                         pkt->chunk_id, "a put was refused for want of room, although a block could have been evicted");
+    }
+    if (full && (twin->config.quota_most > 0 || pkt->src.plane != 0))
+    {
+        SKYT_Truth_NoRoom(twin, pkt);
     }
     if (taken)
     {

@@ -42,6 +42,7 @@ typedef struct
     CFE_ES_AppId_t  app;
     CFE_SB_PipeId_t pipe;
     uint64_t        request_id;
+    uint64_t        cookie;                       /* of the ground host */
     uint8_t         wire[SKY_LIMIT_PACKET_BYTES]; /* last packet received */
     uint32_t        wire_len;
     uint16_t        wire_port; /* it came from there */
@@ -109,7 +110,9 @@ static inline bool rig_bind(rig_t *rig)
     return ok;
 }
 
-/** Start the satellite. @param options  as skysat's, NULL at the end; at most 10 */
+static inline uint64_t rig_cookie(rig_t *rig, int fd);
+
+/** Start the satellite, and get a cookie of it for the ground host. @param options  as skysat's, NULL at the end; at most 10 */
 static inline bool rig_open(rig_t *rig, const char *const *options)
 {
     static char      port[8];
@@ -145,6 +148,7 @@ static inline bool rig_open(rig_t *rig, const char *const *options)
         (void)printf("no satellite: %s\n", why);
     }
     CHECK(ok);
+    rig->cookie = ok ? rig_cookie(rig, rig->ground) : SKY_COOKIE_NONE;
     return ok;
 }
 
@@ -219,7 +223,22 @@ static inline SKY_Packet_t rig_request(rig_t *rig, uint16_t apid, uint8_t op)
     pkt.src.slot   = RIG_HOST;
     pkt.dst        = rig_self;
     pkt.request_id = ++rig->request_id;
+    pkt.cookie     = rig->cookie;
     return pkt;
+}
+
+/** Get the cookie of a socket on the ground, which a satellite gives to whoever asks without one. */
+static inline uint64_t rig_cookie(rig_t *rig, int fd)
+{
+    SKY_Packet_t request = rig_request(rig, SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    SKY_Packet_t answer;
+
+    request.cookie = SKY_COOKIE_NONE;
+    rig_send(rig, fd, &request);
+    CHECK(rig_receive(rig, fd, RIG_LIMIT_MS, &answer));
+    CHECK(answer.request_id == request.request_id && answer.status == SKY_STATUS_COOKIE);
+    CHECK(answer.cookie != SKY_COOKIE_NONE);
+    return answer.cookie;
 }
 
 /** Send a request from the ground, and wait for its answer. @return status of the answer, 255: none came */

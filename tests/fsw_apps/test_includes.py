@@ -21,12 +21,13 @@ ROOT = SKY.parents[1]
 LAYERS = {
     "core": ("fsw_apps/sky/fsw", {"core"}),
     "host": ("fsw_apps/sky/host", {"core", "host"}),
-    "isl": ("fsw_apps/isl/fsw", {"core", "cFE", "isl"}),
+    "crypto": ("fsw_apps/sky/crypto", {"core", "crypto"}),
+    "isl": ("fsw_apps/isl/fsw", {"core", "crypto", "cFE", "isl"}),
     "kvc": ("fsw_apps/kvc/fsw", {"core", "cFE", "kvc"}),
     "exec": ("testbed/exec", {"cFE", "exec"}),
     "satellite": ("testbed/skysat", {"core", "cFE", "isl", "kvc", "exec", "satellite"}),
     "twin": ("testbed/twin", {"core", "host", "twin"}),
-    "native": ("ground/native", {"core", "host", "native"}),
+    "native": ("ground/native", {"core", "host", "crypto", "native"}),
 }
 """Folder of each layer of C, and the layers whose headers it may include. cFE is what testbed/exec stands in for."""
 CFE = re.compile(r"(cfe\w*|common_types|osapi|osconfig)\.h")

@@ -104,14 +104,14 @@ static void check_chunk(const SKY_Packet_t *pkt)
     ENSURE(pkt->chunk_crc == SKY_Crc32c(0, chunk, pkt->chunk_len));
 }
 
-static void on_send(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+static void on_send(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     static uint8_t wire[PACKET_BYTES];
     sent_t        *one = &sent[sent_count % SENT_MAX];
     const size_t   len = SKY_Packet_Encode(pkt, wire, sizeof(wire));
     SKY_Packet_t   again;
 
-    ENSURE(context == &host && at_us == now_us && endpoint >= ENDPOINT0 && endpoint < ENDPOINT0 + PLACES);
+    ENSURE(key == NULL && context == &host && at_us == now_us && endpoint >= ENDPOINT0 && endpoint < ENDPOINT0 + PLACES);
     ENSURE(len > 0 && SKY_Packet_Decode(wire, len, &again) == SKY_STATUS_OK);
     ENSURE(pkt->is_request && pkt->dst.plane == 1u && pkt->dst.slot == endpoint - ENDPOINT0 + 1u);
     ENSURE(++out_count <= OUT_MAX);

@@ -1,4 +1,5 @@
 /* Options of a satellite: what is taken, and what is said about what is not. */
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -112,11 +113,59 @@ static void MistakesInLinksToo(void)
     Refused(PLACE "--link north:cut=1 --link north:cut=0", "--link north:cut=0: north is given twice");
 }
 
+static void QuotasOfTenants(void)
+{
+    CHECK(Parse(PLACE));
+    CHECK_EQ(options.tenant_count, 0);
+    CHECK_EQ(options.others.most, 100);
+    CHECK(Parse(PLACE "--tenant 7:25:50 --tenant others:10:30 --tenant 4294967295:0:0"));
+    CHECK_EQ(options.tenant_count, 2);
+    CHECK_EQ(options.tenants[0].tenant, 7);
+    CHECK_EQ(options.tenants[0].reserved, 25);
+    CHECK_EQ(options.tenants[0].most, 50);
+    CHECK_EQ(options.tenants[1].tenant, 4294967295u);
+    CHECK_EQ(options.tenants[1].most, 0);
+    CHECK_EQ(options.others.reserved, 10);
+    CHECK_EQ(options.others.most, 30);
+    static const char *const wrong[] = {"7",       "7:1",   "7:1:2:3",        "7:1:",   ":1:2",     "7:2:1",
+                                        "7:0:101", "x:0:1", "4294967296:0:1", "others", "others:1", "others:1:2:3"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+    {
+        char line[256];
+        char reason[256];
+        (void)snprintf(line, sizeof line, "%s--tenant %s", PLACE, wrong[i]);
+        (void)snprintf(
+            reason, sizeof reason,
+            "--tenant %s: allowed are NUMBER:RESERVED:MOST and others:RESERVED:MOST, in percent of the slots, 0 .. 100, "
+            "MOST not below RESERVED",
+            wrong[i]);
+        Refused(line, reason);
+    }
+    Refused(PLACE "--tenant 7:0:1 --tenant 7:0:2", "--tenant 7:0:2: allowed is one for each tenant");
+    Refused(PLACE "--tenant others:0:1 --tenant others:0:2", "--tenant others:0:2: allowed is one for each tenant");
+    Refused(PLACE "--tenant others:0:1", "--tenant others: allowed is this beside the quota of a tenant");
+    Refused(PLACE "--tenant 7:60:60 --tenant 8:41:60", "--tenant: 101 percent are reserved in all; allowed are 0 .. 100");
+    Refused(PLACE "--tenant 7:60:60 --tenant others:41:60", "--tenant: 101 percent are reserved in all; allowed are 0 .. 100");
+
+    const char *words[9 + 2 * 17] = {"skysat", "--plane", "3", "--slot", "10", "--planes", "5", "--slots", "19"};
+    char        quotas[17][16];
+    for (int i = 0; i < 17; ++i)
+    {
+        (void)snprintf(quotas[i], sizeof quotas[i], "%d:0:100", i);
+        words[9 + 2 * i]  = "--tenant";
+        words[10 + 2 * i] = quotas[i];
+    }
+    CHECK(SKYSAT_ParseOptions(9 + 2 * 16, words, &options, why, sizeof why));
+    CHECK(!SKYSAT_ParseOptions(9 + 2 * 17, words, &options, why, sizeof why));
+    CHECK(strcmp(why, "--tenant 16:0:100: allowed are 16 tenants") == 0);
+}
+
 int main(void)
 {
     RUN(DefaultsAreThePapers);
     RUN(EverythingCanBeSet);
     RUN(MistakesAreNamedWithWhatIsAllowed);
     RUN(MistakesInLinksToo);
+    RUN(QuotasOfTenants);
     return CHECK_RESULT();
 }

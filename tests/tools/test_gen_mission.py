@@ -236,7 +236,12 @@ def check_header(parsed: dict[str, Any], packet: Packet) -> None:
 @pytest.mark.parametrize("op", [op for op in vars(icd) if op.startswith("OP_")])
 def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition) -> None:
     value = getattr(icd, op)
-    served = {icd.OP_RELAY: [icd.APID_ISL], icd.OP_HELLO: [icd.APID_ISL], icd.OP_PING: [icd.APID_ISL, icd.APID_KVC]}
+    served = {
+        icd.OP_RELAY: [icd.APID_ISL],
+        icd.OP_ASSOCIATE: [icd.APID_ISL],
+        icd.OP_HELLO: [icd.APID_ISL],
+        icd.OP_PING: [icd.APID_ISL, icd.APID_KVC],
+    }
     for apid in served.get(value, [icd.APID_KVC]):
         packet = Packet(
             is_request=True, apid=apid, op=value, src=Satellite(0, 77), dst=PLACE, request_id=2**63 + 5, key=os.urandom(32),
@@ -261,7 +266,7 @@ def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition)
 @pytest.mark.parametrize("status", sorted(icd.STATUSES))
 def test_every_response_has_one_container(op: str, status: int, xtce: XtcePacketDefinition) -> None:
     value = getattr(icd, op)
-    apid = icd.APID_ISL if value in (icd.OP_RELAY, icd.OP_HELLO) else icd.APID_KVC
+    apid = icd.APID_ISL if value in (icd.OP_RELAY, icd.OP_HELLO, icd.OP_ASSOCIATE) else icd.APID_KVC
     payload = PAYLOADS.get(value, b"")
     if value == icd.OP_STATS and status == icd.STATUS_OK:
         payload = os.urandom(8 * icd.STATS_KVC_COUNT)

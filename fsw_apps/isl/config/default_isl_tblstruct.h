@@ -34,4 +34,23 @@ typedef struct ISL_LinksTable
     ISL_LinkEntry_t Link[ISL_LINK_COUNT];
 } ISL_LinksTable_t;
 
+/** ISL.Keys: master keys of this satellite. While none is set, nobody is asked for a tag. The last one is the newest. */
+typedef struct ISL_KeysTable
+{
+    uint8 Suites;    /**< mask of the suites that others get, bit 1 << number (docs/icd.md); 0: all that the library can do */
+    uint8 PeerSuite; /**< suite to ask other satellites for; 0: GMAC of headers if the library can do it, else BLAKE2b */
+    uint8 Spare[2];
+    ISL_MasterKey_t Master[ISL_MASTER_KEYS];
+} ISL_KeysTable_t;
+
+/** ISL.Peers1 .. ISL.Peers4: keys between this satellite and others. A satellite's index is (plane - 1) x slots + slot - 1. */
+typedef struct ISL_PeersTable
+{
+    uint8         Generation; /**< generation of these keys */
+    uint8         Spare[3];
+    uint32        First; /**< index of the first satellite */
+    uint32        Count; /**< keys that are used */
+    ISL_PeerKey_t Peer[ISL_PEERS_OF_PAGE];
+} ISL_PeersTable_t;
+
 #endif

@@ -18,6 +18,14 @@
 #define KVC_CLOCK_SATELLITE 0u /**< CFE_TIME_GetTime: the schedule goes with it when it is set */
 #define KVC_CLOCK_MONOTONIC 1u /**< OS_GetMonotonicTime, seconds modulo 2^32: nobody sets it; good until the processor restarts */
 
+/** A tenant's share of the store, in percent of its slots and of its entries for blocks. */
+typedef struct KVC_TenantQuota
+{
+    uint32 Tenant;
+    uint16 ReservedPercent; /**< kept free for it, rounded down to whole slots */
+    uint16 MostPercent;     /**< ReservedPercent .. 100, rounded up */
+} KVC_TenantQuota_t;
+
 /** One row of the rotation schedule. */
 typedef struct KVC_ScheduleRow
 {

@@ -8,7 +8,10 @@
 #include "common_types.h"
 #include "kvc_tbldefs.h"
 
-/** KVC.Limits: how the store's memory is divided, and what requests may do. A new division empties the store. */
+/**
+ * KVC.Limits: how the store's memory is divided, and what requests may do. A new division empties the store. New quotas of tenants
+ * count at once, but evict nothing by themselves: a tenant that has more than they allow shrinks with its own puts (sky_store.h).
+ */
 typedef struct KVC_LimitsTable
 {
     uint32 StoreBytes;     /**< memory to use, index included; 0: all of KVC_PLATFORM_STORE_BYTES */
@@ -20,6 +23,10 @@ typedef struct KVC_LimitsTable
     uint32 Gossip;        /**< 1: neighbours tell each other which blocks were evicted, and purge the rest of them; 0: neither */
     uint32 ScrubPeriodMs; /**< period in which all incomplete blocks are found and purged, with a schedule; 0: never */
     uint32 HandoverMs;    /**< time after which an event tells of a late handover, with a schedule; 0: its row's */
+    uint32 TenantCount;   /**< rows of Tenant that count; 0: there are no quotas, all tenants share the store */
+    uint16 OthersReservedPercent; /**< share of all tenants that are not in Tenant, as theirs. Reserves come to 100 at most */
+    uint16 OthersMostPercent;
+    KVC_TenantQuota_t Tenant[KVC_TENANTS]; /**< each tenant once */
 } KVC_LimitsTable_t;
 
 /**

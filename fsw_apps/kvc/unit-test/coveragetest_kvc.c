@@ -191,6 +191,81 @@ static void Test_Limits(void)
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_STORE_INF_EID);
 }
 
+static void Test_Tenants(void)
+{
+    static const struct
+    {
+        uint32 count, tenant, reserved, most, others_reserved, others_most;
+        int32  status;
+    } cases[] = {
+        {0, 1, 101, 0, 7, 101, CFE_SUCCESS}, /* without tenants the rest does not matter */
+        {2, 1, 60, 100, 40, 100, CFE_SUCCESS},
+        {2, 1, 0, 0, 0, 0, CFE_SUCCESS},
+        {KVC_TENANTS + 1, 1, 0, 100, 0, 100, CFE_STATUS_VALIDATION_FAILURE},
+        {2, 1, 0, 101, 0, 100, CFE_STATUS_VALIDATION_FAILURE},
+        {2, 1, 51, 50, 0, 100, CFE_STATUS_VALIDATION_FAILURE},
+        {2, 1, 0, 100, 0, 101, CFE_STATUS_VALIDATION_FAILURE},
+        {2, 1, 0, 100, 11, 10, CFE_STATUS_VALIDATION_FAILURE},
+        {2, 1, 61, 100, 40, 100, CFE_STATUS_VALIDATION_FAILURE},
+        {2, 0, 0, 100, 0, 100, CFE_STATUS_VALIDATION_FAILURE}, /* twice */
+    };
+    const KVC_LimitsTable_t good = UT_Table.limits;
+    const SKY_LIB_Node_t    node = UT_Satellite(9000);
+    static const uint8_t    data[1];
+    SKY_Packet_t            pkt;
+    SKY_Out_t               out;
+    uint32                  i;
+
+    UT_Start();
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        UT_Table.limits                           = good;
+        UT_Table.limits.TenantCount               = cases[i].count;
+        UT_Table.limits.Tenant[0].Tenant          = cases[i].tenant;
+        UT_Table.limits.Tenant[0].ReservedPercent = (uint16)cases[i].reserved;
+        UT_Table.limits.Tenant[0].MostPercent     = (uint16)cases[i].most;
+        UT_Table.limits.OthersReservedPercent     = (uint16)cases[i].others_reserved;
+        UT_Table.limits.OthersMostPercent         = (uint16)cases[i].others_most;
+        UT_LastEvent                              = 0;
+        UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), cases[i].status);
+        UtAssert_UINT32_EQ(UT_LastEvent, cases[i].status == CFE_SUCCESS ? 0 : KVC_TBL_VALUE_ERR_EID);
+    }
+
+    /* A new table counts at once, and takes nothing away: tenant 0 may put, then no more. */
+    UtAssert_BOOL_TRUE(UT_Service->Attach(&node));
+    memset(&pkt, 0, sizeof(pkt));
+    pkt.is_request  = true;
+    pkt.apid        = SKY_APID_KVC;
+    pkt.op          = SKY_OP_PUT;
+    pkt.src.slot    = 9;
+    pkt.dst         = node.self;
+    pkt.gateway     = node.self;
+    pkt.chunk_total = 2;
+    pkt.block_len   = 2;
+    pkt.chunk_len   = 1;
+    pkt.payload     = data;
+    pkt.length      = 1;
+    pkt.chunk_crc   = SKY_Crc32c(0, data, 1);
+    UT_Service->Begin(1, &pkt);
+    UtAssert_BOOL_FALSE(UT_Service->Next(1, &out)); /* a PUT that succeeds is not answered */
+
+    UT_Table.limits                       = good;
+    UT_Table.limits.TenantCount           = 1;
+    UT_Table.limits.Tenant[0].Tenant      = 5;
+    UT_Table.limits.Tenant[0].MostPercent = 100;
+    UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
+    KVC_Tbl_Manage();
+    KVC_Tbl_Manage(); /* nothing new */
+    UT_Send(KVC_SEND_HK_MID, 0, sizeof(KVC_SendHkCmd_t), NULL);
+    UtAssert_UINT32_EQ(KVC_Data.Hk.Payload.SlotsUsed, 1);
+    pkt.chunk_id = 1;
+    UT_Service->Begin(1, &pkt);
+    UtAssert_BOOL_TRUE(UT_Service->Next(1, &out)); /* store_full */
+    pkt.tenant = 5;
+    UT_Service->Begin(1, &pkt);
+    UtAssert_BOOL_FALSE(UT_Service->Next(1, &out));
+}
+
 static void Test_Service(void)
 {
     SKY_LIB_Node_t node;
@@ -265,6 +340,7 @@ void UtTest_Setup(void)
     UtTest_Add(Test_DeletedByForce, UT_Setup, NULL, "deleted by force");
     UtTest_Add(Test_Dispatch, UT_Setup, NULL, "dispatch");
     UtTest_Add(Test_Limits, UT_Setup, NULL, "KVC.Limits");
+    UtTest_Add(Test_Tenants, UT_Setup, NULL, "quotas of tenants");
     UtTest_Add(Test_Service, UT_Setup, NULL, "service");
     UtTest_Add(Test_CreditIsLowered, UT_Setup, NULL, "credit is lowered");
     UT_AddSchedule();

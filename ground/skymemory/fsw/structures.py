@@ -47,6 +47,13 @@ ISL_NEIGHBOUR_COUNT: Final = 4
 """north, east, south, west"""
 ISL_LINK_COUNT: Final = 5
 """the same, then ground"""
+ISL_KEY_BYTES: Final = 32
+ISL_MASTER_KEYS: Final = 2
+"""generations of the master key that are valid at once"""
+ISL_PEERS_PAGES: Final = 4
+"""tables with keys between satellites"""
+ISL_PEERS_OF_PAGE: Final = 500
+"""keys of one such table"""
 ISL_CUT_S_MAX: Final = 3600
 """Longest cut of a link by command, seconds."""
 ISL_DOWNLINK_MIDS: Final = 16
@@ -59,8 +66,20 @@ ISL_NEIGHBOURS_TABLE_NAME: Final = "Neighbours"
 """ISL.Neighbours"""
 ISL_LINKS_TABLE_NAME: Final = "Links"
 """ISL.Links"""
+ISL_KEYS_TABLE_NAME: Final = "Keys"
+"""ISL.Keys"""
+ISL_PEERS1_TABLE_NAME: Final = "Peers1"
+"""ISL.Peers1"""
+ISL_PEERS2_TABLE_NAME: Final = "Peers2"
+"""ISL.Peers2"""
+ISL_PEERS3_TABLE_NAME: Final = "Peers3"
+"""ISL.Peers3"""
+ISL_PEERS4_TABLE_NAME: Final = "Peers4"
+"""ISL.Peers4"""
 KVC_KEY_BYTES: Final = 32
 """bytes of a block key"""
+KVC_TENANTS: Final = 16
+"""tenants with quotas of their own in KVC.Limits, as many as the core has room for"""
 KVC_SEGMENT_ROWS: Final = 1362
 """Rows of one table KVC.Schedule1 ..: as many as fit 16 KiB."""
 KVC_COMMAND_ROWS: Final = 83
@@ -246,6 +265,31 @@ class IslNeighbour(LittleEndianStructure):
     )
 
 
+class IslMasterKey(LittleEndianStructure):
+    """`ISL_MasterKey_t`. A master key of this satellite."""
+
+    is_set: int
+    """0: there is none"""
+    generation: int
+    spare: Array[c_uint8]
+    key: Array[c_uint8]
+    _fields_ = (
+        ("is_set", c_uint8),
+        ("generation", c_uint8),
+        ("spare", c_uint8 * 2),
+        ("key", c_uint8 * 32),
+    )
+
+
+class IslPeerKey(LittleEndianStructure):
+    """`ISL_PeerKey_t`. A key between this satellite and another one."""
+
+    key: Array[c_uint8]
+    _fields_ = (
+        ("key", c_uint8 * 32),
+    )
+
+
 class IslLinkEntry(LittleEndianStructure):
     """`ISL_LinkEntry_t`."""
 
@@ -427,6 +471,60 @@ class IslLinksTable(LittleEndianStructure):
     )
 
 
+class IslKeysTable(LittleEndianStructure):
+    """`ISL_KeysTable_t`. ISL.Keys: master keys of this satellite. While none is set, nobody is asked for a tag. The last one
+    is the newest."""
+
+    suites: int
+    """mask of the suites that others get, bit 1 << number (docs/icd.md); 0: all that the library can do"""
+    peer_suite: int
+    """suite to ask other satellites for; 0: GMAC of headers if the library can do it, else BLAKE2b"""
+    spare: Array[c_uint8]
+    master: Array[IslMasterKey]
+    _fields_ = (
+        ("suites", c_uint8),
+        ("peer_suite", c_uint8),
+        ("spare", c_uint8 * 2),
+        ("master", IslMasterKey * 2),
+    )
+
+
+class IslPeersTable(LittleEndianStructure):
+    """`ISL_PeersTable_t`. ISL.Peers1 .. ISL.Peers4: keys between this satellite and others. A satellite's index is (plane -
+    1) x slots + slot - 1."""
+
+    generation: int
+    """generation of these keys"""
+    spare: Array[c_uint8]
+    first: int
+    """index of the first satellite"""
+    count: int
+    """keys that are used"""
+    peer: Array[IslPeerKey]
+    _fields_ = (
+        ("generation", c_uint8),
+        ("spare", c_uint8 * 3),
+        ("first", c_uint32),
+        ("count", c_uint32),
+        ("peer", IslPeerKey * 500),
+    )
+
+
+class KvcTenantQuota(LittleEndianStructure):
+    """`KVC_TenantQuota_t`. A tenant's share of the store, in percent of its slots and of its entries for blocks."""
+
+    tenant: int
+    reserved_percent: int
+    """kept free for it, rounded down to whole slots"""
+    most_percent: int
+    """ReservedPercent .. 100, rounded up"""
+    _fields_ = (
+        ("tenant", c_uint32),
+        ("reserved_percent", c_uint16),
+        ("most_percent", c_uint16),
+    )
+
+
 class KvcScheduleRow(LittleEndianStructure):
     """`KVC_ScheduleRow_t`. One row of the rotation schedule."""
 
@@ -586,7 +684,8 @@ class KvcHousekeeping(LittleEndianStructure):
 
 class KvcLimitsTable(LittleEndianStructure):
     """`KVC_LimitsTable_t`. KVC.Limits: how the store's memory is divided, and what requests may do. A new division empties
-    the store."""
+    the store. New quotas of tenants count at once, but evict nothing by themselves: a tenant that has more than they allow
+    shrinks with its own puts (sky_store.h)."""
 
     store_bytes: int
     """memory to use, index included; 0: all of KVC_PLATFORM_STORE_BYTES"""
@@ -606,6 +705,13 @@ class KvcLimitsTable(LittleEndianStructure):
     """period in which all incomplete blocks are found and purged, with a schedule; 0: never"""
     handover_ms: int
     """time after which an event tells of a late handover, with a schedule; 0: its row's"""
+    tenant_count: int
+    """rows of Tenant that count; 0: there are no quotas, all tenants share the store"""
+    others_reserved_percent: int
+    """share of all tenants that are not in Tenant, as theirs. Reserves come to 100 at most"""
+    others_most_percent: int
+    tenant: Array[KvcTenantQuota]
+    """each tenant once"""
     _fields_ = (
         ("store_bytes", c_uint32),
         ("slot_bytes", c_uint32),
@@ -616,6 +722,10 @@ class KvcLimitsTable(LittleEndianStructure):
         ("gossip", c_uint32),
         ("scrub_period_ms", c_uint32),
         ("handover_ms", c_uint32),
+        ("tenant_count", c_uint32),
+        ("others_reserved_percent", c_uint16),
+        ("others_most_percent", c_uint16),
+        ("tenant", KvcTenantQuota * 16),
     )
 
 

@@ -45,6 +45,8 @@ LIMIT_LINK_STATES: Final = 24
 """Link states that one HELLO can carry."""
 LIMIT_RELAY_BYTES: Final = 1024
 """Largest Software Bus message that RELAY carries."""
+LIMIT_TENANTS: Final = 16
+"""Tenants with quotas of their own on a satellite."""
 OP_PUT: Final = 1
 """Store one chunk, or a part of it."""
 OP_GET: Final = 2
@@ -63,6 +65,8 @@ OP_RELAY: Final = 8
 """A Software Bus message for the destination's bus, or from it."""
 OP_HELLO: Final = 9
 """Ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response."""
+OP_ASSOCIATE: Final = 10
+"""Ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie."""
 STATUS_OK: Final = 0
 """Done."""
 STATUS_NOT_FOUND: Final = 1
@@ -101,7 +105,13 @@ STATUS_BAD_KEY: Final = 17
 """A PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first."""
 STATUS_SHORT: Final = 18
 """Datagram shorter than its headers."""
-STATUS_COUNT: Final = 19
+STATUS_UNAUTHENTICATED: Final = 19
+"""No association of this `spi`, a wrong tag, or none where one is needed. The response repeats `spi` and `sequence`, and has no tag itself."""
+STATUS_COOKIE: Final = 20
+"""Nothing was done, because the request had no cookie of this satellite; here is one."""
+STATUS_OLD_VERSION: Final = 21
+"""A newer version of the block is held."""
+STATUS_COUNT: Final = 22
 """Every status of the wire is below this."""
 STATUS_RUNNING: Final = 128
 """The transfer goes on, or has not begun."""
@@ -221,6 +231,34 @@ MIGRATE_OFF_SLOT: Final = 2
 """Slot of that satellite."""
 MIGRATE_BYTES: Final = 4
 """Fixed part of the migrate payload."""
+ASSOCIATE_OFF_ROLE: Final = 0
+"""Credential: 0 host (data of its tenants), 1 mission (everything), 2 satellite."""
+ASSOCIATE_OFF_GENERATION: Final = 1
+"""Generation of the satellite's master key that the pair key follows from."""
+ASSOCIATE_OFF_TENANTS: Final = 2
+"""Number of tenants that the host may name, at most 8; 255: any."""
+ASSOCIATE_OFF_SPARE: Final = 3
+"""0."""
+ASSOCIATE_OFF_NAME: Final = 4
+"""Name of the host, chosen by who issued the credential; of a satellite plane (2), slot (2) and zeros."""
+ASSOCIATE_OFF_TENANT_LIST: Final = 16
+"""The tenants, 4 bytes each; unused ones are 0."""
+ASSOCIATE_OFF_WORD: Final = 48
+"""Random word of who asks."""
+ASSOCIATE_OFF_SUITE: Final = 64
+"""Suite that is wanted, 1 to 4."""
+ASSOCIATE_OFF_SPARE_END: Final = 65
+"""0."""
+ASSOCIATE_BYTES: Final = 72
+"""Fixed part of the associate payload."""
+ASSOCIATION_OFF_SALT: Final = 0
+"""Random salt of the satellite's boot."""
+ASSOCIATION_OFF_SUITE: Final = 16
+"""Suite that is granted."""
+ASSOCIATION_OFF_SPARE: Final = 17
+"""0."""
+ASSOCIATION_BYTES: Final = 24
+"""Fixed part of the association payload."""
 HELLO_OFF_DIGEST: Final = 0
 """Digest of all link states that the sender knows: satellites with the same digest know the same. 0: none."""
 HELLO_OFF_COUNT: Final = 8
@@ -272,8 +310,18 @@ STATS_KVC_ROWS: Final = 29
 STATS_KVC_SCRUBBED: Final = 30
 STATS_KVC_HANDOVER_LEFT: Final = 31
 STATS_KVC_HANDOVER_MS: Final = 32
-STATS_KVC_COUNT: Final = 33
+STATS_KVC_TENANTS: Final = 33
+STATS_KVC_COUNT: Final = 34
 """Counters of kvc, 8 bytes each."""
+STATS_TENANT_NUMBER: Final = 0
+STATS_TENANT_SLOTS_RESERVED: Final = 1
+STATS_TENANT_SLOTS_MOST: Final = 2
+STATS_TENANT_SLOTS_USED: Final = 3
+STATS_TENANT_BLOCKS: Final = 4
+STATS_TENANT_EVICTIONS: Final = 5
+STATS_TENANT_REFUSED: Final = 6
+STATS_TENANT_COUNT: Final = 7
+"""Counters of tenant, 8 bytes each."""
 STATS_ISL_UPTIME_MS: Final = 0
 STATS_ISL_DELIVERED: Final = 1
 STATS_ISL_FORWARDED: Final = 2
@@ -290,8 +338,14 @@ STATS_ISL_DROP_UNREACHABLE: Final = 12
 STATS_ISL_DROP_TOO_LARGE: Final = 13
 STATS_ISL_DROP_NO_SERVICE: Final = 14
 STATS_ISL_LINKS_DOWN_KNOWN: Final = 15
-STATS_ISL_LINKS: Final = 16
-STATS_ISL_COUNT: Final = 17
+STATS_ISL_SECURED: Final = 16
+STATS_ISL_ASSOCIATIONS: Final = 17
+STATS_ISL_DROP_UNAUTHENTICATED: Final = 18
+STATS_ISL_DROP_REPLAYED: Final = 19
+STATS_ISL_DROP_COOKIE: Final = 20
+STATS_ISL_DROP_REFUSED: Final = 21
+STATS_ISL_LINKS: Final = 22
+STATS_ISL_COUNT: Final = 23
 """Counters of isl, 8 bytes each."""
 STATS_LINK_UP: Final = 0
 STATS_LINK_PLANE: Final = 1
@@ -396,6 +450,12 @@ class Status(StrEnum):
     """A PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first."""
     SHORT = "short"
     """Datagram shorter than its headers."""
+    UNAUTHENTICATED = "unauthenticated"
+    """No association of this `spi`, a wrong tag, or none where one is needed. The response repeats `spi` and `sequence`, and has no tag itself."""
+    COOKIE = "cookie"
+    """Nothing was done, because the request had no cookie of this satellite; here is one."""
+    OLD_VERSION = "old_version"
+    """A newer version of the block is held."""
     RUNNING = "running"
     """The transfer goes on, or has not begun."""
     DONE = "done"
@@ -432,6 +492,9 @@ STATUSES: Final = {
     16: Status.BAD_ADDRESS,
     17: Status.BAD_KEY,
     18: Status.SHORT,
+    19: Status.UNAUTHENTICATED,
+    20: Status.COOKIE,
+    21: Status.OLD_VERSION,
 }
 HOST_STATUSES: Final = {
     128: Status.RUNNING,
@@ -476,6 +539,16 @@ STATS_KVC: Final = (
     "scrubbed",
     "handover_left",
     "handover_ms",
+    "tenants",
+)
+STATS_TENANT: Final = (
+    "number",
+    "slots_reserved",
+    "slots_most",
+    "slots_used",
+    "blocks",
+    "evictions",
+    "refused",
 )
 STATS_ISL: Final = (
     "uptime_ms",
@@ -494,6 +567,12 @@ STATS_ISL: Final = (
     "drop_too_large",
     "drop_no_service",
     "links_down_known",
+    "secured",
+    "associations",
+    "drop_unauthenticated",
+    "drop_replayed",
+    "drop_cookie",
+    "drop_refused",
     "links",
 )
 STATS_LINK: Final = (

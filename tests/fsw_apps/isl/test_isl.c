@@ -247,6 +247,7 @@ static void test_strangers_keep_nobody_out(void)
         const int stranger = rig_socket(INADDR_LOOPBACK, 0);
 
         request.src.slot = (uint16_t)(1000 + i);
+        request.cookie   = rig_cookie(&rig, stranger);
         rig_send(&rig, stranger, &request);
         CHECK(rig_receive(&rig, stranger, RIG_LIMIT_MS, &answer));
         CHECK(answer.dst.slot == request.src.slot && answer.status == SKY_STATUS_OK);
@@ -376,7 +377,8 @@ static void test_listeners(void)
     CHECK_EQ(rig_isl_hk(&rig).Listeners, 1);
     for (i = 0; i < LISTENERS; ++i)
     {
-        other[i] = rig_socket(INADDR_LOOPBACK, 0);
+        other[i]       = rig_socket(INADDR_LOOPBACK, 0);
+        request.cookie = rig_cookie(&rig, other[i]);
         rig_send(&rig, other[i], &request);
         CHECK(rig_receive(&rig, other[i], RIG_LIMIT_MS, &answer) && answer.status == SKY_STATUS_OK);
     }

@@ -31,9 +31,10 @@ static uint32_t             sent_count, drawn;
 static uint64_t             now_us;
 static uint8_t              rooms[SATELLITES][ROOM];
 
-static void send(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+static void send(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     (void)context;
+    CHECK(key == NULL); /* this host has no keyring */
     CHECK_EQ(at_us, now_us);
     CHECK(sent_count < MOST_SENT);
     sent[sent_count].endpoint = endpoint;
@@ -57,7 +58,7 @@ static void lend(uint32_t count)
 static void start(bool keeps_number)
 {
     const SKY_HostShell_t shell = {.Send = send, .Random = draw};
-    const SKY_HostCfg_t   cfg   = {SKY_PeerCfg_OfHost(64, 20), 1472, NUMBER, keeps_number, 0};
+    const SKY_HostCfg_t   cfg   = {SKY_PeerCfg_OfHost(64, 20), 1472, NUMBER, keeps_number, 0, {0}};
 
     free(peers.peers);
     free(peers.active);
@@ -118,7 +119,7 @@ static uint64_t run(void)
 }
 
 /* Run until a time, each time that it says. */
-static void run_until(uint64_t end_us)
+static inline void run_until(uint64_t end_us)
 {
     uint64_t due_us = run();
 
@@ -169,7 +170,7 @@ static void check_ended(SKY_HostQuestion_t *one, SKY_Status_t status)
     CHECK(one->next == NULL);
 }
 
-static void check_none_ended(void)
+static inline void check_none_ended(void)
 {
     CHECK(SKY_Host_NextAnswered(&host) == NULL);
 }

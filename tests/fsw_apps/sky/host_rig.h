@@ -73,13 +73,14 @@ static void host_refuse(host_rig_t *rig, uint32_t satellite, const SKY_Packet_t 
     host_respond(rig, ENDPOINT0 + satellite, bytes, (uint32_t)SKY_Packet_Encode(&pkt, bytes, sizeof(bytes)));
 }
 
-static void host_send(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+static void host_send(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     host_rig_t    *rig       = context;
     const uint32_t satellite = (uint32_t)endpoint - ENDPOINT0;
 
     CHECK_EQ(now_us, rig->now_us);
     CHECK(satellite < SATELLITES);
+    CHECK(key == NULL); /* this host has no keyring */
     ++rig->sent[satellite];
     if (rig->is_silent[satellite])
     {
@@ -122,7 +123,7 @@ typedef struct
 static void host_open(host_rig_t *rig, host_sizes_t sizes)
 {
     const SKY_HostShell_t shell      = {rig, host_send, host_payload, host_random};
-    const SKY_HostCfg_t   cfg        = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number, 0};
+    const SKY_HostCfg_t   cfg        = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number, 0, {0}};
     rig_t                *satellites = rig->satellites;
 
     (void)memset(rig, 0, sizeof(*rig));

@@ -200,7 +200,7 @@ static void set_up(void)
     CHECK(SKY_Node_Init(&node, &shell, &memory));
 }
 
-static void start(void)
+static inline void start(void)
 {
     set_up();
     CHECK_EQ(SKY_Node_Configure(&node, 0, &cfg), SKY_NODE_CONFIGURED);

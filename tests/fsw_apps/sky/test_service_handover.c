@@ -280,6 +280,31 @@ static void test_a_stray_of_another_version(void)
     }
 }
 
+/* A tenant has no room at the home of its chunks: the block is evicted on its way. If its chunks stayed there would be something left
+ * for ever. */
+static void test_what_has_no_room_at_home_goes(void)
+{
+    static const SKY_Quotas_t quotas = {.count = 1, .others = {0, 0, 0}, .tenants = {{9, 0, 100}}};
+    const fx_block_t          stray  = {61, 0, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
+    const SKY_Addr_t          host   = {4, 1};
+
+    open_constellation(16, 0);
+    step_to(1, 2, 3);
+    follow(SKY_LAYOUT_ROTATION, 1, 1);
+    CHECK(server(1, 0) != node_at(host));
+    CHECK(SKY_Store_SetQuotas(&server(1, 0)->store, &quotas));
+    for (uint32_t id = 0; id < stray.chunk_total; ++id)
+    {
+        put_at(host, &stray, id, 0);
+    }
+    run_for(2u * SKY_SERVICE_HANDOVER_LOOK_US);
+    CHECK(server(1, 0)->store.tenants[SKY_STORE_OTHERS].refused > 0);
+    CHECK_EQ(server(1, 0)->store.counters.blocks, 0);
+    CHECK_EQ(node_at(host)->store.counters.blocks, 0);
+    CHECK_EQ(stat(node_at(host), SKY_STATS_KVC_HANDOVER_LEFT), 0);
+    CHECK_EQ(stat(node_at(host), SKY_STATS_KVC_MIGRATED_OUT), 0);
+}
+
 /* Only the home can say what it holds. */
 static void test_a_stray_stays_at_the_word_of_others(void)
 {
@@ -489,6 +514,7 @@ int main(void)
     RUN(test_requests_do_not_lock_it_out);
     RUN(test_schedules_come_and_go);
     RUN(test_a_stray_of_another_version);
+    RUN(test_what_has_no_room_at_home_goes);
     RUN(test_a_stray_stays_at_the_word_of_others);
     RUN(test_a_schedule_with_fewer_servers);
     RUN(test_a_chunk_comes_before_a_shorter_schedule_is_looked_at);

@@ -1,7 +1,7 @@
 /**
  * @file
  * sky_store.c against a model made of plain arrays: the same random operations on both, then everything that can be asked is
- * compared. The model knows no lists and no hashes; it finds the oldest block by looking at all of them.
+ * compared. The model knows no lists, no hashes and no sums; it counts, and finds the oldest block, by looking at all of them.
  */
 #include "check.h"
 #include "fixture.h"
@@ -13,6 +13,8 @@
 #define SLOT_BYTES 100u
 #define PART_BYTES 40u
 #define ROUNDS     60000u
+#define TENANTS    5u   /* in use */
+#define QUOTA_EACH 150u /* rounds with the same quotas */
 
 typedef struct
 {
@@ -33,7 +35,19 @@ typedef struct
 
 static const fx_block_t shapes[] = {{0, 0, 5, 100, 450}, {0, 0, 3, 90, 270}, {0, 0, 1, 70, 70}};
 
+/* Quotas that follow one another: none, all reserved, nothing reserved, others that may have nothing, tenants that nobody is. */
+static const SKY_Quotas_t quotas[] = {
+    {.count = 0},
+    {.count = 3, .others = {0, 10, 30}, .tenants = {{1, 40, 60}, {2, 30, 30}, {3, 20, 100}}},
+    {.count = 2, .others = {0, 0, 50}, .tenants = {{4, 0, 70}, {0, 0, 20}}},
+    {.count = 4, .others = {0, 0, 0}, .tenants = {{0, 25, 25}, {1, 25, 25}, {2, 25, 25}, {3, 20, 90}}},
+    {.count = 2, .others = {0, 35, 100}, .tenants = {{77, 10, 20}, {4, 2, 3}}},
+};
+
+static const SKY_Quotas_t *rules = &quotas[0];
+
 static model_block_t model[NUMBERS];
+static uint64_t      model_evicted[SKY_STORE_TENANTS], model_refused[SKY_STORE_TENANTS], foreign, refused;
 static uint64_t      model_clock, evicted_blocks, evicted_chunks, expired;
 static uint64_t      random_state = 20240607;
 static SKY_Store_t   store;
@@ -82,21 +96,133 @@ static void model_forget(model_block_t *block)
     (void)memset(block, 0, sizeof(*block));
 }
 
-static void model_evict(void)
+/* ---- tenants ---- */
+
+static uint32_t tenant_of(uint32_t number)
+{
+    return number % TENANTS;
+}
+
+static uint32_t row_of(uint32_t number)
+{
+    for (uint32_t i = 0; i < rules->count; ++i)
+    {
+        if (rules->tenants[i].tenant == tenant_of(number))
+        {
+            return i + 1u;
+        }
+    }
+    return 0;
+}
+
+static uint32_t reserved_of(uint32_t row, uint32_t entries)
+{
+    const SKY_Quota_t *quota = row == 0 ? &rules->others : &rules->tenants[row - 1u];
+
+    return rules->count == 0 ? 0 : entries * quota->reserved_percent / 100u;
+}
+
+static uint32_t most_of(uint32_t row, uint32_t entries)
+{
+    const SKY_Quota_t *quota = row == 0 ? &rules->others : &rules->tenants[row - 1u];
+
+    return rules->count == 0 ? entries : (entries * quota->most_percent + 99u) / 100u;
+}
+
+/* Entries that a tenant has: slots, or blocks. */
+static uint32_t used_of(uint32_t row, bool of_slots)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < NUMBERS; ++i)
+    {
+        count += row_of(i) != row ? 0u : of_slots ? model_count(&model[i], false) : model[i].here ? 1u : 0u;
+    }
+    return count;
+}
+
+/* 0: there is room, 1: one of its own has to go, 2: another one */
+static uint32_t room_of(uint32_t row, bool of_slots)
+{
+    const uint32_t entries = of_slots ? SLOTS : BLOCKS;
+    const uint32_t used    = used_of(row, of_slots);
+    uint32_t       all = 0, promised = 0;
+
+    for (uint32_t i = 0; i <= rules->count; ++i)
+    {
+        const uint32_t one = used_of(i, of_slots);
+
+        all += one;
+        promised += one > reserved_of(i, entries) ? one : reserved_of(i, entries);
+    }
+    if (used + 1u > most_of(row, entries) || (used >= reserved_of(row, entries) && promised + 1u > entries))
+    {
+        return 1;
+    }
+    return all + 1u > entries ? 2 : 0;
+}
+
+static uint32_t greediest(bool of_slots)
+{
+    const uint32_t entries = of_slots ? SLOTS : BLOCKS;
+    uint32_t       found = 0, most = 0;
+
+    for (uint32_t i = 0; i <= rules->count; ++i)
+    {
+        if (used_of(i, of_slots) > most + reserved_of(i, entries))
+        {
+            most  = used_of(i, of_slots) - reserved_of(i, entries);
+            found = i;
+        }
+    }
+    CHECK(most > 0);
+    return found;
+}
+
+/* Evict the oldest block of a tenant, but not @p except. */
+static void model_evict(uint32_t row, uint32_t except)
 {
     model_block_t *oldest = NULL;
 
     for (uint32_t i = 0; i < NUMBERS; ++i)
     {
-        if (model[i].here && (oldest == NULL || model[i].used < oldest->used))
+        if (model[i].here && i != except && row_of(i) == row && (oldest == NULL || model[i].used < oldest->used))
         {
             oldest = &model[i];
         }
     }
-    ++evicted_blocks;
-    evicted_chunks += model_count(oldest, true);
-    model_forget(oldest);
+    if (oldest != NULL)
+    {
+        ++evicted_blocks;
+        evicted_chunks += model_count(oldest, true);
+        model_evicted[row] += model_count(oldest, true);
+        model_forget(oldest);
+    }
 }
+
+static bool model_room(uint32_t number, bool is_new)
+{
+    const uint32_t row    = row_of(number);
+    uint32_t       slots  = room_of(row, true);
+    uint32_t       blocks = is_new ? room_of(row, false) : 0;
+
+    if (slots == 1 || blocks == 1)
+    {
+        model_evict(row, number);
+    }
+    else if (slots == 2 || blocks == 2)
+    {
+        ++foreign;
+        model_evict(greediest(slots == 2), number);
+    }
+    slots  = room_of(row, true);
+    blocks = is_new ? room_of(row, false) : 0;
+    model_refused[row] += slots != 0 || blocks != 0;
+    refused += slots != 0 || blocks != 0;
+    return slots == 0 && blocks == 0;
+}
+
+/* ---- operations ---- */
 
 static void model_use(model_block_t *block)
 {
@@ -106,10 +232,11 @@ static void model_use(model_block_t *block)
 static SKY_Status_t model_put(uint32_t number, uint32_t version, uint32_t shape, uint32_t epoch, uint32_t id, uint32_t parts,
                               uint64_t expires_us)
 {
-    model_block_t *block = &model[number];
-    model_chunk_t *chunk = &block->chunks[id];
-    const uint32_t all   = (1u << ((fx_len(&shapes[shape], id) + PART_BYTES - 1) / PART_BYTES)) - 1u;
-    const uint32_t held  = model_count(block, true);
+    model_block_t *block  = &model[number];
+    model_chunk_t *chunk  = &block->chunks[id];
+    const uint32_t all    = (1u << ((fx_len(&shapes[shape], id) + PART_BYTES - 1) / PART_BYTES)) - 1u;
+    const uint32_t held   = model_count(block, true);
+    bool           is_new = false;
 
     if ((held > 0 && block->shape != shape) || (chunk->here && chunk->complete && chunk->version != version))
     {
@@ -121,9 +248,10 @@ static SKY_Status_t model_put(uint32_t number, uint32_t version, uint32_t shape,
     }
     if (!block->here)
     {
-        if (model_blocks() == BLOCKS)
+        is_new = true;
+        if (!model_room(number, true))
         {
-            model_evict();
+            return SKY_STATUS_STORE_FULL;
         }
         block->here  = true;
         block->shape = shape;
@@ -134,13 +262,9 @@ static SKY_Status_t model_put(uint32_t number, uint32_t version, uint32_t shape,
     {
         return SKY_STATUS_OK;
     }
-    if (!chunk->here && model_slots() == SLOTS)
+    if (!chunk->here && !is_new && !model_room(number, false))
     {
-        if (model_blocks() == 1)
-        {
-            return SKY_STATUS_STORE_FULL;
-        }
-        model_evict();
+        return SKY_STATUS_STORE_FULL;
     }
     if (!chunk->here || chunk->version != version)
     {
@@ -166,6 +290,7 @@ static void do_put(uint64_t now_us)
     block.number  = number;
     block.version = version;
     fx_put(&block, id, data, &pkt);
+    pkt.tenant           = tenant_of(number);
     pkt.epoch            = pick(100);
     const uint32_t count = (pkt.chunk_len + PART_BYTES - 1) / PART_BYTES;
     uint32_t       parts = (1u << count) - 1u;
@@ -191,7 +316,8 @@ static void do_get(void)
     SKY_ChunkView_t view;
 
     fx_key(key, number);
-    CHECK_EQ(SKY_Store_Get(&store, SKY_Store_Find(&store, 0, key), id, &view), held ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Store_Get(&store, SKY_Store_Find(&store, tenant_of(number), key), id, &view),
+             held ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
     if (held)
     {
         model_use(block);
@@ -211,7 +337,7 @@ static void do_purge(void)
     uint8_t        key[SKY_KEY_BYTES];
 
     fx_key(key, number);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key), model_count(&model[number], true));
+    CHECK_EQ(SKY_Store_Purge(&store, tenant_of(number), key), model_count(&model[number], true));
     model_forget(&model[number]);
 }
 
@@ -232,7 +358,7 @@ static void do_drop(void)
     uint8_t        key[SKY_KEY_BYTES];
 
     fx_key(key, number);
-    CHECK_EQ(SKY_Store_Drop(&store, 0, key, id), held);
+    CHECK_EQ(SKY_Store_Drop(&store, tenant_of(number), key, id), held);
     if (held)
     {
         model_forget_chunk(&model[number], id);
@@ -283,10 +409,12 @@ static void compare_block(uint32_t number)
     for (uint32_t id = CHUNKS; id-- > 0;)
     {
         next = block->here && block->chunks[id].complete ? id : next;
-        CHECK_EQ(SKY_Store_Has(&store, SKY_Store_Find(&store, 0, key), id), block->here && block->chunks[id].complete);
-        CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), id), next);
+        CHECK_EQ(SKY_Store_Has(&store, SKY_Store_Find(&store, tenant_of(number), key), id),
+                 block->here && block->chunks[id].complete);
+        CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, tenant_of(number), key), id), next);
     }
-    CHECK_EQ(SKY_Store_Block(&store, SKY_Store_Find(&store, 0, key), &info), held > 0 ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Store_Block(&store, SKY_Store_Find(&store, tenant_of(number), key), &info),
+             held > 0 ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
     if (held > 0)
     {
         CHECK_EQ(info.held, held);
@@ -295,6 +423,53 @@ static void compare_block(uint32_t number)
         CHECK_EQ(info.chunk_len, shapes[block->shape].chunk_len);
         CHECK_EQ(info.block_len, shapes[block->shape].block_len);
     }
+}
+
+/* All blocks with a complete chunk come once, the last used first, whoever's they are. */
+static void compare_order(void)
+{
+    uint64_t        before = UINT64_MAX;
+    uint32_t        walked = 0, number, with_chunks = 0;
+    SKY_StoreWalk_t walk = {0, 0};
+    SKY_BlockInfo_t info;
+
+    while (SKY_Store_NextUsed(&store, &walk, &info))
+    {
+        (void)memcpy(&number, info.key, sizeof(number));
+        CHECK_EQ(info.tenant, tenant_of(number));
+        CHECK(model[number].used < before);
+        before = model[number].used;
+        ++walked;
+    }
+    for (uint32_t i = 0; i < NUMBERS; ++i)
+    {
+        with_chunks += model_count(&model[i], true) > 0 ? 1u : 0u;
+    }
+    CHECK_EQ(walked, with_chunks);
+}
+
+static void compare_tenants(void)
+{
+    CHECK_EQ(store.tenant_count, rules->count + 1u);
+    for (uint32_t row = 0; row <= rules->count; ++row)
+    {
+        const SKY_StoreTenant_t *tenant = &store.tenants[row];
+
+        CHECK_EQ(tenant->slots.reserved, reserved_of(row, SLOTS));
+        CHECK_EQ(tenant->slots.most, most_of(row, SLOTS));
+        CHECK_EQ(tenant->slots.used, used_of(row, true));
+        CHECK_EQ(tenant->blocks.used, used_of(row, false));
+        CHECK_EQ(tenant->evicted_chunks, model_evicted[row]);
+        CHECK_EQ(tenant->refused, model_refused[row]);
+    }
+}
+
+static void new_quotas(void)
+{
+    rules = &quotas[pick(sizeof(quotas) / sizeof(quotas[0]))];
+    CHECK(SKY_Store_SetQuotas(&store, rules));
+    (void)memset(model_evicted, 0, sizeof(model_evicted));
+    (void)memset(model_refused, 0, sizeof(model_refused));
 }
 
 static void compare(void)
@@ -318,6 +493,8 @@ static void compare(void)
         ++walked;
     }
     CHECK_EQ(walked, with_chunks);
+    compare_order();
+    compare_tenants();
     CHECK_EQ(store.counters.blocks, model_blocks());
     CHECK_EQ(store.counters.slots_used, model_slots());
     CHECK_EQ(store.counters.partial, partial);
@@ -342,6 +519,10 @@ static void test_random_operations(void)
         const uint32_t what = pick(100);
 
         now_us += pick(20);
+        if (round > ROUNDS / 3u && round % QUOTA_EACH == 0) /* none at first */
+        {
+            new_quotas();
+        }
         if (what < 60)
         {
             do_put(now_us);
@@ -368,6 +549,7 @@ static void test_random_operations(void)
         }
     }
     CHECK(evicted_blocks > 1000 && expired > 100); /* the run has been where it should */
+    CHECK(foreign > 3 && refused > 100);
     free(memory);
 }
 

@@ -251,6 +251,59 @@ static void test_a_block_that_was_just_used_makes_room(void)
     check_only_broken(&rig, SKYT_BREAK_NEWEST, SKYT_INVARIANT_OLDEST, "another one was used before it");
 }
 
+static void test_a_satellite_ignores_quotas(void)
+{
+    Rig_t rig;
+
+    small_stores(&rig);
+    rig.config.quota_reserved = 20;
+    rig.config.quota_most     = 40;
+    check_first(&rig, SKYT_BREAK_COMMON, SKYT_INVARIANT_QUOTA, "");
+}
+
+/* Pressure fills a store with junk, and no tenant loses anything. */
+static void test_quotas_hold_under_pressure(void)
+{
+    for (uint32_t has_quotas = 0; has_quotas < 2; ++has_quotas)
+    {
+        Rig_t           rig;
+        SKYT_Counters_t counters;
+
+        rig_init(&rig, 3);
+        rig.config.quota_reserved = has_quotas * 50;
+        rig.config.quota_most     = has_quotas * 50;
+        for (uint32_t i = 0; i < 30; ++i)
+        {
+            (void)rig_fault(&rig, 3, SKYT_FAULT_PRESSURE, node_at(2 + i / 15, i % 15 + 1), 0);
+        }
+        rig_run_sound(&rig, &counters);
+        CHECK_EQ(counters.pressures, 30);
+        CHECK_EQ(counters.misses[SKYT_CAUSE_EVICTED] == 0, has_quotas == 1);
+    }
+}
+
+static void test_quotas_must_fit(void)
+{
+    Rig_t rig;
+    char  why[SKYT_TEXT_BYTES];
+
+    rig_init(&rig, 3);
+    rig.config.quota_most = 101;
+    CHECK(SKYT_Create(&rig.config, why) == NULL);
+    CHECK(strcmp(why, "quota_most is 101; allowed are 0 to 100") == 0);
+    rig.config.quota_most     = 50;
+    rig.config.quota_reserved = 51;
+    CHECK(SKYT_Create(&rig.config, why) == NULL);
+    CHECK(strcmp(why, "quota_reserved is 51; allowed are 0 to 50") == 0);
+    rig.config.tenants        = 3;
+    rig.config.quota_reserved = 40;
+    CHECK(SKYT_Create(&rig.config, why) == NULL);
+    CHECK(strcmp(why, "tenants x quota_reserved is 120; allowed are 0 to 100") == 0);
+    rig.config.tenants = 17;
+    CHECK(SKYT_Create(&rig.config, why) == NULL);
+    CHECK(strcmp(why, "tenants is 17; allowed are 1 to 16") == 0);
+}
+
 static void test_a_detour_without_need(void)
 {
     Rig_t rig;
@@ -425,6 +478,9 @@ int main(void)
     RUN(test_what_is_purged_is_nowhere);
     RUN(test_a_purge_around_a_satellite_that_is_dead);
     RUN(test_a_block_that_was_just_used_makes_room);
+    RUN(test_a_satellite_ignores_quotas);
+    RUN(test_quotas_hold_under_pressure);
+    RUN(test_quotas_must_fit);
     RUN(test_a_detour_without_need);
     RUN(test_a_deadline_in_another_unit);
     RUN(test_parts_that_are_forgotten_too_early);

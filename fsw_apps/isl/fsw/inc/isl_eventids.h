@@ -13,6 +13,7 @@
 #define ISL_NODE_INF_EID      6  /**< which satellite this is, from the table */
 #define ISL_LINES_INF_EID     7  /**< links are emulated: how many packets they hold */
 #define ISL_MAP_INF_EID       8  /**< the constellation is larger than the map of links */
+#define ISL_SECURITY_INF_EID  9  /**< whether links are secured */
 #define ISL_MID_ERR_EID       20 /**< message id not ours */
 #define ISL_CC_ERR_EID        21 /**< function code unknown */
 #define ISL_LEN_ERR_EID       22 /**< wrong length of a command */

@@ -71,6 +71,27 @@
 #define ISL_PLATFORM_MAP_SATELLITES         ISL_PLATFORM_CFGVAL(MAP_SATELLITES)
 #define DEFAULT_ISL_PLATFORM_MAP_SATELLITES 16384
 
+/** Associations with hosts and satellites that have been used, and that have not been used yet; about 2.2 kB each. */
+#define ISL_PLATFORM_ASSOCIATIONS         ISL_PLATFORM_CFGVAL(ASSOCIATIONS)
+#define DEFAULT_ISL_PLATFORM_ASSOCIATIONS 128
+#define ISL_PLATFORM_HALF_OPEN            ISL_PLATFORM_CFGVAL(HALF_OPEN)
+#define DEFAULT_ISL_PLATFORM_HALF_OPEN    16
+
+/** Sessions with satellites that this one asks. */
+#define ISL_PLATFORM_SESSIONS         ISL_PLATFORM_CFGVAL(SESSIONS)
+#define DEFAULT_ISL_PLATFORM_SESSIONS 64
+
+/** Time after which a handshake with another satellite is sent again. */
+#define ISL_PLATFORM_HANDSHAKE_RETRY_MS         ISL_PLATFORM_CFGVAL(HANDSHAKE_RETRY_MS)
+#define DEFAULT_ISL_PLATFORM_HANDSHAKE_RETRY_MS 500
+
+/** Session keys: two for each association and session. */
+#define ISL_PLATFORM_KEYS (2u * (ISL_PLATFORM_ASSOCIATIONS + ISL_PLATFORM_HALF_OPEN + ISL_PLATFORM_SESSIONS))
+
+/** Memory of associations and sessions; SKY_Security_MemoryBytes has to fit. */
+#define ISL_PLATFORM_SECURITY_BYTES         ISL_PLATFORM_CFGVAL(SECURITY_BYTES)
+#define DEFAULT_ISL_PLATFORM_SECURITY_BYTES (384 * 1024)
+
 /** Sizes of socket buffers to ask for; the system may give less. */
 #define ISL_PLATFORM_SOCKET_BYTES         ISL_PLATFORM_CFGVAL(SOCKET_BYTES)
 #define DEFAULT_ISL_PLATFORM_SOCKET_BYTES (4 * 1024 * 1024)

@@ -141,7 +141,8 @@ static void ISL_FillHk(const SKY_Node_t *node, uint64_t now_us, ISL_HkTlm_Payloa
     hk->Dropped     = node->router.counters.no_service;
     for (i = 0; i < ISL_CAUSES; ++i)
     {
-        hk->Dropped += node->router.counters.drops[i];
+        /* A host that gets a cookie asks again with it: nothing is lost. */
+        hk->Dropped += i == (uint32)SKY_STATUS_COOKIE ? 0u : node->router.counters.drops[i];
     }
     for (i = 0; i < ISL_LINK_COUNT; ++i)
     {

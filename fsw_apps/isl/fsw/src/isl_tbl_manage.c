@@ -8,6 +8,7 @@
 
 #include "isl_app.h"
 #include "isl_eventids.h"
+#include "isl_security.h"
 #include "isl_task.h"
 #include "isl_tlm.h"
 #include "sky_defaults.h"
@@ -251,6 +252,10 @@ static CFE_Status_t ISL_Tbl_Update(void)
         }
         status = ISL_Apply(neighbours, links, neighbours_new);
     }
+    if (status == CFE_SUCCESS)
+    {
+        status = ISL_Security_Update();
+    }
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(ISL_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: tables cannot be taken over, status 0x%08lX",
@@ -267,8 +272,8 @@ static CFE_Status_t ISL_Tbl_Update(void)
     return status;
 }
 
-static CFE_Status_t ISL_LoadTable(CFE_TBL_Handle_t *handle, const char *name, size_t size, CFE_TBL_CallbackFuncPtr_t validate,
-                                  const char *file)
+CFE_Status_t ISL_Tbl_Load(CFE_TBL_Handle_t *handle, const char *name, size_t size, CFE_TBL_CallbackFuncPtr_t validate,
+                          const char *file)
 {
     CFE_Status_t status = CFE_TBL_Register(handle, name, size, CFE_TBL_OPT_DEFAULT, validate);
 
@@ -286,13 +291,17 @@ static CFE_Status_t ISL_LoadTable(CFE_TBL_Handle_t *handle, const char *name, si
 
 CFE_Status_t ISL_Tbl_Init(void)
 {
-    CFE_Status_t status = ISL_LoadTable(&ISL_Data.NeighboursHandle, ISL_NEIGHBOURS_TABLE_NAME, sizeof(ISL_NeighboursTable_t),
-                                        ISL_Tbl_ValidateNeighbours, ISL_NEIGHBOURS_TABLE_FILE);
+    CFE_Status_t status = ISL_Tbl_Load(&ISL_Data.NeighboursHandle, ISL_NEIGHBOURS_TABLE_NAME, sizeof(ISL_NeighboursTable_t),
+                                       ISL_Tbl_ValidateNeighbours, ISL_NEIGHBOURS_TABLE_FILE);
 
     if (status == CFE_SUCCESS)
     {
-        status = ISL_LoadTable(&ISL_Data.LinksHandle, ISL_LINKS_TABLE_NAME, sizeof(ISL_LinksTable_t), ISL_Tbl_ValidateLinks,
-                               ISL_LINKS_TABLE_FILE);
+        status = ISL_Tbl_Load(&ISL_Data.LinksHandle, ISL_LINKS_TABLE_NAME, sizeof(ISL_LinksTable_t), ISL_Tbl_ValidateLinks,
+                              ISL_LINKS_TABLE_FILE);
+    }
+    if (status == CFE_SUCCESS)
+    {
+        status = ISL_Security_InitTables();
     }
     return status == CFE_SUCCESS ? ISL_Tbl_Update() : status;
 }
@@ -301,5 +310,6 @@ void ISL_Tbl_Manage(void)
 {
     (void)CFE_TBL_Manage(ISL_Data.NeighboursHandle);
     (void)CFE_TBL_Manage(ISL_Data.LinksHandle);
+    ISL_Security_ManageTables();
     (void)ISL_Tbl_Update();
 }

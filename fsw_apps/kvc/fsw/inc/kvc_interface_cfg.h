@@ -8,6 +8,7 @@
 #include "kvc_interface_cfg_values.h"
 
 #define KVC_KEY_BYTES 32 /**< bytes of a block key */
+#define KVC_TENANTS   16 /**< tenants with quotas of their own in KVC.Limits, as many as the core has room for */
 
 /** Rows of one table KVC.Schedule1 ..: as many as fit 16 KiB. */
 #define KVC_SEGMENT_ROWS         KVC_INTERFACE_CFGVAL(SEGMENT_ROWS)

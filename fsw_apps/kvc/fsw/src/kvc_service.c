@@ -19,6 +19,8 @@
 
 CompileTimeAssert(sizeof(SKY_ScheduleRow_t) == sizeof(KVC_ScheduleRow_t), KvcRowsAreTheCores);
 
+CompileTimeAssert(KVC_TENANTS == SKY_LIMIT_TENANTS, KvcTenantsAreTheCores);
+
 KVC_ServiceState_t KVC_Service;
 
 static SKY_ScheduleRow_t KVC_ScheduleRows[KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS];
@@ -246,6 +248,41 @@ bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg)
     return fits > 0;
 }
 
+/** Return the quotas of validated limits. Bytes that do not matter are 0. */
+static SKY_Quotas_t KVC_QuotasOf(const KVC_LimitsTable_t *limits)
+{
+    SKY_Quotas_t quotas;
+    uint32_t     i;
+
+    memset(&quotas, 0, sizeof(quotas));
+    quotas.count = limits->TenantCount;
+    if (quotas.count > 0)
+    {
+        quotas.others.reserved_percent = limits->OthersReservedPercent;
+        quotas.others.most_percent     = limits->OthersMostPercent;
+    }
+    for (i = 0; i < quotas.count; ++i)
+    {
+        quotas.tenants[i].tenant           = limits->Tenant[i].Tenant;
+        quotas.tenants[i].reserved_percent = limits->Tenant[i].ReservedPercent;
+        quotas.tenants[i].most_percent     = limits->Tenant[i].MostPercent;
+    }
+    return quotas;
+}
+
+/** Give the store its quotas if it or they are new. The lock is held. */
+static bool KVC_SetQuotasLocked(const KVC_LimitsTable_t *limits, bool is_new)
+{
+    const SKY_Quotas_t quotas = KVC_QuotasOf(limits);
+
+    if (!is_new && memcmp(&quotas, &KVC_Service.quotas, sizeof(quotas)) == 0)
+    {
+        return true; /* the tenants' counters go on */
+    }
+    KVC_Service.quotas = quotas;
+    return SKY_Store_SetQuotas(&KVC_Service.store, &quotas);
+}
+
 CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
 {
     SKY_StoreCfg_t cfg;
@@ -253,13 +290,17 @@ CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
 
     if (ok)
     {
+        bool is_new = false;
+
         if (!KVC_Service.store_ready || cfg.slot_bytes != KVC_Service.store.cfg.slot_bytes ||
             cfg.slot_count != KVC_Service.store.cfg.slot_count || cfg.block_count != KVC_Service.store.cfg.block_count)
         {
-            ok = SKY_Store_Init(&KVC_Service.store, &cfg, KVC_StoreMemory, sizeof(KVC_StoreMemory), SKY_LIB_Seed());
+            ok     = SKY_Store_Init(&KVC_Service.store, &cfg, KVC_StoreMemory, sizeof(KVC_StoreMemory), SKY_LIB_Seed());
+            is_new = ok;
             KVC_Service.store_ready = ok;
             KVC_Service.serving     = false; /* the store is new, so migrations have lost their chunks: begin anew */
         }
+        ok                 = ok && KVC_SetQuotasLocked(limits, is_new);
         KVC_Service.limits = *limits;
         (void)KVC_StartLocked(); /* this fails until isl has told which satellite this is */
         KVC_Service_Leave();

@@ -19,6 +19,7 @@ typedef struct
     bool              node_known;
     bool              serving;
     KVC_LimitsTable_t limits;
+    SKY_Quotas_t      quotas; /* of those limits, as the store has them */
     SKY_LIB_Node_t    node;
     SKY_Store_t       store;
     SKY_Service_t     service;

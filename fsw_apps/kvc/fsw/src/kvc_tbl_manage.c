@@ -12,6 +12,7 @@
 
 #define KVC_CREDIT_MAX           SKY_LIMIT_CHUNK_SET
 #define KVC_PART_LIFETIME_MS_MAX 3600000u
+#define KVC_PERCENT              100u
 
 bool KVC_Tbl_InRange(const char *table, const char *field, uint32 value, uint32 least, uint32 most)
 {
@@ -29,6 +30,51 @@ static bool KVC_InRange(const char *field, uint32 value, uint32 least, uint32 mo
     return KVC_Tbl_InRange("KVC.Limits", field, value, least, most);
 }
 
+static bool KVC_QuotaInRange(uint32 reserved, uint32 most)
+{
+    return KVC_InRange("MostPercent", most, 0, KVC_PERCENT) && KVC_InRange("ReservedPercent", reserved, 0, most);
+}
+
+/** Check the quotas of tenants. */
+static bool KVC_TenantsInRange(const KVC_LimitsTable_t *limits)
+{
+    uint32 reserved = limits->OthersReservedPercent;
+    uint32 i;
+    uint32 k;
+
+    if (!KVC_InRange("TenantCount", limits->TenantCount, 0, KVC_TENANTS))
+    {
+        return false;
+    }
+    if (limits->TenantCount == 0)
+    {
+        return true;
+    }
+    if (!KVC_QuotaInRange(limits->OthersReservedPercent, limits->OthersMostPercent))
+    {
+        return false;
+    }
+    for (i = 0; i < limits->TenantCount; ++i)
+    {
+        if (!KVC_QuotaInRange(limits->Tenant[i].ReservedPercent, limits->Tenant[i].MostPercent))
+        {
+            return false;
+        }
+        reserved += limits->Tenant[i].ReservedPercent;
+        for (k = 0; k < i; ++k)
+        {
+            if (limits->Tenant[k].Tenant == limits->Tenant[i].Tenant)
+            {
+                (void)CFE_EVS_SendEvent(KVC_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR,
+                                        "KVC.Limits: Tenant has %lu twice, allowed is once",
+                                        (unsigned long)limits->Tenant[i].Tenant);
+                return false;
+            }
+        }
+    }
+    return KVC_InRange("sum of ReservedPercent", reserved, 0, KVC_PERCENT);
+}
+
 int32 KVC_Tbl_ValidateLimits(void *data)
 {
     const KVC_LimitsTable_t *limits = data;
@@ -41,7 +87,7 @@ int32 KVC_Tbl_ValidateLimits(void *data)
         !KVC_InRange("MigrateAllFromGround", limits->MigrateAllFromGround, 0, 1) ||
         !KVC_InRange("Gossip", limits->Gossip, 0, 1) ||
         !KVC_InRange("ScrubPeriodMs", limits->ScrubPeriodMs, 0, SKY_MOST_SCRUB_MS) ||
-        !KVC_InRange("HandoverMs", limits->HandoverMs, 0, SKY_MOST_HANDOVER_MS))
+        !KVC_InRange("HandoverMs", limits->HandoverMs, 0, SKY_MOST_HANDOVER_MS) || !KVC_TenantsInRange(limits))
     {
         return CFE_STATUS_VALIDATION_FAILURE;
     }

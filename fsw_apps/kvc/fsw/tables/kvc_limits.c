@@ -16,6 +16,7 @@ KVC_LimitsTable_t KVC_Limits = {
     .Gossip               = 0,
     .ScrubPeriodMs        = 0,
     .HandoverMs           = SKY_DEFAULT_HANDOVER_MS,
+    .TenantCount          = 0, /* no quotas: all tenants share the store */
 };
 
 CFE_TBL_FILEDEF(KVC_Limits, KVC.Limits, Limits of the chunk store, kvc_limits.tbl)

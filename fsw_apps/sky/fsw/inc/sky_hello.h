@@ -80,6 +80,8 @@ typedef enum
 void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, uint64_t period_us);
 /** Set a link as the tables or a command say. With greetings, a link that is no longer cut is up when its neighbour is heard. */
 void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id, bool is_present, bool is_cut);
+/** Greet a neighbour out of turn, if there are greetings and the link is not cut. */
+void SKY_Hello_Greet(SKY_Hello_t *hello, SKY_LinkId_t id);
 /** Note that something came from the neighbour over this link. */
 void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id);
 /** Take in a decoded HELLO for this satellite, which came over @p ingress. @p out may be written in any case. */

@@ -26,6 +26,7 @@
 #define SKY_LIMIT_PING_BYTES 64u /**< payload that PING echoes */
 #define SKY_LIMIT_LINK_STATES 24u /**< link states that one HELLO can carry */
 #define SKY_LIMIT_RELAY_BYTES 1024u /**< largest Software Bus message that RELAY carries */
+#define SKY_LIMIT_TENANTS 16u /**< tenants with quotas of their own on a satellite */
 #define SKY_OP_PUT 1u /**< store one chunk, or a part of it */
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of chunks that were looked up and are not held, if any */
 #define SKY_OP_HAS 3u /**< say which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none */
@@ -35,6 +36,7 @@
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
 #define SKY_OP_HELLO 9u /**< ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response */
+#define SKY_OP_ASSOCIATE 10u /**< ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie */
 #define SKY_STATUS_OK 0u /**< done */
 #define SKY_STATUS_NOT_FOUND 1u /**< no such chunk or block here */
 #define SKY_STATUS_STORE_FULL 2u /**< no room, and nothing older to evict */
@@ -54,7 +56,10 @@
 #define SKY_STATUS_BAD_ADDRESS 16u /**< source or destination outside the constellation */
 #define SKY_STATUS_BAD_KEY 17u /**< a PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first */
 #define SKY_STATUS_SHORT 18u /**< datagram shorter than its headers */
-#define SKY_STATUS_COUNT 19u /**< every status of the wire is below this */
+#define SKY_STATUS_UNAUTHENTICATED 19u /**< no association of this `spi`, a wrong tag, or none where one is needed. The response repeats `spi` and `sequence`, and has no tag itself */
+#define SKY_STATUS_COOKIE 20u /**< nothing was done, because the request had no cookie of this satellite; here is one */
+#define SKY_STATUS_OLD_VERSION 21u /**< a newer version of the block is held */
+#define SKY_STATUS_COUNT 22u /**< every status of the wire is below this */
 #define SKY_STATUS_RUNNING 128u /**< the transfer goes on, or has not begun */
 #define SKY_STATUS_DONE 129u /**< the whole block has arrived */
 #define SKY_STATUS_MISS 130u /**< a chunk of the block is at none of its places, by their own word; or no satellite knows the block */
@@ -114,6 +119,20 @@
 #define SKY_MIGRATE_OFF_PLANE 0u /**< plane of the satellite that is to hold the chunks */
 #define SKY_MIGRATE_OFF_SLOT 2u /**< slot of that satellite */
 #define SKY_MIGRATE_BYTES 4u /**< fixed part of the migrate payload */
+#define SKY_ASSOCIATE_OFF_ROLE 0u /**< credential: 0 host (data of its tenants), 1 mission (everything), 2 satellite */
+#define SKY_ASSOCIATE_OFF_GENERATION 1u /**< generation of the satellite's master key that the pair key follows from */
+#define SKY_ASSOCIATE_OFF_TENANTS 2u /**< number of tenants that the host may name, at most 8; 255: any */
+#define SKY_ASSOCIATE_OFF_SPARE 3u /**< 0 */
+#define SKY_ASSOCIATE_OFF_NAME 4u /**< name of the host, chosen by who issued the credential; of a satellite plane (2), slot (2) and zeros */
+#define SKY_ASSOCIATE_OFF_TENANT_LIST 16u /**< the tenants, 4 bytes each; unused ones are 0 */
+#define SKY_ASSOCIATE_OFF_WORD 48u /**< random word of who asks */
+#define SKY_ASSOCIATE_OFF_SUITE 64u /**< suite that is wanted, 1 to 4 */
+#define SKY_ASSOCIATE_OFF_SPARE_END 65u /**< 0 */
+#define SKY_ASSOCIATE_BYTES 72u /**< fixed part of the associate payload */
+#define SKY_ASSOCIATION_OFF_SALT 0u /**< random salt of the satellite's boot */
+#define SKY_ASSOCIATION_OFF_SUITE 16u /**< suite that is granted */
+#define SKY_ASSOCIATION_OFF_SPARE 17u /**< 0 */
+#define SKY_ASSOCIATION_BYTES 24u /**< fixed part of the association payload */
 #define SKY_HELLO_OFF_DIGEST 0u /**< digest of all link states that the sender knows: satellites with the same digest know the same. 0: none */
 #define SKY_HELLO_OFF_COUNT 8u /**< link states that follow, at most limits.link_states */
 #define SKY_HELLO_OFF_RESERVED 10u /**< 0 */
@@ -156,7 +175,16 @@
 #define SKY_STATS_KVC_SCRUBBED 30u
 #define SKY_STATS_KVC_HANDOVER_LEFT 31u
 #define SKY_STATS_KVC_HANDOVER_MS 32u
-#define SKY_STATS_KVC_COUNT 33u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_KVC_TENANTS 33u
+#define SKY_STATS_KVC_COUNT 34u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_TENANT_NUMBER 0u
+#define SKY_STATS_TENANT_SLOTS_RESERVED 1u
+#define SKY_STATS_TENANT_SLOTS_MOST 2u
+#define SKY_STATS_TENANT_SLOTS_USED 3u
+#define SKY_STATS_TENANT_BLOCKS 4u
+#define SKY_STATS_TENANT_EVICTIONS 5u
+#define SKY_STATS_TENANT_REFUSED 6u
+#define SKY_STATS_TENANT_COUNT 7u /**< counters of tenant, 8 bytes each */
 #define SKY_STATS_ISL_UPTIME_MS 0u
 #define SKY_STATS_ISL_DELIVERED 1u
 #define SKY_STATS_ISL_FORWARDED 2u
@@ -173,8 +201,14 @@
 #define SKY_STATS_ISL_DROP_TOO_LARGE 13u
 #define SKY_STATS_ISL_DROP_NO_SERVICE 14u
 #define SKY_STATS_ISL_LINKS_DOWN_KNOWN 15u
-#define SKY_STATS_ISL_LINKS 16u
-#define SKY_STATS_ISL_COUNT 17u /**< counters of isl, 8 bytes each */
+#define SKY_STATS_ISL_SECURED 16u
+#define SKY_STATS_ISL_ASSOCIATIONS 17u
+#define SKY_STATS_ISL_DROP_UNAUTHENTICATED 18u
+#define SKY_STATS_ISL_DROP_REPLAYED 19u
+#define SKY_STATS_ISL_DROP_COOKIE 20u
+#define SKY_STATS_ISL_DROP_REFUSED 21u
+#define SKY_STATS_ISL_LINKS 22u
+#define SKY_STATS_ISL_COUNT 23u /**< counters of isl, 8 bytes each */
 #define SKY_STATS_LINK_UP 0u
 #define SKY_STATS_LINK_PLANE 1u
 #define SKY_STATS_LINK_SLOT 2u

@@ -7,14 +7,15 @@
  * packets, finds the services of other apps and puts commands on the bus. Shells are the cFS app `isl` and the twin. After each batch of
  * datagrams SKY_Node_Run is due: until then a service may stay locked, and bodies wait to be sent.
  *
- * A packet whose endpoint is a neighbour's counts as having come over that ISL; all others are from the ground. Links are not
- * authenticated yet: whoever can forge a neighbour's address is that neighbour.
+ * A packet whose endpoint is a neighbour's counts as having come over that ISL; all others are from the ground. Who may ask for what is
+ * decided by sky_security.h. Without a master key whoever can forge a neighbour's address is that neighbour.
  */
 #ifndef SKY_NODE_H
 #define SKY_NODE_H
 
 #include "sky_hello.h"
 #include "sky_link.h"
+#include "sky_security.h"
 #include "sky_service.h"
 
 #define SKY_NODE_SERVICES   4u      /**< places of services */
@@ -100,6 +101,7 @@ typedef struct
     SKY_Addr_t gateway;
     uint64_t   endpoint; /**< endpoint of the host; 0: it is behind its gateway */
     uint64_t   request_id;
+    uint32_t   spi;      /**< association under which it asked; SKY_SPI_NONE: without one */
     uint64_t   until_us; /**< end of the lease; 0: the entry is free */
 } SKY_NodeListener_t;
 
@@ -165,6 +167,10 @@ typedef struct
 
     uint64_t asker; /**< endpoint of the ground host whose request is at hand; answers go straight there. 0: none */
 
+    SKY_Security_t     *security;    /**< NULL: nobody is asked for a cookie or a tag */
+    SKY_Association_t  *association; /**< that of the request at hand, under which it is answered; NULL: none */
+    const SKY_TagKey_t *handshake;   /**< key of the handshake that is being sent; NULL: none */
+
     const SKY_NodeService_t *held; /**< the service that is locked; NULL: none */
     uint16_t                 held_apid;
     bool                     bodies_wait; /**< bodies in the service's memory are queued for sending */
@@ -172,6 +178,13 @@ typedef struct
 
 /** Begin a node without a configuration; call SKY_Node_Configure next. @return false if a table of the memory has no entries */
 bool SKY_Node_Init(SKY_Node_t *node, const SKY_NodeShell_t *shell, const SKY_NodeMemory_t *memory);
+/** Ask senders for cookies and, once it is keyed, for tags. @param security  stays with the node; NULL: ask nobody */
+void SKY_Node_Secure(SKY_Node_t *node, SKY_Security_t *security);
+/** Return true if the node serves nobody without a tag. */
+static inline bool SKY_Node_IsKeyed(const SKY_Node_t *node)
+{
+    return node->security != NULL && node->security->is_keyed;
+}
 /** Take a configuration over; all functions below need one. Counters, listeners, known ground hosts and the map are kept if the
  *  satellite stays the same. */
 SKY_NodeResult_t SKY_Node_Configure(SKY_Node_t *node, uint64_t now_us, const SKY_NodeCfg_t *cfg);

@@ -44,8 +44,8 @@
 #define SKY_SERVICE_EXPIRE_SLOTS     256u      /**< looked at by one Poll */
 #define SKY_SERVICE_EXPIRE_US        50000u    /**< between two Polls while there are incomplete chunks */
 #define SKY_SERVICE_WORDS            32u       /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
-#define SKY_SERVICE_SCRATCH_BYTES    512u
-#define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
+#define SKY_SERVICE_SCRATCH_BYTES    1024u     /**< counters with the records of most tenants; what ground hosts have room for */
+#define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_STATS_KVC_COUNT * 8u) /**< smallest packet_bytes: the counters */
 
 /** One packet to send. Its payload is valid until the next Begin or Poll. The node encodes it. */
 typedef struct

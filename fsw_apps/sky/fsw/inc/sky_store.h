@@ -7,6 +7,17 @@
  * one of its chunks is gone (paper, section 3.9), so use is recorded per block and eviction takes whole blocks: the least
  * recently used one loses all its chunks on this satellite.
  *
+ * Tenants end in a wall. A table (SKY_Quotas_t) gives tenants a reserved and a largest share of the slots, chunks in part included,
+ * and the same shares of the entries for blocks, because many blocks of one byte would use these up otherwise. Each tenant has a
+ * list by last use of its own. All tenants that the table does not name are one together, the others. Without a table they have all.
+ *  - What a tenant has not used of its reserve is kept free, so a reserve is there at once.
+ *  - A PUT for which there is no room evicts the least recently used other block of its own tenant. It never evicts another
+ *    tenant's, even if that has more than its reserve: so a tenant without a reserve may find no room (STORE_FULL).
+ *  - One exception: a new table may leave a tenant less than its reserve. Then its PUTs evict from the tenant that is most above its
+ *    own reserve, until the reserve is filled.
+ *  - A PUT evicts one block at most. A tenant that a new table leaves less than it holds shrinks by a block with each of its PUTs,
+ *    which are refused until they fit.
+ *
  * Nothing is allocated after init, and nothing but the index is touched before it is used: an idle store of 64 MiB costs some
  * hundred kB of resident memory. Every loop is bounded by a table; a function says what it costs if that is more than a look-up.
  */
@@ -17,7 +28,10 @@
 #include "sky_packet.h"
 
 #define SKY_STORE_NONE     SKY_INDEX_NONE
-#define SKY_STORE_SLOT_MAX (1u << 22) /**< largest slot_count */
+#define SKY_STORE_SLOT_MAX (1u << 22)               /**< largest slot_count */
+#define SKY_STORE_TENANTS  (SKY_LIMIT_TENANTS + 1u) /**< rows of the store's table of tenants */
+#define SKY_STORE_OTHERS   0u                       /**< the row of all tenants without a quota of their own */
+#define SKY_STORE_PERCENT  100u
 
 typedef struct
 {
@@ -25,6 +39,22 @@ typedef struct
     uint32_t slot_count;  /**< 1 .. SKY_STORE_SLOT_MAX */
     uint32_t block_count; /**< 1 .. slot_count */
 } SKY_StoreCfg_t;
+
+/** A tenant's share of a store, in percent of its slots. */
+typedef struct
+{
+    uint32_t tenant;
+    uint32_t reserved_percent; /**< rounded down to whole slots */
+    uint32_t most_percent;     /**< rounded up; reserved_percent .. 100. 0: it may store nothing */
+} SKY_Quota_t;
+
+/** Shares of all tenants. The reserves come to 100 at most. */
+typedef struct
+{
+    uint32_t    count; /**< 0: there is no table, and @c others does not matter */
+    SKY_Quota_t others;
+    SKY_Quota_t tenants[SKY_LIMIT_TENANTS]; /**< the first @c count, each with a number of its own */
+} SKY_Quotas_t;
 
 /** Facts of a block in the store, apart from its chunks. */
 typedef struct
@@ -73,6 +103,28 @@ typedef struct
     uint64_t evicted_blocks, evicted_chunks, expired_partial;
 } SKY_StoreCounters_t;
 
+/** Ends of a list of blocks by last use. */
+typedef struct
+{
+    uint32_t newest, oldest;
+} SKY_StoreList_t;
+
+/** What a tenant may have of one table of the store, and has. */
+typedef struct
+{
+    uint32_t reserved, most, used;
+} SKY_StoreShare_t;
+
+/** A tenant of the store, or all others together. */
+typedef struct
+{
+    uint32_t         tenant; /**< not for the others */
+    SKY_StoreShare_t slots, blocks;
+    SKY_StoreList_t  by_use;         /**< its blocks */
+    uint64_t         evicted_chunks; /**< complete chunks of its own that made room */
+    uint64_t         refused;        /**< PUTs that found no room */
+} SKY_StoreTenant_t;
+
 typedef struct SKY_StoreBlock SKY_StoreBlock_t; /* private, sky_store_table.h */
 typedef struct SKY_StoreSlot  SKY_StoreSlot_t;
 
@@ -86,9 +138,13 @@ typedef struct
     SKY_Index_t         block_index, chunk_index;
     uint32_t            free_block, free_slot;   /**< lists of entries given back */
     uint32_t            fresh_block, fresh_slot; /**< entries from here on were never used and never touched */
-    uint32_t            newest, oldest;          /**< ends of the list of blocks by last use */
+    SKY_StoreList_t     by_use;                  /**< all blocks */
     uint64_t            uses;                    /**< number of uses so far */
     uint32_t            expire_cursor;
+    SKY_StoreTenant_t   tenants[SKY_STORE_TENANTS]; /**< the others first, then those of the table in its order */
+    uint32_t            tenant_count;               /**< rows that count, from 1 */
+    uint32_t            promised_slots;  /**< of each tenant what it uses or what is reserved, whichever is more: the sum */
+    uint32_t            promised_blocks; /**< the same for blocks */
     SKY_Eviction_t evicted; /**< block evicted by the last SKY_Store_Put: never more than one, as each block has a slot to give */
     bool           completed; /**< the last SKY_Store_Put has completed a chunk */
     uint64_t       secret[2];
@@ -103,14 +159,23 @@ size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg);
  * @return false if cfg is out of range, or the memory too little
  */
 bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory, size_t memory_bytes, uint64_t seed);
+/** Do quotas make sense: shares in order, reserves for which there is room, no tenant twice? */
+bool SKY_Quotas_AreSound(const SKY_Quotas_t *quotas);
+/**
+ * Give the tenants other quotas from now on. Nothing is evicted now (see above). Tenants' counters of events begin anew. Walks over
+ * all slots. The store begins without quotas.
+ * @return false if they are not sound: those before stay
+ */
+bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas);
 
 /**
  * Take in the payload of a PUT (a whole chunk or a part of it). A complete chunk is checked against its CRC-32C; one that is
  * already there is kept as it is. Parts are remembered per slot and forgotten after @p expires_us; all parts of a chunk but the
- * last have one length, and begin at multiples of it. To make room the least recently used other block is evicted, whatever it
- * holds; a packet that is wrong evicts nothing.
+ * last have one length, and begin at multiples of it. To make room the least recently used other block of its tenant is evicted,
+ * whatever it holds; a packet that is wrong evicts nothing.
  *
- * The cost is that of copying the payload; an eviction adds a look-up per chunk of the evicted block.
+ * The cost is that of copying the payload; a new block adds a look at the table of tenants, an eviction a look-up per chunk of the
+ * evicted block.
  *
  * @return OK (complete or part taken, or already there), or why nothing was taken:
  *         TOO_LARGE    chunk longer than a slot
@@ -118,7 +183,7 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
  *         BAD_CRC      CRC-32C wrong; if the last part came, all parts of the chunk are forgotten
  *         BAD_KEY      the block was declared with other lengths, or another chunk is held under this id: PURGE it first.
  *                      A block of which no chunk is complete is declared anew instead
- *         STORE_FULL   the block itself fills the store
+ *         STORE_FULL   the block itself fills what its tenant may have, or others hold all that is not reserved
  */
 SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt);
 

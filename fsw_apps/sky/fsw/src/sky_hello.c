@@ -189,6 +189,15 @@ void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id, boo
     SKY_ASSERT(!link->is_silent || hello->period_us != 0u); /* no link is silent where nobody greets */
 }
 
+void SKY_Hello_Greet(SKY_Hello_t *hello, SKY_LinkId_t id)
+{
+    SKY_HelloLink_t *link = &hello->links[id];
+    SKY_ASSERT(id < SKY_ISL_COUNT);
+
+    link->is_due = link->is_present && !link->is_cut && hello->period_us != 0u;
+    SKY_ASSERT(!link->is_due || hello->period_us != 0u);
+}
+
 void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id)
 {
     SKY_HelloLink_t *link = &hello->links[id];

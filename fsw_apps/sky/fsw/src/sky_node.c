@@ -143,6 +143,15 @@ static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
 
     SKY_Packet_Reply(pkt, node->router.self, status, &reply);
     SKY_ASSERT(!reply.is_request);
+    if (status == SKY_STATUS_UNAUTHENTICATED) /* so that only who has seen the request can have sent the answer */
+    {
+        reply.spi      = pkt->spi;
+        reply.sequence = pkt->sequence;
+    }
+    else if (status == SKY_STATUS_COOKIE)
+    {
+        reply.cookie = SKY_Security_CookieOf(node->security, now_us, endpoint);
+    }
     if (ingress == SKY_LINK_GROUND)
     {
         reply.gateway = node->router.self;
@@ -189,9 +198,19 @@ static void Refuse(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
 
 static void Deliver(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
+    const SKY_Status_t status = SKY_NodeGuard_Admit(node, now_us, pkt, ingress, endpoint);
     SKY_ASSERT(SKY_Addr_Equal(pkt->dst, node->router.self));
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
     SKY_ASSERT(ingress == SKY_LINK_GROUND || node->asker == 0u); /* only ground hosts ask from an endpoint */
+    if (status != SKY_STATUS_OK)
+    {
+        if (status != SKY_STATUS_RUNNING)
+        {
+            SKY_Router_CountDrop(&node->router, status);
+            AnswerRequest(node, now_us, pkt, status, ingress, endpoint);
+        }
+        return;
+    }
     if (pkt->apid == SKY_APID_ISL)
     {
         SKY_NodeLocal_Packet(node, now_us, pkt, ingress);
@@ -257,6 +276,13 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
         Refuse(node, now_us, &pkt, status, ingress, endpoint);
         return;
     }
+    status = SKY_NodeGuard_Enter(node, now_us, &pkt, ingress, endpoint);
+    if (status != SKY_STATUS_OK)
+    {
+        SKY_Router_CountDrop(&node->router, status);
+        Answer(node, now_us, &pkt, status, ingress, endpoint);
+        return;
+    }
     SKY_Router_Decide(&node->router, now_us, &pkt, ingress, endpoint, &route);
     switch (route.action)
     {
@@ -264,7 +290,8 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
             pkt.gateway = route.gateway; /* the gateway becomes this satellite, so that responses find back */
             node->asker = route.endpoint;
             Deliver(node, now_us, &pkt, ingress, endpoint);
-            node->asker = 0;
+            node->asker       = 0;
+            node->association = NULL;
             break;
         case SKY_ROUTE_FORWARD:
         case SKY_ROUTE_GROUND:
@@ -290,7 +317,7 @@ void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t
     {
         SKY_Router_CountDrop(&node->router, SKY_STATUS_BAD_ADDRESS);
     }
-    else if (SKY_NodeLink_Heard(node, now_us, ingress, endpoint, len))
+    else if (SKY_NodeLink_Heard(node, now_us, ingress, len))
     {
         Process(node, now_us, data, len, ingress, endpoint);
     }
@@ -308,6 +335,7 @@ void SKY_Node_Run(SKY_Node_t *node, uint64_t now_us)
     }
     SKY_Hello_Poll(&node->hello, now_us);
     SKY_NodeLink_RunHellos(node, now_us);
+    SKY_NodeGuard_Run(node, now_us);
     LetGo(node);
     Flush(node);
     SKY_ASSERT(node->held == NULL);
@@ -325,7 +353,14 @@ uint64_t SKY_Node_NextDue(const SKY_Node_t *node)
     {
         due_us = node->poll_due_us;
     }
-    return hello_us < due_us ? hello_us : due_us;
+    due_us = hello_us < due_us ? hello_us : due_us;
+    if (node->security != NULL)
+    {
+        const uint64_t handshake_us = SKY_Security_NextDue(node->security);
+
+        due_us = handshake_us < due_us ? handshake_us : due_us;
+    }
+    return due_us;
 }
 
 void SKY_Node_Wake(SKY_Node_t *node)
@@ -347,6 +382,11 @@ bool SKY_Node_Init(SKY_Node_t *node, const SKY_NodeShell_t *shell, const SKY_Nod
     (void)memset(memory->listeners, 0, memory->listener_count * sizeof(*memory->listeners));
     (void)memset(memory->relayed, 0, memory->relayed_count * sizeof(*memory->relayed));
     return true;
+}
+
+void SKY_Node_Secure(SKY_Node_t *node, SKY_Security_t *security)
+{
+    node->security = security;
 }
 
 static void SetLink(SKY_Node_t *node, uint64_t now_us, uint32_t id, const SKY_NodeNeighbour_t *neighbour)

@@ -130,24 +130,14 @@ uint64_t SKY_NodeLink_NextDue(const SKY_Node_t *node)
 
 /* ---- what comes in --------------------------------------------------------------------------------------------------- */
 
-bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, uint32_t len)
+void SKY_NodeLink_Alive(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id)
 {
-    SKY_NodeLink_t *link = &node->links[id];
-
-    if (IsCut(link))
-    {
-        ++link->counters.drop_cut;
-        return false;
-    }
-    SKY_ASSERT(id == SKY_LINK_GROUND || link->endpoint == endpoint);
-    SKY_ASSERT(link->is_present);
-    ++link->counters.rx_packets;
-    link->counters.rx_bytes += len;
-    link->heard_us   = now_us;
-    link->heard_once = true;
+    const uint64_t endpoint = node->links[id].endpoint;
+    SKY_ASSERT(id < SKY_ISL_COUNT);
+    SKY_ASSERT(!IsCut(&node->links[id]));
 
     /* On a ring of two, one neighbour is reached over two links, and its packets cannot be told apart. */
-    for (uint32_t other = 0; id != SKY_LINK_GROUND && other < SKY_ISL_COUNT; ++other)
+    for (uint32_t other = 0; other < SKY_ISL_COUNT; ++other)
     {
         SKY_NodeLink_t *same = &node->links[other];
 
@@ -157,6 +147,30 @@ bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint
             same->heard_once = true;
             SKY_Hello_Heard(&node->hello, now_us, (SKY_LinkId_t)other);
         }
+    }
+}
+
+bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t len)
+{
+    SKY_NodeLink_t *link = &node->links[id];
+    SKY_ASSERT(id < SKY_LINK_COUNT);
+
+    if (IsCut(link))
+    {
+        ++link->counters.drop_cut;
+        return false;
+    }
+    SKY_ASSERT(link->is_present);
+    ++link->counters.rx_packets;
+    link->counters.rx_bytes += len;
+    if (id == SKY_LINK_GROUND)
+    {
+        link->heard_us   = now_us;
+        link->heard_once = true;
+    }
+    else if (!SKY_Node_IsKeyed(node)) /* else the packet has to show first who sent it */
+    {
+        SKY_NodeLink_Alive(node, now_us, id);
     }
     return true;
 }
@@ -180,22 +194,49 @@ void SKY_NodeLink_Send(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint6
     }
 }
 
+/* Put a tag on an own packet. @return false if it cannot go now; @p key: NULL if it goes without a tag */
+static bool Prepare(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_TagKey_t *room, const SKY_TagKey_t **key)
+{
+    *key = NULL;
+    if (node->security == NULL)
+    {
+        return true;
+    }
+    if (pkt->security == SKY_SECURITY_HANDSHAKE)
+    {
+        SKY_ASSERT(node->handshake != NULL);
+        *key = node->handshake;
+        return true;
+    }
+    const int way = SKY_Security_Prepare(node->security, now_us, pkt, node->association, room);
+
+    *key = way > 0 ? room : NULL;
+    return way >= 0;
+}
+
 void SKY_NodeLink_SendWhole(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, const uint16_t *payload_crc16,
                             SKY_LinkId_t id, uint64_t endpoint)
 {
-    uint8_t           head[SKY_HEAD_MAX];
-    uint8_t           tail[SKY_TAIL_MAX];
-    SKY_PacketParts_t parts;
+    uint8_t             head[SKY_HEAD_MAX];
+    uint8_t             tail[SKY_TAIL_MAX];
+    SKY_Packet_t        tagged = *pkt;
+    SKY_TagKey_t        room;
+    const SKY_TagKey_t *key;
+    SKY_PacketParts_t   parts;
     SKY_ASSERT(id < SKY_LINK_COUNT);
     SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL);
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self)); /* the packet is our own */
 
+    if (!Prepare(node, now_us, &tagged, &room, &key))
+    {
+        return;
+    }
     parts.head     = head;
-    parts.head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, payload_crc16, head, tail);
+    parts.head_len = (uint32_t)SKY_Tag_EncodeAround(&tagged, key, payload_crc16, head, tail);
     parts.body     = pkt->payload;
     parts.body_len = pkt->length;
     parts.tail     = tail;
-    parts.tail_len = SKY_Packet_TailBytes(pkt);
+    parts.tail_len = SKY_Packet_TailBytes(&tagged);
     SKY_ASSERT(parts.head_len <= sizeof(head));
     if (parts.head_len > 0u) /* a packet without a head would be longer than any packet may be */
     {

@@ -18,6 +18,19 @@
 
 /* ---- STATS ----------------------------------------------------------------------------------------------------------- */
 
+static void SecurityStats(const SKY_Node_t *node, uint64_t *out)
+{
+    const SKY_Security_t *security = node->security;
+
+    out[SKY_STATS_ISL_SECURED]              = SKY_Node_IsKeyed(node) ? 1u : 0u;
+    out[SKY_STATS_ISL_ASSOCIATIONS]         = security != NULL ? security->associations.established : 0u;
+    out[SKY_STATS_ISL_DROP_UNAUTHENTICATED] = security != NULL ? security->counters.unauthenticated : 0u;
+    out[SKY_STATS_ISL_DROP_REPLAYED]        = security != NULL ? security->counters.replayed : 0u;
+    out[SKY_STATS_ISL_DROP_COOKIE]          = security != NULL ? security->counters.no_cookie : 0u;
+    out[SKY_STATS_ISL_DROP_REFUSED]         = security != NULL ? security->counters.refused : 0u;
+    SKY_ASSERT(security != NULL || out[SKY_STATS_ISL_SECURED] == 0u);
+}
+
 static void NodeStats(const SKY_Node_t *node, uint64_t now_us, uint64_t *out)
 {
     const SKY_RouterCounters_t *counters = &node->router.counters;
@@ -39,6 +52,7 @@ static void NodeStats(const SKY_Node_t *node, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_ISL_DROP_NO_SERVICE]  = counters->no_service;
     out[SKY_STATS_ISL_LINKS_DOWN_KNOWN] = node->router.map != NULL ? node->map.links_down : 0u;
     out[SKY_STATS_ISL_LINKS]            = SKY_LINK_COUNT;
+    SecurityStats(node, out);
     SKY_ASSERT(node->router.map != NULL || out[SKY_STATS_ISL_LINKS_DOWN_KNOWN] == 0u);
 }
 
@@ -168,6 +182,7 @@ static void Listen(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
     place->gateway    = pkt->gateway;
     place->endpoint   = endpoint;
     place->request_id = pkt->request_id;
+    place->spi        = node->association != NULL ? node->association->spi : SKY_SPI_NONE;
     place->until_us   = now_us + node->cfg.lease_us;
     SKY_ASSERT(place->until_us >= now_us);
     SKY_ASSERT(place->endpoint == node->asker); /* telemetry goes to the endpoint that asked */
@@ -207,15 +222,31 @@ uint32_t SKY_Node_Listeners(const SKY_Node_t *node, uint64_t now_us)
     return count;
 }
 
+/* Find the association of a listener, under which it gets telemetry. @return false if that has ended, and the lease with it */
+static bool FindAssociation(SKY_Node_t *node, SKY_NodeListener_t *listener)
+{
+    SKY_ASSERT(node->association == NULL);
+    if (!SKY_Node_IsKeyed(node))
+    {
+        return true;
+    }
+    node->association = SKY_Associations_Find(&node->security->associations, listener->spi);
+    if (node->association == NULL)
+    {
+        listener->until_us = 0;
+    }
+    return node->association != NULL;
+}
+
 void SKY_Node_Telemetry(SKY_Node_t *node, uint64_t now_us, const uint8_t *message, uint32_t len)
 {
     SKY_ASSERT(len == 0u || message != NULL);
     SKY_ASSERT(node->asker == 0u);
     for (uint32_t i = 0; i < node->memory.listener_count; ++i)
     {
-        const SKY_NodeListener_t *listener = &node->memory.listeners[i];
+        SKY_NodeListener_t *listener = &node->memory.listeners[i];
 
-        if (listener->until_us > now_us)
+        if (listener->until_us > now_us && FindAssociation(node, listener))
         {
             SKY_Packet_t pkt;
 
@@ -233,7 +264,8 @@ void SKY_Node_Telemetry(SKY_Node_t *node, uint64_t now_us, const uint8_t *messag
             pkt.payload    = message;
             node->asker    = listener->endpoint;
             SKY_NodeLink_SendPacket(node, now_us, &pkt);
-            node->asker = 0;
+            node->asker       = 0;
+            node->association = NULL;
             ++node->relayed_down;
         }
     }
@@ -296,6 +328,9 @@ void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
             break;
         case SKY_OP_HELLO:
             reply.status = SKY_STATUS_REFUSED;
+            break;
+        case SKY_OP_ASSOCIATE:
+            reply.cookie = node->security != NULL ? SKY_Security_CookieOf(node->security, now_us, node->asker) : SKY_COOKIE_NONE;
             break;
         default:
             reply.status = SKY_STATUS_BAD_OP;

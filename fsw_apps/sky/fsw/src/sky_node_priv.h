@@ -10,8 +10,10 @@
 
 /* ---- sky_node_link.c: links, and packets that leave --------------------------------------------------------------------- */
 
+/** Note that the neighbour behind an ISL is there. */
+void SKY_NodeLink_Alive(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id);
 /** Count an arrival. @return false if the link is cut, so that nothing has arrived */
-bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, uint32_t len);
+bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t len);
 /** Restore links whose cut is over. */
 void     SKY_NodeLink_EndCuts(SKY_Node_t *node, uint64_t now_us);
 uint64_t SKY_NodeLink_NextDue(const SKY_Node_t *node);
@@ -26,6 +28,20 @@ void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt,
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
 /** Greet neighbours, and tell them news of links. */
 void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us);
+
+/* ---- sky_node_guard.c: who may be served -------------------------------------------------------------------------------- */
+
+/** Return OK if a packet that came over @p ingress may be looked at, else the status with which to answer: COOKIE, UNAUTHENTICATED. */
+SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                                 uint64_t endpoint);
+/**
+ * Decide whether a packet for this satellite is served, and take in what concerns security alone.
+ * @return OK: serve it, under node->association; RUNNING: it is dealt with; else the status with which to answer
+ */
+SKY_Status_t SKY_NodeGuard_Admit(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                                 uint64_t endpoint);
+/** Send handshakes that are due. */
+void SKY_NodeGuard_Run(SKY_Node_t *node, uint64_t now_us);
 
 /* ---- sky_node_local.c: what the node serves itself ---------------------------------------------------------------------- */
 

@@ -200,6 +200,11 @@ void SKY_Service_ResetCounters(SKY_Service_t *svc)
     store->counters.evicted_blocks  = 0;
     store->counters.evicted_chunks  = 0;
     store->counters.expired_partial = 0;
+    for (uint32_t row = 0; row < store->tenant_count; ++row)
+    {
+        store->tenants[row].evicted_chunks = 0;
+        store->tenants[row].refused        = 0;
+    }
     SKY_ASSERT(store->counters.blocks <= store->counters.slots_used); /* each block that is held has a slot */
     SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
 }

@@ -14,10 +14,12 @@
 #include "sky_service_migrate.h"
 #include "sky_service_stats.h"
 
-#define US_PER_MS 1000u
+#define US_PER_MS     1000u
+#define COUNTER_BYTES 8u
 
-#if SKY_STATS_KVC_COUNT * 8u > SKY_SERVICE_SCRATCH_BYTES || SKY_LIMIT_PING_BYTES > SKY_SERVICE_SCRATCH_BYTES
-#error "SKY_SERVICE_SCRATCH_BYTES is too small for the ICD"
+#if SKY_STATS_KVC_COUNT * COUNTER_BYTES > SKY_SERVICE_SCRATCH_BYTES || SKY_LIMIT_PING_BYTES > SKY_SERVICE_SCRATCH_BYTES || \
+    SKY_CHUNKSET_MAX_BYTES > SKY_STATS_KVC_COUNT * COUNTER_BYTES
+#error "SKY_SERVICE_SCRATCH_BYTES or SKY_SERVICE_PACKET_MIN is too small for the ICD"
 #endif
 
 /* ---- responses of one packet -------------------------------------------------------------------------------------- */
@@ -219,18 +221,37 @@ static void ping(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet
     SKY_ASSERT(answer->reply.length == req->length);
 }
 
+static void put_counters(uint8_t *bytes, const uint64_t *counters, uint32_t count)
+{
+    SKY_ASSERT(count >= 1);
+    SKY_ASSERT(count <= SKY_STATS_KVC_COUNT);
+    for (uint32_t i = 0; i < count * COUNTER_BYTES; ++i)
+    {
+        bytes[i] = (uint8_t)(counters[i / COUNTER_BYTES] >> (56u - i % COUNTER_BYTES * 8u) & 0xFFu);
+    }
+}
+
+/* Answer with the counters. If the request has a chunk id, it is the number of the first record of tenants that is to follow. */
 static void stats(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
-    SKY_Answer_t *answer = &svc->answer;
-    uint64_t      counters[SKY_STATS_KVC_COUNT];
+    SKY_Answer_t  *answer = &svc->answer;
+    const uint32_t room   = svc->core.cfg.packet_bytes - SKY_RESPONSE_OVERHEAD;
+    const uint32_t most   = room < sizeof(answer->scratch) ? room : (uint32_t)sizeof(answer->scratch);
+    uint32_t       length = SKY_STATS_KVC_COUNT * COUNTER_BYTES;
+    uint64_t       counters[SKY_STATS_KVC_COUNT];
 
+    SKY_ASSERT(length <= most); /* SKY_SERVICE_PACKET_MIN */
     SKY_Stats_Collect(svc, now_us, counters);
-    for (uint32_t i = 0; i < sizeof(counters); ++i)
+    put_counters(answer->scratch, counters, SKY_STATS_KVC_COUNT);
+    for (uint32_t row = req->chunk_id - 1u; req->chunk_id > 0 && length + SKY_STATS_TENANT_COUNT * COUNTER_BYTES <= most &&
+                                            SKY_Stats_Tenants(svc->core.store, row, 1, counters) > 0;
+         ++row)
     {
-        answer->scratch[i] = (uint8_t)(counters[i / 8u] >> (56u - i % 8u * 8u) & 0xFFu);
+        put_counters(&answer->scratch[length], counters, SKY_STATS_TENANT_COUNT);
+        length += SKY_STATS_TENANT_COUNT * COUNTER_BYTES;
     }
-    reply_with(&svc->core, answer, req, SKY_STATUS_OK, sizeof(counters));
-    SKY_ASSERT(answer->reply.length == sizeof(counters));
+    reply_with(&svc->core, answer, req, SKY_STATUS_OK, length);
+    SKY_ASSERT(answer->reply.length <= most);
 }
 
 /* ---- GET ---------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /**
  * @file
- * Chunks that a migration lets go of: those that the target has acknowledged, and those that it will never take.
+ * Chunks that a migration lets go of: those that the target has acknowledged, and those that it will never take, because it has
+ * others under their names or no room for their tenant.
  *
  * If the latter stayed, a handover would have something left for ever. The scrub purges nothing while a satellite has something
  * left, so one such chunk would stop it in the whole constellation.

@@ -218,9 +218,10 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     }
     SKY_LetGo_Acknowledged(core, job, lane, &before);
     if (core->schedule != NULL && job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] && lane->push.state == SKY_SHARE_REFUSED &&
-        lane->push.last_status == SKY_STATUS_BAD_KEY && SKY_Addr_Equal(pkt->src, job->target))
+        (lane->push.last_status == SKY_STATUS_BAD_KEY || lane->push.last_status == SKY_STATUS_STORE_FULL) &&
+        SKY_Addr_Equal(pkt->src, job->target))
     {
-        SKY_LetGo_Refused(core, job, lane); /* the version of the chunk's home counts */
+        SKY_LetGo_Refused(core, job, lane); /* the version of the chunk's home counts; without room there the block is evicted */
     }
     SKY_Job_FollowUp(core, migrations, job, lane);
     SKY_ASSERT(job->active == (job->lanes > 0));

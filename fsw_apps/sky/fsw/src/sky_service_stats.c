@@ -1,6 +1,6 @@
 /**
  * @file
- * The counters of `stats.kvc`, from all features and the store.
+ * The counters of `stats.kvc`, from all features and the store, and those of its tenants.
  */
 #include "sky_service_stats.h"
 
@@ -8,6 +8,40 @@
 #include "sky_service_handover.h"
 
 #define US_PER_MS 1000u
+
+#define OTHERS_NUMBER (UINT64_C(1) << 32) /* no tenant has this number */
+
+/* Return the records of tenants: none without quotas, when the others are all. */
+static uint32_t records_of(const SKY_Store_t *store)
+{
+    SKY_ASSERT(store->tenant_count >= 1);
+    SKY_ASSERT(store->tenant_count <= SKY_STORE_TENANTS);
+    return store->tenant_count > 1u ? store->tenant_count : 0u;
+}
+
+uint32_t SKY_Stats_Tenants(const SKY_Store_t *store, uint32_t first, uint32_t most, uint64_t *out)
+{
+    const uint32_t records = records_of(store);
+    uint32_t       count   = 0;
+
+    for (uint32_t row = first; row < records && count < most; ++row)
+    {
+        const SKY_StoreTenant_t *tenant = &store->tenants[row];
+
+        out[SKY_STATS_TENANT_NUMBER]         = row == SKY_STORE_OTHERS ? OTHERS_NUMBER : tenant->tenant;
+        out[SKY_STATS_TENANT_SLOTS_RESERVED] = tenant->slots.reserved;
+        out[SKY_STATS_TENANT_SLOTS_MOST]     = tenant->slots.most;
+        out[SKY_STATS_TENANT_SLOTS_USED]     = tenant->slots.used;
+        out[SKY_STATS_TENANT_BLOCKS]         = tenant->blocks.used;
+        out[SKY_STATS_TENANT_EVICTIONS]      = tenant->evicted_chunks;
+        out[SKY_STATS_TENANT_REFUSED]        = tenant->refused;
+        out += SKY_STATS_TENANT_COUNT;
+        ++count;
+    }
+    SKY_ASSERT(count <= most);
+    SKY_ASSERT(count <= records);
+    return count;
+}
 
 void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
 {
@@ -49,6 +83,7 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_SCRUBBED]        = c->scrubbed;
     out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Handover_Left(core, &svc->migrations, &svc->handover, now_us);
     out[SKY_STATS_KVC_HANDOVER_MS]     = SKY_Handover_Ms(&svc->handover, now_us);
+    out[SKY_STATS_KVC_TENANTS]         = records_of(store);
     SKY_ASSERT(out[SKY_STATS_KVC_HANDOVER_LEFT] <= out[SKY_STATS_KVC_SLOTS_USED]);
     SKY_ASSERT(out[SKY_STATS_KVC_SLOTS_USED] <= out[SKY_STATS_KVC_SLOTS]);
     SKY_ASSERT(out[SKY_STATS_KVC_ROW] <= out[SKY_STATS_KVC_ROWS]);

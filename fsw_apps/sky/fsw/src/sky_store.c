@@ -7,6 +7,7 @@
 #include "sky_assert.h"
 #include "sky_crc.h"
 #include "sky_store_table.h"
+#include "sky_store_tenants.h"
 
 /* Return the slot of a complete chunk, or NONE. */
 static uint32_t find_complete(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
@@ -97,10 +98,9 @@ void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
     SKY_ASSERT(store->blocks[block].epoch >= epoch);
 }
 
-/* Find or declare the block of a PUT, and make it the newest. The packet declares it if it is not here, or has nothing complete
- * and was declared otherwise. */
-static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt, uint32_t chunk_len,
-                        const uint64_t *name, uint32_t hash)
+/* Find the block of a PUT as the packet declares it, or declare it. A block that has nothing complete and was declared otherwise
+ * goes. @return NONE if there is no room */
+static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, const uint64_t *name, uint32_t hash)
 {
     uint32_t index = SKY_StoreTable_FindBlock(store, name, hash);
 
@@ -112,12 +112,26 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
     }
     if (index == NONE)
     {
-        index = SKY_StoreTable_NewBlock(store, name, hash);
+        const uint32_t tenant = SKY_StoreTenants_RowOf(store, pkt->tenant);
+
+        if (!SKY_StoreTable_MakeRoom(store, tenant, NONE))
+        {
+            return NONE;
+        }
+        index = SKY_StoreTable_NewBlock(store, name, hash, tenant);
 
         store->blocks[index].chunk_total = pkt->chunk_total;
         store->blocks[index].block_len   = pkt->block_len;
         store->blocks[index].chunk_len   = chunk_len;
     }
+    SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, chunk_len));
+    SKY_ASSERT(store->blocks[index].chunk_len <= store->cfg.slot_bytes);
+    return index;
+}
+
+/* Note the PUT of a block, which becomes the newest. */
+static void note_put(SKY_Store_t *store, uint32_t index, uint64_t expires_us, const SKY_Packet_t *pkt)
+{
     SKY_StoreTable_Touch(store, index);
     SKY_Store_RaiseEpoch(store, index, pkt->epoch);
     store->blocks[index].suspect_us = 0;
@@ -125,11 +139,23 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
     {
         store->blocks[index].put_until_us = expires_us;
     }
-    SKY_ASSERT(store->newest == index);
-    SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, chunk_len));
+    SKY_ASSERT(store->by_use.newest == index);
     SKY_ASSERT(store->blocks[index].held <= store->blocks[index].chunk_total);
-    SKY_ASSERT(store->blocks[index].chunk_len <= store->cfg.slot_bytes);
-    return index;
+}
+
+/* Return the slot of the chunk of a PUT, an empty one if it had none; NONE if there is no room. */
+static uint32_t slot_for(SKY_Store_t *store, uint32_t block, const SKY_Packet_t *pkt)
+{
+    const uint32_t index  = SKY_StoreTable_FindSlot(store, block, pkt->chunk_id);
+    const bool     is_new = store->blocks[block].first == NONE; /* then there was made room for a slot, too */
+    SKY_ASSERT(!is_new || index == NONE);
+    SKY_ASSERT(store->by_use.newest == block);
+
+    if (index != NONE || (!is_new && !SKY_StoreTable_MakeRoom(store, store->blocks[block].tenant, block)))
+    {
+        return index;
+    }
+    return SKY_StoreTable_NewSlot(store, block, pkt);
 }
 
 /* Return true if a PUT contradicts any complete chunk. */
@@ -172,18 +198,19 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     }
 
     /* The packet was checked as far as it can be; it may evict another block from here on. */
-    const uint32_t block = declare(store, expires_us, pkt, chunk_len, name, hash);
-    SKY_ASSERT(block < store->fresh_block);
+    const uint32_t block = declare(store, pkt, chunk_len, name, hash);
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
     SKY_ASSERT(held == NONE || block == known); /* the block of a held chunk was not declared anew */
+    if (block == NONE)
+    {
+        return SKY_STATUS_STORE_FULL;
+    }
+    note_put(store, block, expires_us, pkt);
     if (held != NONE)
     {
         return SKY_STATUS_OK;
     }
-    uint32_t index = SKY_StoreTable_FindSlot(store, block, pkt->chunk_id);
-    if (index == NONE)
-    {
-        index = SKY_StoreTable_NewSlot(store, block, pkt);
-    }
+    const uint32_t index = slot_for(store, block, pkt);
     if (index == NONE)
     {
         return SKY_STATUS_STORE_FULL;
@@ -236,7 +263,7 @@ SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t block, uint32_t chunk_id
     if (status == SKY_STATUS_OK)
     {
         SKY_StoreTable_Touch(store, block);
-        SKY_ASSERT(store->newest == block);
+        SKY_ASSERT(store->by_use.newest == block);
     }
     return status;
 }
@@ -362,19 +389,19 @@ bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_Blo
 
     if (walk->used != 0 && walk->at < store->fresh_block && last->first != NONE && last->used == walk->used)
     {
-        index = last->older;
+        index = last->older[LIST_ALL];
     }
     else
     {
-        index = store->newest;
+        index = store->by_use.newest;
         while (index != NONE && walk->used != 0 && store->blocks[index].used >= walk->used)
         {
-            index = store->blocks[index].older;
+            index = store->blocks[index].older[LIST_ALL];
         }
     }
     while (index != NONE && store->blocks[index].held == 0)
     {
-        index = store->blocks[index].older;
+        index = store->blocks[index].older[LIST_ALL];
     }
     if (index == NONE)
     {

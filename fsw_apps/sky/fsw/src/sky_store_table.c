@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_store_tenants.h"
 
 #define ALIGNMENT 64u /* bytes of a cache line */
 
@@ -64,63 +65,16 @@ uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot)
 
 /* ---- life of blocks and slots ------------------------------------------------------------------------------------- */
 
-static void lru_unlink(SKY_Store_t *store, uint32_t index)
-{
-    const SKY_StoreBlock_t *block = &store->blocks[index];
-    SKY_ASSERT(index < store->fresh_block);
-    SKY_ASSERT(store->newest != NONE);
-    SKY_ASSERT(store->oldest != NONE);
-
-    SKY_ASSERT(block->newer == NONE ? store->newest == index : store->blocks[block->newer].older == index);
-    SKY_ASSERT(block->older == NONE ? store->oldest == index : store->blocks[block->older].newer == index);
-    if (block->newer == NONE)
-    {
-        store->newest = block->older;
-    }
-    else
-    {
-        store->blocks[block->newer].older = block->older;
-    }
-    if (block->older == NONE)
-    {
-        store->oldest = block->newer;
-    }
-    else
-    {
-        store->blocks[block->older].newer = block->newer;
-    }
-}
-
-static void lru_link(SKY_Store_t *store, uint32_t index)
-{
-    SKY_ASSERT((store->newest == NONE) == (store->oldest == NONE));
-    SKY_ASSERT(index < store->fresh_block);
-    store->blocks[index].newer = NONE;
-    store->blocks[index].older = store->newest;
-    store->blocks[index].used  = ++store->uses;
-    if (store->newest == NONE)
-    {
-        store->oldest = index;
-    }
-    else
-    {
-        SKY_ASSERT(store->blocks[store->newest].used < store->blocks[index].used);
-        store->blocks[store->newest].newer = index;
-    }
-    store->newest = index;
-    SKY_ASSERT(store->blocks[store->newest].newer == NONE);
-    SKY_ASSERT(store->blocks[store->oldest].older == NONE);
-}
-
 void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t index)
 {
     SKY_ASSERT(index < store->fresh_block);
-    if (store->newest != index)
+    if (store->by_use.newest != index)
     {
-        lru_unlink(store, index);
-        lru_link(store, index);
+        SKY_StoreTenants_Unlink(store, index);
+        SKY_StoreTenants_Link(store, index);
     }
-    SKY_ASSERT(store->newest == index);
+    SKY_ASSERT(store->by_use.newest == index);
+    SKY_ASSERT(store->tenants[store->blocks[index].tenant].by_use.newest == index);
 }
 
 static void block_free(SKY_Store_t *store, uint32_t index)
@@ -130,9 +84,10 @@ static void block_free(SKY_Store_t *store, uint32_t index)
     SKY_ASSERT(store->counters.blocks > 0);
     SKY_ASSERT(index < store->fresh_block);
     SKY_Index_Remove(&store->block_index, store->blocks[index].hash, index);
-    lru_unlink(store, index);
-    store->blocks[index].older = store->free_block;
-    store->free_block          = index;
+    SKY_StoreTenants_Unlink(store, index);
+    SKY_StoreTenants_GiveBlock(store, store->blocks[index].tenant);
+    store->blocks[index].older[LIST_ALL] = store->free_block;
+    store->free_block                    = index;
     --store->counters.blocks;
     SKY_ASSERT(store->counters.blocks < store->fresh_block);
     SKY_ASSERT(store->free_block < store->fresh_block);
@@ -176,6 +131,7 @@ static void slot_free(SKY_Store_t *store, uint32_t index)
         SKY_ASSERT(store->counters.partial > 0);
         --store->counters.partial;
     }
+    SKY_StoreTenants_GiveSlot(store, block->tenant);
     slot->block      = NONE;
     slot->next       = store->free_slot;
     store->free_slot = index;
@@ -213,45 +169,64 @@ uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index)
     return held;
 }
 
-static void evict_oldest(SKY_Store_t *store)
+static void evict(SKY_Store_t *store, uint32_t index)
 {
-    const SKY_StoreBlock_t *block = &store->blocks[store->oldest];
+    const SKY_StoreBlock_t *block  = &store->blocks[index];
+    SKY_StoreTenant_t      *tenant = &store->tenants[block->tenant];
     SKY_ASSERT(store->evicted.held == 0); /* a PUT evicts one block */
-    SKY_ASSERT(store->oldest != store->newest || store->counters.blocks == 1);
+    SKY_ASSERT(tenant->by_use.oldest == index);
 
-    SKY_ASSERT(store->oldest < store->fresh_block);
+    SKY_ASSERT(index < store->fresh_block);
     SKY_ASSERT(block->first != NONE);
     store->evicted.tenant = (uint32_t)block->name[0];
     store->evicted.held   = block->held;
     (void)memcpy(store->evicted.key, &block->name[1], SKY_KEY_BYTES);
     ++store->counters.evicted_blocks;
-    store->counters.evicted_chunks += SKY_StoreTable_DropBlock(store, store->oldest);
+    store->counters.evicted_chunks += block->held;
+    tenant->evicted_chunks += block->held;
+    (void)SKY_StoreTable_DropBlock(store, index);
 }
 
-uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint32_t hash)
+bool SKY_StoreTable_MakeRoom(SKY_Store_t *store, uint32_t tenant, uint32_t block)
 {
-    if (store->free_block == NONE && store->fresh_block == store->cfg.block_count)
+    uint32_t victim   = NONE;
+    bool     has_room = SKY_StoreTenants_HasRoom(store, tenant, block, &victim);
+    SKY_ASSERT(block == NONE || store->by_use.newest == block); /* so it is no victim, unless it is the only one */
+    SKY_ASSERT(block == NONE || store->blocks[block].tenant == tenant);
+
+    if (victim != NONE)
     {
-        evict_oldest(store);
+        evict(store, victim);
+        has_room = SKY_StoreTenants_HasRoom(store, tenant, block, &victim);
     }
+    store->tenants[tenant].refused += has_room ? 0u : 1u;
+    SKY_ASSERT(!has_room || store->free_slot != NONE || store->fresh_slot < store->cfg.slot_count);
+    SKY_ASSERT(!has_room || block != NONE || store->free_block != NONE || store->fresh_block < store->cfg.block_count);
+    return has_room;
+}
+
+uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint32_t hash, uint32_t tenant)
+{
     const uint32_t index = store->free_block != NONE ? store->free_block : store->fresh_block++;
     SKY_ASSERT(index < store->cfg.block_count);
 
     SKY_StoreBlock_t *block = &store->blocks[index];
     if (index == store->free_block)
     {
-        store->free_block = block->older;
+        store->free_block = block->older[LIST_ALL];
     }
     (void)memset(block, 0, sizeof(*block));
     (void)memcpy(block->name, name, sizeof(block->name));
-    block->hash  = hash;
-    block->first = NONE;
+    block->hash   = hash;
+    block->first  = NONE;
+    block->tenant = tenant;
     SKY_Index_Insert(&store->block_index, hash, index);
-    lru_link(store, index);
+    SKY_StoreTenants_Link(store, index);
+    SKY_StoreTenants_TakeBlock(store, tenant);
     ++store->counters.blocks;
     SKY_ASSERT(store->counters.blocks <= store->fresh_block);
     SKY_ASSERT(index < store->fresh_block);
-    SKY_ASSERT(store->newest == index);
+    SKY_ASSERT(store->by_use.newest == index);
     SKY_ASSERT(store->free_block == NONE || store->free_block < store->fresh_block);
     SKY_ASSERT(store->counters.blocks <= store->cfg.block_count);
     return index;
@@ -261,15 +236,6 @@ uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const 
 {
     SKY_ASSERT(block_index < store->fresh_block);
     SKY_ASSERT(pkt->chunk_len <= store->cfg.slot_bytes);
-    SKY_ASSERT(store->newest == block_index); /* the block evicts itself only if it is the only one */
-    if (store->free_slot == NONE && store->fresh_slot == store->cfg.slot_count)
-    {
-        if (store->oldest == block_index)
-        {
-            return NONE;
-        }
-        evict_oldest(store);
-    }
     const uint32_t index = store->free_slot != NONE ? store->free_slot : store->fresh_slot++;
     SKY_ASSERT(index < store->cfg.slot_count);
 
@@ -295,6 +261,7 @@ uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const 
     }
     block->first = index;
     SKY_Index_Insert(&store->chunk_index, slot->hash, index);
+    SKY_StoreTenants_TakeSlot(store, block->tenant);
     ++store->counters.slots_used;
     ++store->counters.partial;
     SKY_ASSERT(store->counters.slots_used <= store->fresh_slot);
@@ -361,13 +328,12 @@ static void forget_all(SKY_Store_t *store)
     store->free_slot           = NONE;
     store->fresh_block         = 0;
     store->fresh_slot          = 0;
-    store->newest              = NONE;
-    store->oldest              = NONE;
     store->expire_cursor       = 0;
     store->counters.blocks     = 0;
     store->counters.slots_used = 0;
     store->counters.partial    = 0;
     store->counters.bytes      = 0;
+    SKY_StoreTenants_Empty(store);
     SKY_ASSERT(store->cfg.slot_count <= SKY_STORE_SLOT_MAX);
 }
 
@@ -382,7 +348,8 @@ void SKY_Store_Clear(SKY_Store_t *store)
 
 bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory, size_t memory_bytes, uint64_t seed)
 {
-    const size_t needed = SKY_Store_MemoryBytes(cfg);
+    static const SKY_Quotas_t none   = {.count = 0};
+    const size_t              needed = SKY_Store_MemoryBytes(cfg);
 
     if (needed == 0 || memory_bytes < needed)
     {
@@ -406,6 +373,7 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
     SKY_ASSERT((size_t)(at - (uint8_t *)memory) + (size_t)cfg->slot_count * cfg->slot_bytes <= needed);
     store->secret[0] = seed;
     store->secret[1] = (seed ^ 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull; /* two different words of one secret */
+    SKY_StoreTenants_Set(store, &none);
     forget_all(store);
     SKY_ASSERT(store->block_index.mask >= cfg->block_count);
     SKY_ASSERT(store->chunk_index.mask >= cfg->slot_count);

@@ -9,38 +9,7 @@
 #ifndef SKY_STORE_TABLE_H
 #define SKY_STORE_TABLE_H
 
-#include "sky_parts.h"
-#include "sky_store.h"
-
-#define NONE       SKY_STORE_NONE
-#define NAME_WORDS (1u + SKY_KEY_BYTES / 8u)
-
-struct SKY_StoreBlock
-{
-    uint64_t name[NAME_WORDS]; /* tenant and key */
-    uint32_t hash;             /* hash of the name */
-    uint32_t chunk_total, block_len, chunk_len, epoch;
-    uint32_t held;         /* number of complete chunks */
-    uint32_t lowest;       /* lowest id of them, if there are any; NONE: not known */
-    uint32_t first;        /* first slot; NONE: the block is free */
-    uint32_t newer, older; /* neighbours by last use; older also links the free blocks */
-    uint64_t used;         /* number of its last use; no two blocks have the same */
-    uint64_t put_until_us, suspect_us;
-};
-
-struct SKY_StoreSlot
-{
-    SKY_Parts_t parts;      /* parts of a partial chunk */
-    uint64_t    expires_us; /* time at which a partial chunk is forgotten */
-    uint32_t    block;      /* block; NONE: the slot is free */
-    uint32_t    chunk_id;
-    uint32_t    hash;
-    uint32_t    prev, next; /* neighbours in the block; next also links the free slots */
-    uint32_t    len;
-    uint32_t    crc32c;
-    uint16_t    crc16_from_zero;
-    bool        complete;
-};
+#include "sky_store_priv.h"
 
 /** Name for which the index of blocks is searched. */
 void SKY_StoreTable_Name(uint64_t *name, uint32_t tenant, const uint8_t *key);
@@ -52,10 +21,14 @@ uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot);
 
 /** Note that the block was used just now. */
 void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t index);
-/** Make an entry for the block of a PUT, which is not here. There is always one, because others may be evicted. */
-uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint32_t hash);
-/** Make a partial slot without parts for the chunk of a PUT. The block is the newest. @return NONE if all slots are the block's
- * own */
+/**
+ * Make room for one more slot of a tenant, and for a new block if @p block is NONE. At most one other block is evicted. @p block,
+ * the one that gets the slot, is the newest. @return false if there is no room
+ */
+bool SKY_StoreTable_MakeRoom(SKY_Store_t *store, uint32_t tenant, uint32_t block);
+/** Make an entry for the block of a PUT, which is not here. Room has been made. */
+uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint32_t hash, uint32_t tenant);
+/** Make a partial slot without parts for the chunk of a PUT. Room has been made. */
 uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const SKY_Packet_t *pkt);
 void     SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_from_zero);
 /** Free one slot, and its block if that was its last. */

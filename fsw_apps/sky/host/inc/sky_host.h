@@ -16,6 +16,7 @@
 
 #include "sky_defaults.h"
 #include "sky_host_ask.h"
+#include "sky_host_open.h"
 #include "sky_index.h"
 #include "sky_transfer.h"
 
@@ -96,21 +97,24 @@ typedef struct
 /** A satellite; its window and round trip are remembered. */
 typedef struct
 {
-    SKY_Peer_t       peer;
-    SKY_Addr_t       entry;
-    uint64_t         endpoint;
-    uint32_t         way;
-    uint32_t         active;                  /**< place among the active ones; SKY_HOST_NONE: it has no work */
-    uint32_t         piece_first, piece_last; /**< ends of its queue */
-    uint32_t         lanes_busy;              /**< bits of busy `lanes` */
-    uint16_t         lanes[SKY_HOST_LANES];
-    uint64_t         heard_us; /**< time of its last answer */
-    uint64_t         due_us;   /**< time at which its timers are due; 0: at once */
-    uint64_t         used;     /**< count of the host when it last became active: the least is forgotten first */
-    bool             ready;    /**< it may have something to send, after an event, or because others left it too little room */
-    bool             silent;   /**< it was passed over since it became active, and has said nothing since */
-    uint32_t         report;   /**< number of the report in which it was used last */
-    SKY_HostServed_t served;   /**< its work in that report; the last time is heard_us */
+    SKY_Peer_t        peer;
+    SKY_Addr_t        entry;
+    uint64_t          endpoint;
+    uint32_t          way;
+    uint32_t          active;                  /**< place among the active ones; SKY_HOST_NONE: it has no work */
+    uint32_t          piece_first, piece_last; /**< ends of its queue */
+    uint32_t          lanes_busy;              /**< bits of busy `lanes` */
+    uint16_t          lanes[SKY_HOST_LANES];
+    uint64_t          heard_us; /**< time of its last answer */
+    uint64_t          due_us;   /**< time at which its timers are due; 0: at once */
+    uint64_t          used;     /**< count of the host when it last became active: the least is forgotten first */
+    bool              ready;    /**< it may have something to send, after an event, or because others left it too little room */
+    bool              silent;   /**< it was passed over since it became active, and has said nothing since */
+    SKY_HostOpening_t opening;
+    uint64_t          lease_endpoint; /**< endpoint through which its telemetry was asked for; 0: it was not */
+    uint64_t          lease_ids[2];   /**< request ids of the last two questions for it */
+    uint32_t          report;         /**< number of the report in which it was used last */
+    SKY_HostServed_t  served;         /**< its work in that report; the last time is heard_us */
 } SKY_HostPeer_t;
 
 /** A block that runs, or that ended and has pieces in queues still. */
@@ -181,8 +185,11 @@ typedef struct
 typedef struct
 {
     void *context; /**< the first argument of all functions */
-    /** Send a packet. Its payload is a piece of a block's data, that of a question, or what Payload returned last. */
-    void (*Send)(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt);
+    /**
+     * Send a packet. Its payload is a piece of a block's data, that of a question, or what Payload returned last.
+     * @param key  key of the packet's tag, for SKY_Tag_EncodeAround; NULL: it has none. Valid until Send returns
+     */
+    void (*Send)(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key);
     /** Return room for the payload of the packet that is sent next: SKY_CHUNKSET_MAX_BYTES. */
     uint8_t *(*Payload)(void *context);
     /** Return a random word that nobody can guess without seeing our packets. */
@@ -192,10 +199,11 @@ typedef struct
 typedef struct
 {
     SKY_PeerCfg_t peer;
-    uint32_t      packet_bytes; /**< largest packet of the path */
-    uint16_t      number;       /**< the ground address is (0, number) */
-    bool          keeps_number; /**< keep the number even if another host has it; else another one is drawn */
-    uint32_t      way_chunks;   /**< chunks that may be on their way through one satellite to or from several; 0: SKY_HOST_WAY */
+    uint32_t      packet_bytes;  /**< largest packet of the path */
+    uint16_t      number;        /**< the ground address is (0, number) */
+    bool          keeps_number;  /**< keep the number even if another host has it; else another one is drawn */
+    uint32_t      way_chunks;    /**< chunks that may be on their way through one satellite to or from several; 0: SKY_HOST_WAY */
+    SKY_HostSecurity_t security; /**< all 0: satellites ask nobody for a cookie or a tag */
 } SKY_HostCfg_t;
 
 typedef struct
@@ -203,8 +211,12 @@ typedef struct
     uint64_t undecoded; /**< datagrams that did not decode */
     uint64_t stale;     /**< packets that nobody waits for from their sender */
     uint64_t chunks;    /**< chunks that have come, or were acknowledged */
-    uint64_t repeats;   /**< questions that were sent again */
+    uint64_t repeats;   /**< questions and openings that were sent again */
+    uint64_t untrusted; /**< answers without the tag that they need */
 } SKY_HostCounters_t;
+
+/** Take in telemetry of a satellite: its message is the payload of @p pkt, in place until this returns. */
+typedef void (*SKY_HostListener_t)(void *context, const SKY_Packet_t *pkt);
 
 typedef struct
 {
@@ -232,9 +244,11 @@ typedef struct
     bool                  ways_changed;
     SKY_HostBlock_t      *ended;
     SKY_HostQuestions_t   questions;
+    SKY_HostListener_t    listener; /* NULL: nobody listens */
+    void                 *listener_context;
 } SKY_Host_t;
 
-/** Begin a host. @return false if a table of the memory has no entries */
+/** Begin a host. @return false if a table of the memory has no entries, or the library has too few places for keys */
 bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_HostCfg_t *cfg, const SKY_HostPeerMemory_t *memory);
 /** Lend memory for blocks. Only while none runs. @return false if a table has no entries, or too many; nothing has changed */
 bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory);
@@ -275,7 +289,7 @@ SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host);
  */
 uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint32_t room);
 
-/* ---- questions: sky_host_ask.c ------------------------------------------------------------------------------------------ */
+/* ---- questions: sky_host_questions.c ------------------------------------------------------------------------------------------ */
 
 /** Lend memory for questions. Only while none runs. @return false if it has no places, or too many; nothing has changed */
 bool SKY_Host_LendQuestions(SKY_Host_t *host, const SKY_HostQuestionMemory_t *memory);
@@ -283,6 +297,8 @@ bool SKY_Host_LendQuestions(SKY_Host_t *host, const SKY_HostQuestionMemory_t *me
 void SKY_Host_SetPatience(SKY_Host_t *host, const SKY_HostPatience_t *patience);
 /** Ask a question. Nothing is sent before SKY_Host_Run. @return FULL: no memory was lent; WRONG: its numbers contradict each other */
 SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion_t *question);
+/** Hand telemetry over from now on: what satellites send that were asked for it (RELAY with flag TLM). @param listener  NULL: to nobody */
+void SKY_Host_Listen(SKY_Host_t *host, SKY_HostListener_t listener, void *context);
 /** Return the number of questions that wait or are on their way. */
 uint32_t SKY_Host_Asking(const SKY_Host_t *host);
 /** Get a question that has ended since the last call, the oldest first. @return NULL if there is no more */

@@ -29,7 +29,7 @@ bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_Hos
     host->lane_free         = SKY_HOST_NONE;
     host->budget            = SKY_LIMIT_CHUNK_SET;
     host->queue_deadline_us = UINT64_MAX;
-    if (memory->peer_count == 0u)
+    if (memory->peer_count == 0u || (cfg->security.is_keyed && cfg->security.crypto->key_count / 2u < memory->peer_count))
     {
         return false;
     }
@@ -168,7 +168,7 @@ void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *blo
     }
     if (block == NULL)
     {
-        SKY_HostAsk_StopAll(host, status);
+        SKY_HostQuestions_StopAll(host, status);
     }
     SKY_ASSERT(block != NULL || host->running == 0u);
 }
@@ -262,13 +262,40 @@ static bool IsFrom(const SKY_Host_t *host, const SKY_HostLane_t *lane, uint64_t 
                                           SKY_Addr_Equal(pkt->src, host->peers.peers[lane->peer].peer.addr));
 }
 
+/* Return true if an answer to a question counts, and is no word that the satellite is to be opened first. */
+static bool IsBelieved(SKY_Host_t *host, const SKY_HostQuestion_t *question, const SKY_Packet_t *pkt)
+{
+    const SKY_HostPlace_t *place = &question->place;
+    SKY_HostPeer_t        *peer;
+    SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
+    SKY_ASSERT(question->request_id == pkt->request_id);
+
+    if (!host->cfg.security.is_on)
+    {
+        return true;
+    }
+    peer = SKY_HostPieces_KnowPeer(host, (SKY_Addr_t){place->plane, place->slot});
+    if (peer == NULL)
+    {
+        ++host->counters.untrusted; /* it was forgotten, with its keys */
+        return false;
+    }
+    return SKY_HostOpen_IsTrusted(host, peer, pkt) &&
+           !SKY_HostOpen_OnRefusal(host, peer, (SKY_Addr_t){place->entry_plane, place->entry_slot}, pkt);
+}
+
 static void TakeAnswer(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
     SKY_HostQuestion_t *question = SKY_HostAsk_Asked(host, endpoint, pkt);
+    SKY_ASSERT(SKY_Host_IsQuestion(pkt->request_id));
 
     if (question == NULL)
     {
         ++host->counters.stale;
+    }
+    else if (!IsBelieved(host, question, pkt))
+    {
+        SKY_ASSERT(host->cfg.security.is_on);
     }
     else if (SKY_HostAsk_IsNumberTaken(host, question, pkt))
     {
@@ -277,6 +304,62 @@ static void TakeAnswer(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *
     else
     {
         SKY_HostAsk_OnAnswer(host, question, pkt);
+    }
+}
+
+/* Return true if an answer to an opening is the entry satellite's word that another host has our number, or had an earlier one. */
+static bool IsNumberTakenAt(const SKY_Host_t *host, const SKY_HostOpening_t *opening, const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(opening->request_id != 0u);
+    SKY_ASSERT(opening->request_id == pkt->request_id);
+    return pkt->status == SKY_STATUS_REFUSED && pkt->security == SKY_SECURITY_NONE && !host->cfg.keeps_number &&
+           SKY_Addr_Equal(pkt->src, opening->entry) && (host->redraws < REDRAWS_MAX || pkt->dst.slot != host->self.slot);
+}
+
+/* Act on the response to an opening. */
+static void TakeOpening(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt)
+{
+    SKY_HostPeer_t *peer = SKY_HostOpen_Asked(host, endpoint, pkt);
+    SKY_ASSERT(peer == NULL || host->cfg.security.is_on);
+    SKY_ASSERT(pkt->op == SKY_OP_ASSOCIATE);
+    SKY_ASSERT(host->redraws <= REDRAWS_MAX);
+
+    if (peer == NULL)
+    {
+        ++host->counters.stale;
+    }
+    else if (!IsNumberTakenAt(host, &peer->opening, pkt))
+    {
+        SKY_HostOpen_OnAnswer(host, peer, pkt);
+    }
+    else if (pkt->dst.slot == host->self.slot)
+    {
+        peer->opening.next_us = host->now_us;
+        Redraw(host, pkt->src);
+    }
+}
+
+void SKY_Host_Listen(SKY_Host_t *host, SKY_HostListener_t listener, void *context)
+{
+    host->listener         = listener;
+    host->listener_context = context;
+}
+
+/* Hand telemetry over that was asked for. */
+static void TakeTelemetry(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt)
+{
+    const SKY_HostPeer_t *peer = SKY_HostPieces_FindPeer(host, pkt->src);
+    SKY_ASSERT((pkt->flags & SKY_FLAG_TLM) != 0u);
+
+    if (peer == NULL || host->listener == NULL || pkt->is_request || pkt->status != SKY_STATUS_OK ||
+        peer->lease_endpoint != endpoint || !SKY_Addr_Equal(pkt->dst, host->self) ||
+        (pkt->request_id != peer->lease_ids[0] && pkt->request_id != peer->lease_ids[1]))
+    {
+        ++host->counters.stale;
+    }
+    else if (SKY_HostOpen_IsTrusted(host, peer, pkt))
+    {
+        host->listener(host->listener_context, pkt);
     }
 }
 
@@ -290,6 +373,16 @@ void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, cons
         ++host->counters.undecoded;
         return;
     }
+    if (pkt.op == SKY_OP_ASSOCIATE)
+    {
+        TakeOpening(host, endpoint, &pkt);
+        return;
+    }
+    if ((pkt.flags & SKY_FLAG_TLM) != 0u)
+    {
+        TakeTelemetry(host, endpoint, &pkt);
+        return;
+    }
     if (SKY_Host_IsQuestion(pkt.request_id))
     {
         TakeAnswer(host, endpoint, &pkt);
@@ -301,6 +394,13 @@ void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, cons
     if (lane == NULL || !IsFrom(host, lane, endpoint, &pkt))
     {
         ++host->counters.stale;
+        return;
+    }
+    SKY_HostPeer_t *peer = &host->peers.peers[lane->peer];
+
+    if (!SKY_HostOpen_IsTrusted(host, peer, &pkt) ||
+        SKY_HostOpen_OnRefusal(host, peer, SKY_HostExchange_Cfg(lane)->gateway, &pkt))
+    {
         return;
     }
     if (!IsNumberTaken(host, lane, &pkt))
@@ -357,8 +457,10 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
             SKY_ASSERT(lane->place == place);
             SKY_ASSERT(lane->request_id != 0u);
             const uint64_t lane_us = SKY_HostLanes_OnTime(host, lane);
+            const uint64_t open_us = SKY_HostOpen_DueUs(host, peer, SKY_HostExchange_Cfg(lane)->gateway);
 
             next_us = lane_us < next_us ? lane_us : next_us;
+            next_us = open_us < next_us ? open_us : next_us;
             if (SKY_HostLanes_Reap(host, lane))
             {
                 next_us = 0; /* another block can begin */

@@ -10,21 +10,25 @@
 
 SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane)
 {
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     return lane->kind == SKY_HOST_PUT ? &lane->u.push.cfg : &lane->u.fetch.cfg;
 }
 
 SKY_ShareState_t SKY_HostExchange_State(const SKY_HostLane_t *lane)
 {
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     return lane->kind == SKY_HOST_PUT ? lane->u.push.state : lane->u.fetch.state;
 }
 
 SKY_Status_t SKY_HostExchange_Status(const SKY_HostLane_t *lane)
 {
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     return lane->kind == SKY_HOST_PUT ? lane->u.push.last_status : lane->u.fetch.last_status;
 }
 
 uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane)
 {
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     return lane->kind == SKY_HOST_PUT ? lane->u.push.left : lane->u.fetch.left + lane->u.fetch.denials;
 }
 
@@ -157,6 +161,7 @@ void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY
 
 void SKY_HostExchange_Stop(SKY_HostLane_t *lane, SKY_ShareState_t state)
 {
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
     if (lane->kind == SKY_HOST_PUT)
     {
@@ -186,6 +191,7 @@ void SKY_HostExchange_Refuse(SKY_HostLane_t *lane, SKY_Status_t status)
 void SKY_HostExchange_Repeat(SKY_HostLane_t *lane, uint64_t now_us)
 {
     uint64_t *timer_us = lane->kind == SKY_HOST_PUT ? &lane->u.push.timer_us : &lane->u.fetch.timer_us;
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     SKY_ASSERT(lane->request_id != 0u);
 
     *timer_us = *timer_us != 0u ? now_us : 0u;
@@ -193,11 +199,15 @@ void SKY_HostExchange_Repeat(SKY_HostLane_t *lane, uint64_t now_us)
 
 uint64_t SKY_HostExchange_OnTime(SKY_HostLane_t *lane, uint64_t now_us)
 {
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     return lane->kind == SKY_HOST_PUT ? SKY_Push_OnTime(&lane->u.push, now_us) : SKY_Fetch_OnTime(&lane->u.fetch, now_us);
 }
 
 void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     if (lane->kind == SKY_HOST_PUT)
     {
         SKY_Push_OnPacket(&lane->u.push, now_us, pkt);
@@ -210,6 +220,7 @@ void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_
 
 SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload)
 {
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     SKY_ASSERT(lane->request_id != 0u);
 
     if (lane->kind == SKY_HOST_PUT)

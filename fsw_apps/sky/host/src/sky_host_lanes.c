@@ -231,6 +231,7 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
 
 void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK);
     SKY_HostExchange_Refuse(lane, status);
     (void)SKY_HostLanes_Reap(host, lane);
     SKY_ASSERT(lane->request_id == 0u);
@@ -258,6 +259,7 @@ static uint64_t PatienceUs(const SKY_Host_t *host, const SKY_HostPiece_t *piece)
 static uint32_t FreePlace(const SKY_HostPeer_t *peer)
 {
     uint32_t place = 0;
+    SKY_ASSERT(peer->lanes_busy != SKY_HOST_LANES_ALL);
 
     while ((peer->lanes_busy & 1u << place) != 0u)
     {
@@ -312,6 +314,7 @@ static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 {
     uint32_t lanes  = 0;
     uint32_t chunks = 0;
+    SKY_ASSERT(peer->active != SKY_HOST_NONE);
 
     for (uint32_t place = 0; place < SKY_HOST_LANES; ++place)
     {
@@ -402,6 +405,8 @@ bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
  * there is no next place, or that the satellite was not asked. */
 static uint64_t SilentUs(const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane)
 {
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(peer->active != SKY_HOST_NONE);
     if (lane->patience_us == 0u)
     {
         return UINT64_MAX;

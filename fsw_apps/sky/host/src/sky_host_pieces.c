@@ -74,6 +74,8 @@ uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server,
 
 static bool CheckPlaces(const SKY_HostBlock_t *block)
 {
+    SKY_ASSERT(block->server_count >= 1u);
+    SKY_ASSERT(block->servers != NULL);
     for (uint32_t round = 0; round <= Rounds(block); ++round)
     {
         for (uint32_t server = 0; server < block->server_count; ++server)
@@ -143,7 +145,8 @@ static uint32_t FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
     return found;
 }
 
-/* Return the satellite that has had nothing to do for the longest time, or SKY_HOST_NONE if all have something to do. */
+/* Return the satellite that has had nothing to do for the longest time, or SKY_HOST_NONE if all have something to do. One that is being
+ * opened stays: its answer would be lost, and it would be asked again before its time. */
 static uint32_t FindIdle(const SKY_Host_t *host)
 {
     uint32_t best = SKY_HOST_NONE;
@@ -153,7 +156,8 @@ static uint32_t FindIdle(const SKY_Host_t *host)
     {
         const SKY_HostPeer_t *peer = &host->peers.peers[i];
 
-        if (peer->active == SKY_HOST_NONE && (best == SKY_HOST_NONE || peer->used < host->peers.peers[best].used))
+        if (peer->active == SKY_HOST_NONE && host->now_us >= peer->opening.keep_us &&
+            (best == SKY_HOST_NONE || peer->used < host->peers.peers[best].used))
         {
             best = i;
         }
@@ -181,12 +185,14 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
             return i;
         }
         SKY_Index_Remove(&host->index, HashOf(host->peers.peers[i].peer.addr), i);
+        SKY_HostKeys_Forget(host, &host->peers.peers[i]);
     }
     SKY_HostPeer_t *peer = &host->peers.peers[i];
     SKY_ASSERT(i < host->peer_used);
 
     (void)memset(peer, 0, sizeof(*peer));
     SKY_Peer_Init(&peer->peer, &host->cfg.peer, addr);
+    SKY_HostKeys_Init(host, i);
     peer->active      = SKY_HOST_NONE;
     peer->piece_first = SKY_HOST_NONE;
     peer->report      = host->report - 1u; /* the satellite has done nothing in this report */
@@ -199,6 +205,7 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
 const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
 {
     const uint32_t i = FindPeer(host, addr);
+    SKY_ASSERT(host->peer_used <= host->peers.peer_count);
 
     return i != SKY_HOST_NONE ? &host->peers.peers[i] : NULL;
 }
@@ -206,6 +213,7 @@ const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t
 SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr)
 {
     uint32_t i = FindPeer(host, addr);
+    SKY_ASSERT(host->peer_used <= host->peers.peer_count);
 
     i = i != SKY_HOST_NONE ? i : AddPeer(host, addr);
     if (i == SKY_HOST_NONE)
@@ -215,16 +223,6 @@ SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr)
     ++host->used;
     host->peers.peers[i].used = host->used;
     return &host->peers.peers[i];
-}
-
-void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt)
-{
-    SKY_ASSERT(pkt->src.plane == 0u);
-    SKY_ASSERT(pkt->src.slot == host->self.slot);
-    pkt->seq_count  = host->seq_count;
-    host->seq_count = (uint16_t)((host->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
-    host->shell.Send(host->shell.context, host->now_us, endpoint, pkt);
-    SKY_ASSERT(host->seq_count <= SKY_SEQ_COUNT_MASK);
 }
 
 /* Find or add the satellite of a place that gets something to do. @return SKY_HOST_NONE if there is no memory */

@@ -9,6 +9,13 @@
 
 #define SKY_HOST_LANES_ALL ((1u << SKY_HOST_LANES) - 1u)
 
+/* ---- sky_host_keys.c: places for the keys of satellites ---------------------------------------------------------------- */
+
+/** Begin what is known of a new peer in this respect. @param index  of it among the peers */
+void SKY_HostKeys_Init(SKY_Host_t *host, uint32_t index);
+/** Forget the keys of a peer that makes room for another. */
+void SKY_HostKeys_Forget(SKY_Host_t *host, SKY_HostPeer_t *peer);
+
 /* ---- sky_host_pieces.c: satellites, and the pieces in their queues ------------------------------------------------------ */
 
 /** Describe the share of @p block on one satellite: its chunks from @p base on. The block may not have begun yet. */
@@ -33,8 +40,6 @@ void SKY_HostPieces_FindWays(SKY_Host_t *host);
 const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr);
 /** Remember a satellite, if it is not known. @return NULL if there is no memory */
 SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr);
-/** Count a packet, and send it. */
-void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
 
 /* ---- sky_host_exchange.c: what runs in a lane, for a PUT or GET --------------------------------------------------------- */
 
@@ -91,6 +96,44 @@ void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t s
 /** End a block that runs. */
 void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status);
 
+/* ---- sky_host_questions.c: questions, and the lists in which they wait ---------------------------------------------------- */
+
+/** Return how long to wait for an answer. @param peer  NULL: nothing is known of the satellite @param tries  sendings before */
+uint64_t SKY_HostQuestions_TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t tries);
+/** Send questions to, or through, a satellite at once, because what kept them has ended. */
+void SKY_HostQuestions_Wake(SKY_Host_t *host, SKY_Addr_t satellite);
+/** Answer questions to, or through, a satellite with a status, because it cannot be asked. */
+void SKY_HostQuestions_Deny(SKY_Host_t *host, SKY_Addr_t satellite, SKY_Status_t status);
+/** End all questions. */
+void SKY_HostQuestions_StopAll(SKY_Host_t *host, SKY_Status_t status);
+/** Put a question behind all others that wait. */
+void SKY_HostQuestions_Wait(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question);
+/** Take out the question that has waited for the longest time. There is one. */
+SKY_HostQuestion_t *SKY_HostQuestions_TakeWaiting(SKY_HostQuestions_t *all);
+/** End a question that is in no list and no place any more. */
+void SKY_HostQuestions_End(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question, SKY_Status_t status);
+/** End a question that is on its way. */
+void SKY_HostQuestions_EndAsked(SKY_HostQuestions_t *all, uint32_t place, SKY_Status_t status);
+
+/* ---- sky_host_open.c: what satellites ask of the host first -------------------------------------------------------------- */
+
+/** Return true if a satellite may be asked through an entry satellite now. If not, it is asked to be opened, as often as that is due. */
+bool SKY_HostOpen_May(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry, uint64_t endpoint);
+/** Return the time at which SKY_HostOpen_May is to be called again for a satellite that may not be asked yet. @param peer  NULL: there was
+ * no memory for it */
+uint64_t SKY_HostOpen_DueUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, SKY_Addr_t entry);
+/** Count a packet, tag it, and send it. Its satellite is open. */
+void SKY_HostOpen_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
+/** Return true if an answer of a satellite, or about it, may be believed. Counts it if not. */
+bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_Packet_t *pkt);
+/** Act on a word that a satellite, or the entry satellite on the way to it, is not open: COOKIE, UNAUTHENTICATED. @return false if the
+ * packet is none */
+bool SKY_HostOpen_OnRefusal(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry, const SKY_Packet_t *pkt);
+/** Return the satellite to whose opening a response belongs, or NULL. */
+SKY_HostPeer_t *SKY_HostOpen_Asked(const SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt);
+/** Act on the response to an opening. */
+void SKY_HostOpen_OnAnswer(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_t *pkt);
+
 /* ---- sky_host_send.c: who sends how much now ----------------------------------------------------------------------------- */
 
 /** Send as much as there is room for. @return true if more could be sent at once */
@@ -110,7 +153,5 @@ bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t 
 void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const SKY_Packet_t *pkt);
 /** End a question that is on its way, if there is one with this request id. */
 void SKY_HostAsk_Refuse(SKY_Host_t *host, uint64_t request_id, SKY_Status_t status);
-/** End all questions. */
-void SKY_HostAsk_StopAll(SKY_Host_t *host, SKY_Status_t status);
 
 #endif

@@ -22,7 +22,7 @@ static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t
     do
     {
         at = SKY_Packet_CutPart(pkt, chunk, at, host->cfg.packet_bytes);
-        SKY_HostPieces_Send(host, lane->endpoint, pkt);
+        SKY_HostOpen_Send(host, lane->endpoint, pkt);
     } while (at < pkt->chunk_len);
     SKY_ASSERT(at == pkt->chunk_len);
 }
@@ -53,7 +53,7 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
         else if (action == SKY_PUSH_QUERY)
         {
             used += lane->kind == SKY_HOST_GET ? pkt.credit : 0u;
-            SKY_HostPieces_Send(host, lane->endpoint, &pkt);
+            SKY_HostOpen_Send(host, lane->endpoint, &pkt);
         }
         host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
     } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
@@ -131,6 +131,20 @@ static uint32_t CountRoom(SKY_Host_t *host)
     return budget;
 }
 
+/* Return true if the satellite of a lane may be asked. If not, the lane counts as asked, so that its silence is noticed. */
+static bool IsOpen(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostLane_t *lane)
+{
+    SKY_ASSERT(peer->active != SKY_HOST_NONE);
+    SKY_ASSERT(lane->request_id != 0u);
+    if (SKY_HostOpen_May(host, peer, SKY_HostExchange_Cfg(lane)->gateway, lane->endpoint))
+    {
+        return true;
+    }
+    lane->asked_us = lane->asked_us == 0u ? host->now_us : lane->asked_us;
+    peer->due_us   = 0; /* timers follow from what the lane says now, and from the opening's */
+    return false;
+}
+
 bool SKY_HostSend_All(SKY_Host_t *host)
 {
     bool more = false;
@@ -152,6 +166,10 @@ bool SKY_HostSend_All(SKY_Host_t *host)
                 SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
                 SKY_ASSERT(lane->place == place);
                 SKY_ASSERT(lane->request_id != 0u);
+                if (!IsOpen(host, peer, lane))
+                {
+                    continue;
+                }
                 const uint32_t room = RoomOf(host, peer, lane, budget);
                 bool           asks = false;
                 const uint32_t used = SendLane(host, lane, room, &asks);

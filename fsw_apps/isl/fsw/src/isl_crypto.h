@@ -1,0 +1,17 @@
+/**
+ * @file
+ * Cryptographic library and entropy of ISL. One of the files isl_crypto_*.c implements this, chosen by the CMake variable ISL_CRYPTO:
+ * `library` (fsw_apps/sky/crypto), `none`, or the name of a mission's own file.
+ */
+#ifndef ISL_CRYPTO_H
+#define ISL_CRYPTO_H
+
+#include "cfe.h"
+#include "sky_crypto.h"
+
+/** Return the library, with so many places for session keys; NULL if there is none: then links cannot be secured. Called once. */
+const SKY_Crypto_t *ISL_Crypto_Open(uint32_t key_count);
+/** Fill memory with bytes that nobody can guess and that no other boot has. */
+void ISL_Crypto_Entropy(uint8_t *bytes, size_t count);
+
+#endif

@@ -1,0 +1,53 @@
+/**
+ * @file
+ * The library of fsw_apps/sky/crypto. Entropy is the kernel's where there is one (ISL_IO linux). Elsewhere it is a digest over all that
+ * differs between two boots and two satellites: a mission with a source of its own replaces this file.
+ */
+#include <string.h>
+
+#include "isl_crypto.h"
+#include "isl_platform_cfg.h"
+#include "sky_crypto_library.h"
+#include "sky_lib.h"
+
+#ifdef ISL_IO_LINUX
+#include <sys/random.h>
+#endif
+
+#define ISL_SEEDS 16u
+
+static SKY_CryptoLibrary_t ISL_CryptoLibrary;
+static SKY_CryptoPlace_t   ISL_CryptoPlaces[ISL_PLATFORM_KEYS];
+
+const SKY_Crypto_t *ISL_Crypto_Open(uint32_t key_count)
+{
+    return SKY_CryptoLibrary_Init(&ISL_CryptoLibrary, ISL_CryptoPlaces, sizeof(ISL_CryptoPlaces), key_count)
+               ? &ISL_CryptoLibrary.crypto
+               : NULL;
+}
+
+void ISL_Crypto_Entropy(uint8_t *bytes, size_t count)
+{
+    const SKY_Crypto_t *const crypto = &ISL_CryptoLibrary.crypto;
+    uint64_t                  seeds[ISL_SEEDS];
+    const SKY_CryptoPart_t    part = {seeds, sizeof(seeds)};
+    size_t                    at;
+
+#ifdef ISL_IO_LINUX
+    if (getrandom(bytes, count, 0) == (ssize_t)count)
+    {
+        return;
+    }
+#endif
+    for (at = 0; at < count; at += SKY_CRYPTO_HASH_BYTES)
+    {
+        const size_t left = count - at;
+        uint32_t     i;
+
+        for (i = 0; i < ISL_SEEDS; ++i)
+        {
+            seeds[i] = SKY_LIB_Seed();
+        }
+        crypto->Hash(crypto->context, NULL, 0, &part, 1, bytes + at, left < SKY_CRYPTO_HASH_BYTES ? left : SKY_CRYPTO_HASH_BYTES);
+    }
+}

@@ -1,0 +1,21 @@
+/**
+ * @file
+ * Keys of ISL: the tables ISL.Keys and ISL.Peers1 .., and the memory of the core's security (sky_security.h). No key goes into an event,
+ * telemetry or the log.
+ */
+#ifndef ISL_SECURITY_H
+#define ISL_SECURITY_H
+
+#include "isl_node.h"
+
+/** Register and load the tables. @return CFE_SUCCESS, or an error after an event that says why */
+CFE_Status_t ISL_Security_InitTables(void);
+/** Take new tables over, if there are some. Call it after ISL.Neighbours was taken over, without the node's lock. */
+CFE_Status_t ISL_Security_Update(void);
+/** Let table services act on the tables. */
+void ISL_Security_ManageTables(void);
+
+CFE_Status_t ISL_Security_ValidateKeys(void *data);
+CFE_Status_t ISL_Security_ValidatePeers(void *data);
+
+#endif

@@ -1,0 +1,148 @@
+/**
+ * @file
+ * Associations that a satellite has granted: the responder's side. The initiator's is sky_session.h.
+ *
+ * How a satellite takes a packet of suite handshake:
+ *
+ *     SKY_Handshake_DecodeRequest    is it one?
+ *     SKY_Associations_PairKey       which key would its sender hold?
+ *     SKY_Handshake_IsTag            does it?
+ *     SKY_Associations_Begin         grant an SPI; the response gets a tag under the same pair key
+ *
+ * And any other packet with a tag:
+ *
+ *     SKY_Associations_Find          by its SPI; NULL: unauthenticated
+ *     SKY_Crypto_IsTag               with place_there and the packet's sequence; wrong: unauthenticated
+ *     SKY_Replay_IsNew, .._Note      of the association; for commands SKY_Rising_* too
+ *     SKY_Associations_Used          it counts as established from now on
+ *
+ * A new association is half-open until a packet with a right tag uses it. Half-open ones have few places and push out only each other, the
+ * oldest first. So recorded handshakes, sent again, push out nobody who is established. Among the established ones the longest unused
+ * one goes when there is no room.
+ *
+ * An SPI is given out once in a boot, and the salt is drawn at boot. Session keys follow from both, so no key comes again.
+ */
+#ifndef SKY_ASSOCIATIONS_H
+#define SKY_ASSOCIATIONS_H
+
+#include "sky_handshake.h"
+#include "sky_replay.h"
+
+#define SKY_ASSOCIATIONS_MAX   4096u /**< established and half-open ones together */
+#define SKY_MASTER_KEYS        2u    /**< generations of a satellite's master key that are valid at once */
+#define SKY_ASSOCIATION_PLACES 2u    /**< places for keys that each takes */
+
+typedef enum
+{
+    SKY_ASSOCIATION_FREE = 0,
+    SKY_ASSOCIATION_HALF_OPEN,
+    SKY_ASSOCIATION_ESTABLISHED
+} SKY_AssociationState_t;
+
+typedef struct
+{
+    uint32_t         spi;
+    uint8_t          state; /**< SKY_AssociationState_t */
+    uint8_t          suite; /**< the granted one */
+    SKY_Credential_t credential;
+    uint8_t          word[SKY_WORD_BYTES];
+    uint32_t         place_there; /**< key of what comes from the initiator */
+    uint32_t         place_back;  /**< key of what is sent to it */
+    SKY_Replay_t     replay;
+    SKY_Rising_t     commands;
+    uint64_t         sequence; /**< last one that was sent back under */
+    uint64_t         used_us;  /**< when it began, or a packet with a right tag came last */
+    uint64_t         endpoint; /**< where that came from */
+    uint32_t         round;    /**< upper bits of the last SPI of this entry */
+} SKY_Association_t;
+
+/** Find the key between this satellite and another. @return false if there is none of this generation */
+typedef bool (*SKY_PeerKey_t)(void *context, uint16_t plane, uint16_t slot, uint8_t generation,
+                              uint8_t key[SKY_CRYPTO_KEY_BYTES]);
+
+typedef struct
+{
+    const SKY_Crypto_t *crypto;
+    uint32_t            suites;          /**< mask of those to be granted; what @c crypto cannot do is left out */
+    uint32_t            established_max; /**< from 1 */
+    uint32_t            half_open_max;   /**< from 1 */
+    uint32_t            first_place; /**< keys are at first_place .. first_place + 2 x (established_max + half_open_max) - 1 */
+    SKY_PeerKey_t       peer_key;    /**< NULL: no satellite associates */
+    void               *peer_context;
+} SKY_AssociationsConfig_t;
+
+typedef struct
+{
+    bool    is_set;
+    uint8_t generation;
+    uint8_t key[SKY_CRYPTO_KEY_BYTES];
+} SKY_MasterKey_t;
+
+/** Counters since the start. */
+typedef struct
+{
+    uint32_t begun;    /**< associations granted */
+    uint32_t repeated; /**< requests that got the SPI of before */
+    uint32_t evicted;  /**< established ones that made room */
+    uint32_t lapsed;   /**< half-open ones that made room */
+    uint32_t refused;  /**< requests for which no suite, SPI or place for keys was left */
+} SKY_AssociationsStats_t;
+
+typedef struct
+{
+    SKY_AssociationsConfig_t config;
+    SKY_Association_t       *entries;
+    uint32_t                 count; /**< of entries */
+    uint32_t                 index_bits;
+    uint32_t                 established, half_open;
+    uint8_t                  salt[SKY_SALT_BYTES];
+    SKY_MasterKey_t          masters[SKY_MASTER_KEYS];
+    SKY_AssociationsStats_t  stats;
+} SKY_Associations_t;
+
+/** Return the bytes of memory of a table; 0 if a number of the configuration is out of range, or @c crypto has not places enough. */
+size_t SKY_Associations_MemoryBytes(const SKY_AssociationsConfig_t *config);
+/**
+ * Make an empty table.
+ * @param memory  aligned for uint64_t; SKY_Associations_MemoryBytes
+ * @param salt    random, of this boot
+ * @return false as SKY_Associations_MemoryBytes returns 0, or if the memory is too small
+ */
+bool SKY_Associations_Init(SKY_Associations_t *table, const SKY_AssociationsConfig_t *config, void *memory, size_t memory_bytes,
+                           const uint8_t salt[SKY_SALT_BYTES]);
+
+/** Make a master key valid, over that of the same generation. @return false if two others are valid */
+bool SKY_Associations_SetMaster(SKY_Associations_t *table, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);
+/** Return true if a master key of this generation is valid. */
+bool SKY_Associations_HasMaster(const SKY_Associations_t *table, uint8_t generation);
+/** Erase a master key, and end all associations of hosts and missions of its generation. @return false if there was none */
+bool SKY_Associations_ForgetMaster(SKY_Associations_t *table, uint8_t generation);
+/** End the associations of satellites of a generation, after their keys have changed. */
+void SKY_Associations_ForgetPeers(SKY_Associations_t *table, uint8_t generation);
+
+/**
+ * Find the pair key that the owner of a credential holds: derived from the master key of its generation; for a satellite, looked up.
+ * @return false if there is none. Then nobody can be answered under a tag.
+ */
+bool SKY_Associations_PairKey(const SKY_Associations_t *table, const SKY_Credential_t *credential,
+                              uint8_t pair[SKY_CRYPTO_KEY_BYTES]);
+/**
+ * Grant an association for a request whose tag was right. The same credential and word again get the same association again, of which
+ * nothing changes. A wanted suite that is not there is replaced by BLAKE2b of the same scope.
+ * @param pair      from SKY_Associations_PairKey
+ * @param response  what to answer, if this is not NULL
+ * @return NULL if there is no suite, or no SPI is left in this boot
+ */
+SKY_Association_t *SKY_Associations_Begin(SKY_Associations_t *table, const SKY_HandshakeRequest_t *request,
+                                          const uint8_t pair[SKY_CRYPTO_KEY_BYTES], uint64_t endpoint, uint64_t now_us,
+                                          SKY_HandshakeResponse_t *response);
+/** Find an association, half-open ones too. @return NULL if the SPI is not in use */
+SKY_Association_t *SKY_Associations_Find(const SKY_Associations_t *table, uint32_t spi);
+/** Note that a packet with a right tag came. This may end another association, and leaves @p association where it is. */
+void SKY_Associations_Used(SKY_Associations_t *table, SKY_Association_t *association, uint64_t endpoint, uint64_t now_us);
+/** End an association and erase its keys. */
+void SKY_Associations_End(SKY_Associations_t *table, SKY_Association_t *association);
+/** Return the next sequence number to send back under; 0 if none is left. */
+uint64_t SKY_Association_NextSequence(SKY_Association_t *association);
+
+#endif

@@ -1,0 +1,168 @@
+/**
+ * @file
+ * Security of a satellite's links: who may ask it for what, and under which keys it sends.
+ *
+ * Without a master key (it is not *keyed*) anybody may ask, but a request from the ground needs a cookie first, which shows that its
+ * sender's address can be reached. With one, every packet that is delivered here needs the right tag of an association, and a host may do
+ * what its credential says:
+ *
+ *     role       may
+ *     host       put, get, ask for and purge blocks of its tenants; ask for counters
+ *     mission    all of that for any tenant, and send commands (RELAY, MIGRATE of a whole tenant)
+ *     satellite  what satellites ask each other: blocks of any tenant, HELLO, gossip
+ *
+ * A request is acted upon once: its sequence number has to be new, that of a command higher than all before. Responses to this satellite
+ * are taken under the keys of its own sessions. A packet that is passed on is not looked into; but only from a host on the ground with a
+ * cookie, which a keyed satellite gives to those alone that have an association with it.
+ *
+ * Sans I/O. Memory and entropy are handed in, time comes in as an argument. The node calls this for each packet (sky_node.c).
+ */
+#ifndef SKY_SECURITY_H
+#define SKY_SECURITY_H
+
+#include "sky_associations.h"
+#include "sky_cookie.h"
+#include "sky_session.h"
+#include "sky_tag.h"
+
+#define SKY_SECURITY_ENTROPY_BYTES 80u /**< random bytes that a boot takes */
+
+/** A session with another satellite, which this one asks. */
+typedef struct
+{
+    SKY_Addr_t    satellite; /**< {0, 0}: the entry is free */
+    SKY_Session_t session;
+    uint64_t      request_id; /**< that of the handshake on its way */
+    uint64_t      used_us;    /**< time of the last packet to it */
+} SKY_SecuritySession_t;
+
+typedef struct
+{
+    const SKY_Crypto_t *crypto;
+    uint32_t            suites;          /**< mask of the suites that hosts and satellites get */
+    uint8_t             peer_suite;      /**< suite that this satellite asks other satellites for */
+    uint32_t            established_max; /**< associations, from 1 */
+    uint32_t            half_open_max;   /**< associations that have not been used yet, from 1 */
+    uint32_t            session_max;     /**< sessions with other satellites, from 1 */
+    uint32_t            retry_us;        /**< time after which a handshake is sent again, from 1 */
+    SKY_PeerKey_t       peer_key;        /**< NULL: no satellite is talked to */
+    void               *peer_context;
+} SKY_SecurityCfg_t;
+
+/** Packets that were not acted upon, by reason. */
+typedef struct
+{
+    uint64_t unauthenticated; /**< no association, a wrong tag, or none */
+    uint64_t replayed;        /**< a sequence number that was seen, or is too old */
+    uint64_t no_cookie;       /**< from the ground, without a cookie of this satellite */
+    uint64_t refused;         /**< not allowed to who sent it */
+    uint64_t unsent;          /**< own packets to a satellite with which there is no session yet */
+} SKY_SecurityCounters_t;
+
+typedef struct
+{
+    SKY_SecurityCfg_t      cfg;
+    SKY_Addr_t             self;
+    bool                   is_keyed;
+    uint8_t                generation; /**< of the keys between satellites that this satellite asks with */
+    SKY_Cookies_t          cookies;
+    SKY_Associations_t     associations;
+    SKY_SecuritySession_t *sessions;
+    uint8_t                word_secret[SKY_CRYPTO_KEY_BYTES];
+    uint64_t               words; /**< words drawn so far */
+    SKY_SecurityCounters_t counters;
+} SKY_Security_t;
+
+typedef enum
+{
+    SKY_ADMIT_OK = 0,
+    SKY_ADMIT_UNAUTHENTICATED, /**< answer so, without a tag */
+    SKY_ADMIT_REFUSED,         /**< answer so, under the association */
+    SKY_ADMIT_DROP             /**< say nothing */
+} SKY_Admission_t;
+
+/** Return the bytes of memory that go with a configuration; 0 if a number of it is out of range, or the library has too few places. */
+size_t SKY_Security_MemoryBytes(const SKY_SecurityCfg_t *cfg);
+/**
+ * Begin without a master key.
+ * @param memory   aligned for uint64_t; stays with @p security
+ * @param entropy  SKY_SECURITY_ENTROPY_BYTES that nobody can guess, new in each boot
+ * @return false as SKY_Security_MemoryBytes returns 0, if the memory is too small, or if the library gives wrong answers
+ */
+bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, SKY_Addr_t self, void *memory, size_t memory_bytes,
+                       const uint8_t *entropy);
+/** Make a master key valid; from the first one on the satellite is keyed. The newest generation is that between satellites, too.
+ *  @return false if two others are valid */
+bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);
+/** Forget a master key and all that follows from it. The last one stays, as without it anybody would be served. @return false if it stays */
+bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation);
+
+/** End all sessions with other satellites, after the keys of some have changed. New ones begin when they are needed. */
+void SKY_Security_EndSessions(SKY_Security_t *security);
+
+/* ---- what comes ------------------------------------------------------------------------------------------------------ */
+
+/** Return true if a request from the ground, from @p endpoint, has the cookie that it needs. Counts it if not. */
+bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
+/** Return the cookie of an endpoint. */
+uint64_t SKY_Security_CookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
+/**
+ * Decide about a request that is for this satellite, which is keyed. Not for handshakes.
+ * @param endpoint     where it came from
+ * @param association  receives the association under which it came; NULL: none
+ */
+SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
+                                   SKY_Association_t **association);
+/**
+ * Decide about a response that is for this satellite, which is keyed. Takes in what concerns sessions.
+ * @return true if it is a satellite's own word, for the service that asked
+ */
+bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt);
+/** Return true if a session with @p satellite began by the last SKY_Security_AdmitResponse of its handshake, and is not used yet. */
+bool SKY_Security_IsFresh(const SKY_Security_t *security, SKY_Addr_t satellite);
+
+/** A handshake and what its answer is tagged with. */
+typedef struct
+{
+    SKY_HandshakeRequest_t request;
+    uint8_t                pair[SKY_CRYPTO_KEY_BYTES];
+    uint8_t                payload[SKY_HANDSHAKE_RESPONSE_BYTES];
+    SKY_TagKey_t           key; /**< points into this structure */
+} SKY_SecurityHandshake_t;
+
+/**
+ * Answer a handshake.
+ * @param handshake  receives payload and key of the answer; wipe it afterwards (SKY_Security_Wipe)
+ * @return the SPI of the association; SKY_SPI_NONE: the sender is to be told that it is unauthenticated
+ */
+uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
+                                SKY_SecurityHandshake_t *handshake);
+void     SKY_Security_Wipe(const SKY_Security_t *security, void *secret, size_t bytes);
+
+/* ---- what goes ------------------------------------------------------------------------------------------------------- */
+
+/**
+ * Put suite, index and sequence number into an own packet that goes to a satellite or, under an association, back to who asked.
+ * @param association  that of the request which @p pkt answers; NULL: @p pkt is a request, or goes without a tag
+ * @param key          receives the key of its tag
+ * @return 1: the packet has a tag; 0: it goes without one; -1: it cannot go now, as there is no session yet
+ */
+int SKY_Security_Prepare(SKY_Security_t *security, uint64_t now_us, SKY_Packet_t *pkt, SKY_Association_t *association,
+                         SKY_TagKey_t *key);
+/** A handshake that this satellite sends. */
+typedef struct
+{
+    SKY_Packet_t pkt; /**< its payload lies in @c payload */
+    uint8_t      payload[SKY_HANDSHAKE_REQUEST_BYTES];
+    uint8_t      pair[SKY_CRYPTO_KEY_BYTES];
+    SKY_TagKey_t key; /**< points into this structure */
+} SKY_SecurityAsk_t;
+
+/** Want a session with a satellite, so that a handshake is due if there is none. */
+void SKY_Security_Want(SKY_Security_t *security, uint64_t now_us, SKY_Addr_t satellite);
+/** Get the next handshake that is due. @return false if there is none now */
+bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_SecurityAsk_t *ask);
+/** Return the time at which the next handshake is due; UINT64_MAX: none is on its way. */
+uint64_t SKY_Security_NextDue(const SKY_Security_t *security);
+
+#endif

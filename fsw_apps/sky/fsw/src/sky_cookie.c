@@ -1,0 +1,57 @@
+/**
+ * @file
+ * Stateless cookies: see sky_cookie.h.
+ */
+#include "sky_cookie.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+
+/* Return the cookie of an endpoint in a period. A hash of 0, which is no cookie, counts as 1. */
+static uint64_t cookie_of(const SKY_Cookies_t *cookies, const SKY_Crypto_t *crypto, uint64_t endpoint, uint64_t period)
+{
+    const uint64_t         what[2] = {endpoint, period}; /* nobody else reads it, so it is in the order of this machine */
+    const SKY_CryptoPart_t part    = {what, sizeof(what)};
+    uint64_t               cookie  = 0;
+
+    SKY_ASSERT(crypto->Hash != NULL);
+    SKY_ASSERT(sizeof(cookie) == SKY_COOKIE_BYTES);
+    crypto->Hash(crypto->context, cookies->secret, sizeof(cookies->secret), &part, 1, (uint8_t *)&cookie, sizeof(cookie));
+    return cookie == SKY_COOKIE_NONE ? 1u : cookie;
+}
+
+void SKY_Cookies_Init(SKY_Cookies_t *cookies, const uint8_t secret[SKY_CRYPTO_KEY_BYTES])
+{
+    SKY_ASSERT(cookies != NULL);
+    SKY_ASSERT(secret != NULL);
+    (void)memcpy(cookies->secret, secret, sizeof(cookies->secret));
+}
+
+uint64_t SKY_Cookies_Make(const SKY_Cookies_t *cookies, const SKY_Crypto_t *crypto, uint64_t endpoint, uint64_t now_us)
+{
+    const uint64_t cookie = cookie_of(cookies, crypto, endpoint, now_us / SKY_COOKIE_PERIOD_US);
+
+    SKY_ASSERT(cookies != NULL);
+    SKY_ASSERT(cookie != SKY_COOKIE_NONE);
+    return cookie;
+}
+
+bool SKY_Cookies_IsValid(const SKY_Cookies_t *cookies, const SKY_Crypto_t *crypto, uint64_t endpoint, uint64_t now_us,
+                         uint64_t cookie)
+{
+    const uint64_t period = now_us / SKY_COOKIE_PERIOD_US;
+
+    SKY_ASSERT(cookies != NULL);
+    SKY_ASSERT(crypto->IsEqual != NULL);
+    for (uint64_t age = 0; age <= 1u && age <= period; ++age)
+    {
+        const uint64_t right = cookie_of(cookies, crypto, endpoint, period - age);
+
+        if (crypto->IsEqual(crypto->context, &right, &cookie, sizeof(right)))
+        {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,136 @@
+/**
+ * @file
+ * Who may be served by a node: cookies of those who come from the ground, tags, associations. sky_security.h decides; this applies it to
+ * packets.
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_node_priv.h"
+
+SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                                 uint64_t endpoint)
+{
+    const bool is_keyed = SKY_Node_IsKeyed(node);
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
+    SKY_ASSERT(endpoint != 0u);
+
+    /* What is for a keyed satellite itself has to have a tag, which shows more than a cookie does. */
+    if (node->security == NULL || ingress != SKY_LINK_GROUND || !pkt->is_request ||
+        (is_keyed && SKY_Addr_Equal(pkt->dst, node->router.self)) ||
+        SKY_Security_HasCookie(node->security, now_us, pkt, endpoint))
+    {
+        return SKY_STATUS_OK;
+    }
+    return is_keyed ? SKY_STATUS_UNAUTHENTICATED : SKY_STATUS_COOKIE;
+}
+
+/* Answer a handshake. @return RUNNING if it was answered */
+static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    SKY_SecurityHandshake_t handshake;
+    SKY_Packet_t            reply;
+    const uint32_t          spi = SKY_Security_Handshake(node->security, now_us, pkt, endpoint, &handshake);
+
+    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    if (spi != SKY_SPI_NONE)
+    {
+        SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);
+        reply.security  = SKY_SECURITY_HANDSHAKE;
+        reply.spi       = spi;
+        reply.cookie    = SKY_Security_CookieOf(node->security, now_us, node->asker);
+        reply.length    = sizeof(handshake.payload);
+        reply.payload   = handshake.payload;
+        node->handshake = &handshake.key;
+        SKY_NodeLink_SendPacket(node, now_us, &reply);
+        node->handshake = NULL;
+    }
+    SKY_Security_Wipe(node->security, &handshake, sizeof(handshake));
+    SKY_ASSERT(node->handshake == NULL);
+    return spi != SKY_SPI_NONE ? SKY_STATUS_RUNNING : SKY_STATUS_UNAUTHENTICATED;
+}
+
+/* Note that a neighbour is there, which has shown that it sent this packet. */
+static void NoteNeighbour(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
+{
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
+    SKY_ASSERT(SKY_Node_IsKeyed(node));
+    if (ingress != SKY_LINK_GROUND && SKY_Addr_Equal(pkt->src, node->links[ingress].peer))
+    {
+        SKY_NodeLink_Alive(node, now_us, ingress);
+    }
+}
+
+/* Take in a response to this satellite. */
+static SKY_Status_t AdmitResponse(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
+{
+    SKY_ASSERT(!pkt->is_request);
+    SKY_ASSERT(SKY_Node_IsKeyed(node));
+    if (SKY_Security_AdmitResponse(node->security, now_us, pkt))
+    {
+        NoteNeighbour(node, now_us, pkt, ingress);
+        return SKY_STATUS_OK;
+    }
+    for (uint32_t id = 0; id < SKY_ISL_COUNT && pkt->op == SKY_OP_ASSOCIATE; ++id)
+    {
+        if (SKY_Addr_Equal(pkt->src, node->links[id].peer) && SKY_Security_IsFresh(node->security, pkt->src))
+        {
+            SKY_Hello_Greet(&node->hello, (SKY_LinkId_t)id); /* the greeting of before could not go without a session */
+        }
+    }
+    SKY_NodeLink_RunHellos(node, now_us);
+    return SKY_STATUS_RUNNING;
+}
+
+SKY_Status_t SKY_NodeGuard_Admit(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                                 uint64_t endpoint)
+{
+    SKY_ASSERT(node->association == NULL);
+    SKY_ASSERT(SKY_Addr_Equal(pkt->dst, node->router.self));
+    if (!SKY_Node_IsKeyed(node))
+    {
+        /* Nobody can check a tag here. A host with a keyring is to learn that. */
+        return pkt->security == SKY_SECURITY_NONE ? SKY_STATUS_OK : SKY_STATUS_UNAUTHENTICATED;
+    }
+    if (!pkt->is_request)
+    {
+        return AdmitResponse(node, now_us, pkt, ingress);
+    }
+    if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->op == SKY_OP_ASSOCIATE && pkt->apid == SKY_APID_ISL)
+    {
+        return Handshake(node, now_us, pkt, endpoint);
+    }
+    switch (SKY_Security_Admit(node->security, now_us, pkt, endpoint, &node->association))
+    {
+        case SKY_ADMIT_OK:
+            NoteNeighbour(node, now_us, pkt, ingress);
+            return SKY_STATUS_OK;
+        case SKY_ADMIT_REFUSED:
+            return SKY_STATUS_REFUSED;
+        case SKY_ADMIT_UNAUTHENTICATED:
+            return SKY_STATUS_UNAUTHENTICATED;
+        case SKY_ADMIT_DROP:
+        default:
+            return SKY_STATUS_RUNNING;
+    }
+}
+
+void SKY_NodeGuard_Run(SKY_Node_t *node, uint64_t now_us)
+{
+    SKY_SecurityAsk_t ask;
+
+    if (!SKY_Node_IsKeyed(node))
+    {
+        return;
+    }
+    SKY_ASSERT(node->handshake == NULL);
+    while (
+        SKY_Security_NextAsk(node->security, now_us, &ask)) /* the loop ends, because each session is asked for once in a while */
+    {
+        node->handshake = &ask.key;
+        SKY_NodeLink_SendPacket(node, now_us, &ask.pkt);
+        node->handshake = NULL;
+    }
+    SKY_Security_Wipe(node->security, ask.pair, sizeof(ask.pair));
+    SKY_ASSERT(node->handshake == NULL);
+}

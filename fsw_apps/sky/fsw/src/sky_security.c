@@ -1,0 +1,261 @@
+/**
+ * @file
+ * Security of a satellite's links: see sky_security.h. What goes out, with the sessions that this satellite asks for, is in
+ * sky_security_session.c.
+ */
+#include "sky_security.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_security_priv.h"
+
+/* ---- memory and keys ------------------------------------------------------------------------------------------------- */
+
+static SKY_AssociationsConfig_t TableOf(const SKY_SecurityCfg_t *cfg)
+{
+    SKY_AssociationsConfig_t table;
+
+    SKY_ASSERT(cfg->crypto != NULL);
+    (void)memset(&table, 0, sizeof(table));
+    table.crypto          = cfg->crypto;
+    table.suites          = cfg->suites;
+    table.established_max = cfg->established_max;
+    table.half_open_max   = cfg->half_open_max;
+    table.first_place     = SKY_ASSOCIATION_PLACES * cfg->session_max;
+    table.peer_key        = cfg->peer_key;
+    table.peer_context    = cfg->peer_context;
+    return table;
+}
+
+size_t SKY_Security_MemoryBytes(const SKY_SecurityCfg_t *cfg)
+{
+    const SKY_AssociationsConfig_t table = TableOf(cfg);
+    SKY_ASSERT(cfg->crypto != NULL);
+    SKY_ASSERT(sizeof(SKY_SecuritySession_t) % sizeof(uint64_t) == 0u); /* associations stand behind the sessions */
+
+    /* Without a time between two handshakes one would be due for ever. */
+    if (cfg->session_max == 0u || cfg->session_max > SKY_SECURITY_SESSIONS_MAX || cfg->retry_us == 0u)
+    {
+        return 0;
+    }
+    const size_t bytes = SKY_Associations_MemoryBytes(&table);
+
+    return bytes == 0u ? 0u : bytes + cfg->session_max * sizeof(SKY_SecuritySession_t);
+}
+
+bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, SKY_Addr_t self, void *memory, size_t memory_bytes,
+                       const uint8_t *entropy)
+{
+    const size_t                   needed   = SKY_Security_MemoryBytes(cfg);
+    const size_t                   sessions = cfg->session_max * sizeof(SKY_SecuritySession_t);
+    const SKY_AssociationsConfig_t table    = TableOf(cfg);
+
+    SKY_ASSERT(SKY_SECURITY_ENTROPY_BYTES == SKY_CRYPTO_KEY_BYTES + SKY_SALT_BYTES + SKY_CRYPTO_KEY_BYTES);
+    SKY_ASSERT((uintptr_t)memory % sizeof(uint64_t) == 0u);
+    if (needed == 0u || memory_bytes < needed || !SKY_Crypto_SelfTest(cfg->crypto))
+    {
+        return false;
+    }
+    (void)memset(security, 0, sizeof(*security));
+    (void)memset(memory, 0, sessions);
+    security->cfg      = *cfg;
+    security->self     = self;
+    security->sessions = memory;
+    for (uint32_t i = 0; i < cfg->session_max; ++i)
+    {
+        SKY_Session_Init(&security->sessions[i].session, cfg->peer_suite, cfg->suites, SKY_ASSOCIATION_PLACES * i,
+                         SKY_ASSOCIATION_PLACES * i + 1u);
+    }
+    SKY_ASSERT(needed > sessions);
+    SKY_Cookies_Init(&security->cookies, entropy);
+    (void)memcpy(security->word_secret, entropy + SKY_CRYPTO_KEY_BYTES + SKY_SALT_BYTES, SKY_CRYPTO_KEY_BYTES);
+    return SKY_Associations_Init(&security->associations, &table, (uint8_t *)memory + sessions, memory_bytes - sessions,
+                                 entropy + SKY_CRYPTO_KEY_BYTES);
+}
+
+bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    SKY_ASSERT(security->sessions != NULL);
+    if (!SKY_Associations_SetMaster(&security->associations, generation, key))
+    {
+        return false;
+    }
+    if (!security->is_keyed || generation != security->generation)
+    {
+        security->generation = generation;
+        SKY_Security_EndSessions(security); /* those of the generation before end; new ones begin when they are needed */
+    }
+    security->is_keyed = true;
+    SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, generation));
+    SKY_ASSERT(security->generation == generation);
+    return true;
+}
+
+bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation)
+{
+    SKY_ASSERT(security->sessions != NULL);
+    if (!security->is_keyed || generation == security->generation)
+    {
+        return false;
+    }
+    SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, security->generation)); /* one stays */
+    SKY_Associations_ForgetPeers(&security->associations, generation);
+    return SKY_Associations_ForgetMaster(&security->associations, generation);
+}
+
+void SKY_Security_Wipe(const SKY_Security_t *security, void *secret, size_t bytes)
+{
+    SKY_ASSERT(security->cfg.crypto != NULL);
+    SKY_ASSERT(secret != NULL);
+    security->cfg.crypto->Wipe(security->cfg.crypto->context, secret, bytes);
+}
+
+/* ---- cookies --------------------------------------------------------------------------------------------------------- */
+
+bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    const bool has_it = SKY_Cookies_IsValid(&security->cookies, security->cfg.crypto, endpoint, now_us, pkt->cookie);
+    SKY_ASSERT(pkt->is_request);
+    SKY_ASSERT(endpoint != 0u);
+
+    security->counters.no_cookie += has_it ? 0u : 1u;
+    return has_it;
+}
+
+uint64_t SKY_Security_CookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint)
+{
+    SKY_ASSERT(security->cfg.crypto != NULL);
+    SKY_ASSERT(security->sessions != NULL);
+    return endpoint == 0u ? SKY_COOKIE_NONE : SKY_Cookies_Make(&security->cookies, security->cfg.crypto, endpoint, now_us);
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------- */
+
+static bool NamesATenant(const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->is_request);
+    return pkt->apid == SKY_APID_KVC && (pkt->op == SKY_OP_PUT || pkt->op == SKY_OP_GET || pkt->op == SKY_OP_HAS ||
+                                         pkt->op == SKY_OP_PURGE || pkt->op == SKY_OP_MIGRATE);
+}
+
+/* Only satellites greet each other and gossip. */
+static bool IsAmongSatellites(const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->is_request);
+    return pkt->op == SKY_OP_HELLO || (pkt->flags & SKY_FLAG_GOSSIP) != 0u;
+}
+
+static bool IsOfAllBlocks(const SKY_Packet_t *pkt)
+{
+    uint8_t any = 0;
+
+    SKY_ASSERT(pkt->is_request);
+    for (uint32_t i = 0; i < SKY_KEY_BYTES; ++i)
+    {
+        any |= pkt->key[i];
+    }
+    return pkt->op == SKY_OP_MIGRATE && any == 0u;
+}
+
+/* Return true if the owner of a credential may send a request. */
+static bool MayAsk(const SKY_Credential_t *credential, const SKY_Packet_t *pkt)
+{
+    const SKY_Role_t role = SKY_Credential_Role(credential);
+    SKY_ASSERT(pkt->is_request);
+    SKY_ASSERT(role <= SKY_ROLE_SATELLITE);
+
+    if (role == SKY_ROLE_SATELLITE)
+    {
+        return SKY_Addr_Equal(pkt->src, SKY_Credential_Satellite(credential)) && pkt->op != SKY_OP_RELAY;
+    }
+    if (pkt->src.plane != 0u || IsAmongSatellites(pkt))
+    {
+        return false;
+    }
+    return role == SKY_ROLE_MISSION || (pkt->op != SKY_OP_RELAY && !IsOfAllBlocks(pkt) &&
+                                        (!NamesATenant(pkt) || SKY_Credential_Allows(credential, pkt->tenant)));
+}
+
+static SKY_Admission_t Deny(SKY_Security_t *security)
+{
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(security->sessions != NULL);
+    ++security->counters.unauthenticated;
+    return SKY_ADMIT_UNAUTHENTICATED;
+}
+
+SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
+                                   SKY_Association_t **association)
+{
+    SKY_Association_t *found = SKY_Associations_Find(&security->associations, pkt->spi);
+    SKY_TagKey_t       key   = {security->cfg.crypto, 0, NULL, NULL};
+
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(pkt->is_request);
+    *association = NULL;
+    if (found == NULL || pkt->security != found->suite)
+    {
+        return Deny(security);
+    }
+    key.place = found->place_there;
+    SKY_ASSERT(pkt->tag != NULL);
+    SKY_ASSERT(found->suite != SKY_SUITE_NONE);
+    if (!SKY_Tag_IsRight(pkt, &key))
+    {
+        return Deny(security);
+    }
+    const bool is_command = pkt->op == SKY_OP_RELAY;
+
+    if (!SKY_Replay_IsNew(&found->replay, pkt->sequence) || (is_command && !SKY_Rising_IsNew(&found->commands, pkt->sequence)))
+    {
+        ++security->counters.replayed;
+        return SKY_ADMIT_DROP;
+    }
+    SKY_Replay_Note(&found->replay, pkt->sequence);
+    if (is_command)
+    {
+        SKY_Rising_Note(&found->commands, pkt->sequence);
+    }
+    SKY_Associations_Used(&security->associations, found, endpoint, now_us);
+    *association = found;
+    SKY_ASSERT(found->state == SKY_ASSOCIATION_ESTABLISHED);
+    SKY_ASSERT(!SKY_Replay_IsNew(&found->replay, pkt->sequence)); /* it counts even if it is refused */
+    if (!MayAsk(&found->credential, pkt))
+    {
+        ++security->counters.refused;
+        return SKY_ADMIT_REFUSED;
+    }
+    return SKY_ADMIT_OK;
+}
+
+uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
+                                SKY_SecurityHandshake_t *handshake)
+{
+    SKY_HandshakeResponse_t response;
+    SKY_Association_t      *association;
+
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->is_request);
+    handshake->key = (SKY_TagKey_t){security->cfg.crypto, 0, handshake->pair, NULL};
+    if (!SKY_Handshake_DecodeRequest(pkt->payload, pkt->length, &handshake->request) ||
+        !SKY_Associations_PairKey(&security->associations, &handshake->request.credential, handshake->pair) ||
+        !SKY_Tag_IsRight(pkt, &handshake->key))
+    {
+        (void)Deny(security);
+        return SKY_SPI_NONE;
+    }
+    association =
+        SKY_Associations_Begin(&security->associations, &handshake->request, handshake->pair, endpoint, now_us, &response);
+    if (association == NULL)
+    {
+        (void)Deny(security);
+        return SKY_SPI_NONE;
+    }
+    SKY_Handshake_EncodeResponse(&response, handshake->payload);
+    handshake->key.word = handshake->request.word;
+    SKY_ASSERT(association->spi != SKY_SPI_NONE);
+    SKY_ASSERT(association->suite == response.granted);
+    return association->spi;
+}

@@ -1,0 +1,257 @@
+/**
+ * @file
+ * Sessions that a satellite asks other satellites for, and the keys under which it sends: see sky_security.h.
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_security_priv.h"
+
+/* ---- the table ------------------------------------------------------------------------------------------------------- */
+
+static SKY_SecuritySession_t *Find(const SKY_Security_t *security, SKY_Addr_t satellite)
+{
+    SKY_ASSERT(satellite.plane != 0u);
+    SKY_ASSERT(security->sessions != NULL);
+    for (uint32_t i = 0; i < security->cfg.session_max; ++i)
+    {
+        if (SKY_Addr_Equal(security->sessions[i].satellite, satellite))
+        {
+            return &security->sessions[i];
+        }
+    }
+    return NULL;
+}
+
+static void End(const SKY_Security_t *security, SKY_SecuritySession_t *entry)
+{
+    SKY_Session_End(&entry->session, security->cfg.crypto);
+    entry->session.next_us = 0;
+    entry->satellite       = (SKY_Addr_t){0, 0};
+    entry->request_id      = 0;
+    SKY_ASSERT(entry->session.state == SKY_SESSION_NONE);
+    SKY_ASSERT(entry->session.sequence == 0u); /* the next session has other keys */
+}
+
+void SKY_Security_EndSessions(SKY_Security_t *security)
+{
+    SKY_ASSERT(security->sessions != NULL);
+    SKY_ASSERT(security->cfg.session_max <= SKY_SECURITY_SESSIONS_MAX);
+    for (uint32_t i = 0; i < security->cfg.session_max; ++i)
+    {
+        End(security, &security->sessions[i]);
+    }
+}
+
+/* Return the entry of a satellite; a new one takes a free place, or that of the longest unused one. */
+static SKY_SecuritySession_t *Use(SKY_Security_t *security, uint64_t now_us, SKY_Addr_t satellite)
+{
+    SKY_SecuritySession_t *entry = Find(security, satellite);
+
+    if (entry == NULL)
+    {
+        entry = &security->sessions[0];
+        for (uint32_t i = 1; i < security->cfg.session_max && entry->satellite.plane != 0u; ++i)
+        {
+            SKY_SecuritySession_t *one = &security->sessions[i];
+
+            entry = one->satellite.plane == 0u || one->used_us < entry->used_us ? one : entry;
+        }
+        End(security, entry);
+        entry->satellite = satellite;
+    }
+    entry->used_us = now_us;
+    SKY_ASSERT(SKY_Addr_Equal(entry->satellite, satellite));
+    SKY_ASSERT(Find(security, satellite) == entry);
+    return entry;
+}
+
+void SKY_Security_Want(SKY_Security_t *security, uint64_t now_us, SKY_Addr_t satellite)
+{
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(satellite.plane != 0u);
+    (void)Use(security, now_us, satellite);
+}
+
+bool SKY_Security_IsFresh(const SKY_Security_t *security, SKY_Addr_t satellite)
+{
+    const SKY_SecuritySession_t *entry = Find(security, satellite);
+
+    SKY_ASSERT(entry == NULL || entry->session.state <= SKY_SESSION_ESTABLISHED);
+    SKY_ASSERT(entry == NULL || entry->session.state == SKY_SESSION_ESTABLISHED || entry->session.sequence == 0u);
+    return entry != NULL && entry->session.state == SKY_SESSION_ESTABLISHED && entry->session.sequence == 0u;
+}
+
+/* ---- what goes ------------------------------------------------------------------------------------------------------- */
+
+int SKY_Security_Prepare(SKY_Security_t *security, uint64_t now_us, SKY_Packet_t *pkt, SKY_Association_t *association,
+                         SKY_TagKey_t *key)
+{
+    *key = (SKY_TagKey_t){security->cfg.crypto, 0, NULL, NULL};
+    if (pkt->is_request && security->is_keyed)
+    {
+        SKY_SecuritySession_t *entry = Use(security, now_us, pkt->dst);
+
+        pkt->sequence = SKY_Session_NextSequence(&entry->session);
+        pkt->security = entry->session.suite;
+        pkt->spi      = entry->session.spi;
+        key->place    = entry->session.place_there;
+    }
+    else if (!pkt->is_request && association != NULL)
+    {
+        pkt->sequence = SKY_Association_NextSequence(association);
+        pkt->security = association->suite;
+        pkt->spi      = association->spi;
+        key->place    = association->place_back;
+    }
+    else
+    {
+        return 0;
+    }
+    if (pkt->sequence == 0u) /* there is no session yet, or its numbers are used up */
+    {
+        pkt->security = SKY_SECURITY_NONE;
+        ++security->counters.unsent;
+        return -1;
+    }
+    SKY_ASSERT(pkt->security != SKY_SECURITY_NONE);
+    SKY_ASSERT(pkt->spi != SKY_SPI_NONE);
+    SKY_ASSERT(key->place < security->cfg.crypto->key_count);
+    return 1;
+}
+
+/* Draw bytes that nobody can guess who does not know the secret of this boot. */
+static void Draw(SKY_Security_t *security, uint8_t *bytes, size_t count)
+{
+    const SKY_Crypto_t    *crypto = security->cfg.crypto;
+    const SKY_CryptoPart_t part   = {&security->words, sizeof(security->words)};
+    SKY_ASSERT(count <= SKY_CRYPTO_HASH_BYTES);
+
+    ++security->words;
+    SKY_ASSERT(security->words != 0u); /* none comes again */
+    crypto->Hash(crypto->context, security->word_secret, sizeof(security->word_secret), &part, 1, bytes, count);
+}
+
+bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_SecurityAsk_t *ask)
+{
+    const SKY_SecurityCfg_t *cfg = &security->cfg;
+    SKY_Credential_t         credential;
+    uint8_t                  random[SKY_WORD_BYTES + sizeof(uint64_t)];
+
+    for (uint32_t i = 0; i < cfg->session_max && security->is_keyed; ++i)
+    {
+        SKY_SecuritySession_t *entry = &security->sessions[i];
+
+        if (entry->satellite.plane == 0u || !SKY_Session_IsDue(&entry->session, now_us))
+        {
+            continue;
+        }
+        if (cfg->peer_key == NULL || now_us - entry->used_us > SKY_SECURITY_IDLE_US ||
+            !cfg->peer_key(cfg->peer_context, entry->satellite.plane, entry->satellite.slot, security->generation, ask->pair))
+        {
+            End(security, entry); /* nobody waits for it, or there is no key */
+            continue;
+        }
+        SKY_Credential_OfSatellite(security->self, security->generation, &credential);
+        Draw(security, random, sizeof(random));
+        if (entry->session.state == SKY_SESSION_NONE) /* else it is the same question again, and any answer to it will do */
+        {
+            (void)memcpy(&entry->request_id, random + SKY_WORD_BYTES, sizeof(entry->request_id));
+        }
+        (void)memset(&ask->pkt, 0, sizeof(ask->pkt));
+        ask->pkt.is_request = true;
+        ask->pkt.apid       = SKY_APID_ISL;
+        ask->pkt.seq_flags  = SKY_SEQ_WHOLE;
+        ask->pkt.op         = SKY_OP_ASSOCIATE;
+        ask->pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
+        ask->pkt.security   = SKY_SECURITY_HANDSHAKE;
+        ask->pkt.src        = security->self;
+        ask->pkt.dst        = entry->satellite;
+        ask->pkt.request_id = entry->request_id;
+        ask->pkt.payload    = ask->payload;
+        ask->pkt.length = (uint32_t)SKY_Session_Ask(&entry->session, &credential, random, now_us, cfg->retry_us, ask->payload);
+        ask->key        = (SKY_TagKey_t){cfg->crypto, 0, ask->pair, NULL};
+        SKY_ASSERT(ask->pkt.length == SKY_HANDSHAKE_REQUEST_BYTES);
+        SKY_ASSERT(!SKY_Session_IsDue(&entry->session, now_us)); /* whoever asks for all comes to an end */
+        return true;
+    }
+    return false;
+}
+
+uint64_t SKY_Security_NextDue(const SKY_Security_t *security)
+{
+    uint64_t due_us = UINT64_MAX;
+
+    SKY_ASSERT(security->sessions != NULL);
+    for (uint32_t i = 0; i < security->cfg.session_max && security->is_keyed; ++i)
+    {
+        const SKY_SecuritySession_t *entry = &security->sessions[i];
+
+        if (entry->satellite.plane != 0u && entry->session.state != SKY_SESSION_ESTABLISHED && entry->session.next_us < due_us)
+        {
+            due_us = entry->session.next_us;
+        }
+    }
+    return due_us;
+}
+
+/* ---- what comes ------------------------------------------------------------------------------------------------------ */
+
+/* Take in the answer to a handshake. */
+static void TakeAnswer(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_SecuritySession_t *entry)
+{
+    const SKY_SecurityCfg_t *cfg = &security->cfg;
+    uint8_t                  pair[SKY_CRYPTO_KEY_BYTES];
+    const SKY_TagKey_t       key = {cfg->crypto, 0, pair, entry->session.word};
+
+    SKY_ASSERT(pkt->op == SKY_OP_ASSOCIATE);
+    SKY_ASSERT(SKY_Addr_Equal(pkt->src, entry->satellite));
+    if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->request_id == entry->request_id &&
+        entry->session.state == SKY_SESSION_ASKING &&
+        cfg->peer_key(cfg->peer_context, entry->satellite.plane, entry->satellite.slot, security->generation, pair))
+    {
+        if (SKY_Tag_IsRight(pkt, &key))
+        {
+            (void)SKY_Session_Take(&entry->session, cfg->crypto, pair, pkt->spi, pkt->payload, pkt->length);
+        }
+        else
+        {
+            ++security->counters.unauthenticated;
+        }
+        cfg->crypto->Wipe(cfg->crypto->context, pair, sizeof(pair));
+    }
+}
+
+bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    SKY_SecuritySession_t *entry = pkt->src.plane != 0u ? Find(security, pkt->src) : NULL;
+    SKY_TagKey_t           key   = {security->cfg.crypto, 0, NULL, NULL};
+
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(!pkt->is_request);
+    if (entry != NULL && pkt->op == SKY_OP_ASSOCIATE)
+    {
+        TakeAnswer(security, pkt, entry);
+        return false;
+    }
+    if (entry == NULL || entry->session.state != SKY_SESSION_ESTABLISHED || pkt->spi != entry->session.spi)
+    {
+        ++security->counters.unauthenticated;
+        return false;
+    }
+    if (pkt->security == SKY_SECURITY_NONE && pkt->status == SKY_STATUS_UNAUTHENTICATED && pkt->sequence != 0u &&
+        pkt->sequence <= entry->session.sequence && entry->session.sequence - pkt->sequence < SKY_REPLAY_WINDOW)
+    {
+        (void)SKY_Session_Invalidate(&entry->session, security->cfg.crypto, now_us);
+        return false;
+    }
+    key.place = entry->session.place_back;
+    SKY_ASSERT(key.place < security->cfg.crypto->key_count);
+    SKY_ASSERT(entry->session.suite != SKY_SUITE_NONE);
+    if (pkt->security != entry->session.suite || !SKY_Tag_IsRight(pkt, &key))
+    {
+        ++security->counters.unauthenticated;
+        return false;
+    }
+    return true;
+}

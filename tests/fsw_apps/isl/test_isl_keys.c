@@ -1,0 +1,181 @@
+/**
+ * @file
+ * ISL as an app: keys that come by the tables ISL.Keys and ISL.Peers1, and who is served then.
+ */
+#include "app_rig.h"
+#include "isl_eventids.h"
+#include "sky/party_rig.h"
+
+#define EAST_INDEX 5u /* (2, 3) of 3 x 3 */
+
+static rig_t        rig;
+static crypto_rig_t theirs;
+static uint32_t     parties; /* so far */
+
+/* Master keys, by generation. */
+static const uint8_t masters[][SKY_CRYPTO_KEY_BYTES] = {{10}, {11}, {12}, {13}};
+
+static void set_master(ISL_KeysTable_t *table, uint32_t place, uint8_t generation)
+{
+    table->Master[place].IsSet      = 1;
+    table->Master[place].Generation = generation;
+    (void)memcpy(table->Master[place].Key, masters[generation], SKY_CRYPTO_KEY_BYTES);
+}
+
+/* Load ISL.Keys with these generations, the newest last; -1: none. */
+static void load_keys(int older, int newest)
+{
+    ISL_KeysTable_t table;
+
+    (void)memset(&table, 0, sizeof(table));
+    if (older >= 0)
+    {
+        set_master(&table, 0, (uint8_t)older);
+    }
+    set_master(&table, 1, (uint8_t)newest);
+    rig_table_load("ISL.Keys", &table, sizeof(table));
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "links are secured");
+}
+
+static void open_host(party_t *party, uint8_t generation)
+{
+    const uint8_t bytes[SKY_CREDENTIAL_BYTES] = {SKY_ROLE_HOST, generation, SKY_CREDENTIAL_ANY_TENANT};
+
+    party_open(party, &theirs.crypto, parties++, (SKY_Addr_t){0, RIG_HOST}, 1);
+    CHECK(SKY_Credential_Decode(bytes, &party->credential));
+    SKY_Keys_Pair(party->crypto, masters[generation], &party->credential, party->pair);
+}
+
+/* Send a datagram, and wait for what comes back. */
+static SKY_Packet_t exchange(int fd, const uint8_t *wire, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    rig_send_bytes(&rig, fd, wire, len);
+    CHECK(rig_receive(&rig, fd, RIG_LIMIT_MS, &pkt));
+    return pkt;
+}
+
+/* Associate. @return true if the answer was right */
+static bool associate(party_t *party, int fd)
+{
+    static uint64_t now_us;
+    uint8_t         wire[PARTY_WIRE];
+    SKY_Packet_t    pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    const uint32_t  len = party_handshake(party, &pkt, now_us += 1000000u, wire);
+
+    pkt = exchange(fd, wire, len);
+    CHECK(pkt.status == SKY_STATUS_OK || pkt.status == SKY_STATUS_UNAUTHENTICATED);
+    return party_take(party, &pkt);
+}
+
+/* Ask under the association. @return the status of the answer */
+static SKY_Status_t ping(party_t *party, int fd)
+{
+    uint8_t        wire[PARTY_WIRE];
+    SKY_Packet_t   pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    const uint32_t len = party_request(party, &pkt, wire);
+
+    pkt = exchange(fd, wire, len);
+    CHECK(pkt.status == SKY_STATUS_UNAUTHENTICATED || party_trusts(party, &pkt));
+    return pkt.status;
+}
+
+static void test_wrong_tables_are_refused(void)
+{
+    static ISL_PeersTable_t peers;
+    ISL_KeysTable_t         keys;
+
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "links are not secured: there is no master key");
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        static const char *const texts[] = {"ISL.Keys: Suites is 1, allowed a sum of 2, 4, 8, 16",
+                                            "PeerSuite is 5, allowed 0 .. 4", "IsSet is 2, allowed 0, 1",
+                                            "Generation is 3, allowed another"};
+
+        (void)memset(&keys, 0, sizeof(keys));
+        set_master(&keys, 0, 3);
+        set_master(&keys, 1, i == 3u ? 3 : 2);
+        keys.Suites          = i == 0u ? 1 : 0;
+        keys.PeerSuite       = i == 1u ? 5 : 0;
+        keys.Master[1].IsSet = i == 2u ? 2 : 1;
+        rig_table_load("ISL.Keys", &keys, sizeof(keys));
+        RIG_EVENT(&rig, "ISL", ISL_TBL_VALUE_ERR_EID, texts[i]);
+    }
+    peers.Count = ISL_PEERS_OF_PAGE + 1u;
+    rig_table_load("ISL.Peers1", &peers, sizeof(peers));
+    RIG_EVENT(&rig, "ISL", ISL_TBL_VALUE_ERR_EID, "ISL.Peers: Count is 501, allowed 0 .. 500");
+    CHECK_EQ(rig_isl_stat(&rig, SKY_STATS_ISL_SECURED), 0);
+}
+
+static void test_a_keyed_satellite_serves_who_has_a_key(void)
+{
+    static ISL_PeersTable_t peers;
+    const SKY_Packet_t      plain = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    SKY_Packet_t            answer;
+    party_t                 host, east, other;
+
+    CHECK_EQ(rig_ask(&rig, &plain, &answer), SKY_STATUS_OK);
+    party_satellite(&east, &theirs.crypto, parties++, rig_neighbour[SKY_LINK_EAST], rig_self, 1);
+    peers.First = EAST_INDEX;
+    peers.Count = 1;
+    (void)memcpy(peers.Peer[0].Key, east.pair, SKY_CRYPTO_KEY_BYTES);
+    rig_table_load("ISL.Peers1", &peers, sizeof(peers));
+    load_keys(-1, 0);
+
+    CHECK_EQ(rig_ask(&rig, &plain, &answer), SKY_STATUS_UNAUTHENTICATED);
+    open_host(&host, 0);
+    CHECK(associate(&host, rig.ground));
+    CHECK(host.cookie != SKY_COOKIE_NONE);
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_OK);
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_OK);
+    CHECK(associate(&east, rig.neighbour[SKY_LINK_EAST]));
+    CHECK_EQ(ping(&east, rig.neighbour[SKY_LINK_EAST]), SKY_STATUS_OK);
+    party_satellite(&other, &theirs.crypto, parties++, rig_neighbour[SKY_LINK_WEST], rig_self, 1);
+    CHECK(!associate(&other, rig.neighbour[SKY_LINK_WEST])); /* the table has no key of it */
+    other.credential.bytes[7] = 9;                           /* nor is there such a satellite */
+    CHECK(!associate(&other, rig.neighbour[SKY_LINK_WEST]));
+}
+
+static void test_generations_of_keys_follow_each_other(void)
+{
+    party_t old, young;
+
+    open_host(&old, 0);
+    CHECK(associate(&old, rig.ground));
+    CHECK_EQ(ping(&old, rig.ground), SKY_STATUS_OK);
+    open_host(&young, 1);
+    CHECK(!associate(&young, rig.ground));
+
+    load_keys(0, 1); /* both are valid */
+    CHECK_EQ(ping(&old, rig.ground), SKY_STATUS_OK);
+    CHECK(associate(&young, rig.ground));
+    CHECK_EQ(ping(&young, rig.ground), SKY_STATUS_OK);
+    load_keys(-1, 1);
+    CHECK_EQ(ping(&old, rig.ground), SKY_STATUS_UNAUTHENTICATED);
+    CHECK_EQ(ping(&young, rig.ground), SKY_STATUS_OK);
+
+    load_keys(2, 3); /* two new ones at once, in place of the one in use */
+    CHECK_EQ(ping(&young, rig.ground), SKY_STATUS_UNAUTHENTICATED);
+    for (uint8_t generation = 0; generation < 4u; ++generation)
+    {
+        open_host(&old, generation);
+        CHECK(associate(&old, rig.ground) == (generation >= 2u));
+    }
+}
+
+int main(void)
+{
+    static const char *const options[] = {"--hello-s", "0", NULL};
+
+    crypto_rig_open(&theirs);
+    if (rig_open(&rig, options))
+    {
+        RUN(test_wrong_tables_are_refused);
+        RUN(test_a_keyed_satellite_serves_who_has_a_key);
+        RUN(test_generations_of_keys_follow_each_other);
+        rig_close(&rig);
+    }
+    crypto_rig_close(&theirs);
+    return CHECK_RESULT();
+}

@@ -1,0 +1,552 @@
+/* Who is served by a node with security: cookies, tags, associations. Hosts and neighbours are played by hand. */
+#include "node_rig.h"
+#include "party_rig.h"
+
+#define SESSIONS    4u
+#define ESTABLISHED 4u
+#define HALF_OPEN   2u
+#define RETRY_US    (SECOND_US / 4u)
+
+static crypto_rig_t   ours, theirs;
+static SKY_Security_t security;
+static uint64_t       memory[4096];
+static party_t        host, mission, east;
+static SKY_Addr_t     own = {2, 2};
+
+static const uint8_t    entropy[SKY_SECURITY_ENTROPY_BYTES] = "as good as random for a test";
+static const SKY_Addr_t in_the_east                         = {2, 3};
+
+static SKY_SecurityCfg_t security_cfg(void)
+{
+    return (SKY_SecurityCfg_t){
+        .crypto          = &ours.crypto,
+        .suites          = UINT32_MAX,
+        .peer_suite      = SKY_SUITE_BLAKE2B_HEADER,
+        .established_max = ESTABLISHED,
+        .half_open_max   = HALF_OPEN,
+        .session_max     = SESSIONS,
+        .retry_us        = RETRY_US,
+        .peer_key        = party_peer_key,
+        .peer_context    = &own,
+    };
+}
+
+/* The satellite with security, and all who ask it. @param hello_us  0: nobody greets */
+static void secure(bool is_keyed, uint64_t hello_us)
+{
+    const SKY_SecurityCfg_t how = security_cfg();
+
+    crypto_rig_open(&ours);
+    crypto_rig_open(&theirs);
+    CHECK(SKY_Security_Init(&security, &how, self, memory, sizeof(memory), entropy));
+    if (is_keyed)
+    {
+        CHECK(SKY_Security_SetMaster(&security, 0, party_master));
+    }
+    party_host(&host, &theirs.crypto, 0, SKY_ROLE_HOST, HOST, GROUND);
+    party_host(&mission, &theirs.crypto, 1, SKY_ROLE_MISSION, HOST + 1u, GROUND + 1u);
+    party_satellite(&east, &theirs.crypto, 2, in_the_east, self, endpoint_of(SKY_LINK_EAST));
+    set_up();
+    cfg.hello_us = hello_us;
+    CHECK_EQ(SKY_Node_Configure(&node, 0, &cfg), SKY_NODE_CONFIGURED);
+    SKY_Node_Secure(&node, &security);
+}
+
+static void end(void)
+{
+    crypto_rig_close(&ours);
+    crypto_rig_close(&theirs);
+}
+
+static void come_bytes(uint64_t now_us, uint8_t *wire, uint32_t len, uint64_t endpoint)
+{
+    sent_count = 0;
+    sent_bytes = 0;
+    SKY_Node_Receive(&node, now_us, wire, len, endpoint);
+}
+
+/* A request comes under the association of its sender. */
+static void ask(uint64_t now_us, party_t *party, SKY_Packet_t *pkt)
+{
+    static uint8_t wire[PARTY_WIRE];
+
+    come_bytes(now_us, wire, party_request(party, pkt, wire), party->endpoint);
+}
+
+/* A handshake comes. @return true if it was answered rightly */
+static bool associate(uint64_t now_us, party_t *party)
+{
+    static uint8_t wire[PARTY_WIRE];
+    SKY_Packet_t   pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+
+    come_bytes(now_us, wire, party_handshake(party, &pkt, now_us, wire), party->endpoint);
+    if (sent_count != 1u)
+    {
+        return false;
+    }
+    pkt = answer();
+    CHECK_EQ(pkt.request_id, 77);
+    return party_take(party, &pkt);
+}
+
+/* Return the status of the answer, which came under the association of @p party. */
+static SKY_Status_t answered(const party_t *party)
+{
+    SKY_Packet_t pkt;
+
+    CHECK_EQ(sent_count, 1);
+    pkt = answer();
+    CHECK(party_trusts(party, &pkt));
+    CHECK_EQ(sent_endpoint, party->endpoint);
+    return pkt.status;
+}
+
+static uint64_t counter(uint64_t now_us, party_t *party, uint32_t number)
+{
+    SKY_Packet_t pkt   = request_of(SKY_APID_ISL, SKY_OP_STATS);
+    uint64_t     value = 0;
+
+    if (party == NULL)
+    {
+        pkt.src = in_the_east; /* neighbours of a satellite without keys are not asked for cookies */
+        come(now_us, &pkt, endpoint_of(SKY_LINK_EAST));
+    }
+    else
+    {
+        ask(now_us, party, &pkt);
+    }
+    pkt = answer();
+    CHECK(pkt.length >= SKY_STATS_ISL_COUNT * 8u);
+    for (uint32_t i = 0; i < 8u && pkt.length >= (number + 1u) * 8u; ++i)
+    {
+        value = value << 8 | pkt.payload[number * 8u + i];
+    }
+    return value;
+}
+
+static uint32_t known_hosts(void)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
+    {
+        count += node.router.grounds[i].used ? 1u : 0u;
+    }
+    return count;
+}
+
+/* ---- without a master key ------------------------------------------------------------------------------------------- */
+
+static void test_strangers_get_a_cookie_and_nothing_else(void)
+{
+    static const struct
+    {
+        uint16_t   apid;
+        uint8_t    op;
+        SKY_Addr_t dst;
+    } requests[] = {
+        {SKY_APID_ISL, SKY_OP_PING, {2, 2}},  {SKY_APID_ISL, SKY_OP_STATS, {2, 2}}, {SKY_APID_ISL, SKY_OP_RELAY, {2, 2}},
+        {SKY_APID_ISL, SKY_OP_HELLO, {2, 2}}, {APID, SKY_OP_PUT, {2, 2}},           {APID, SKY_OP_GET, {2, 3}},
+        {SKY_APID_ISL, SKY_OP_PING, {9, 9}},
+    };
+    uint64_t cookie = 0;
+
+    secure(false, 0);
+    for (uint32_t i = 0; i < sizeof(requests) / sizeof(requests[0]); ++i)
+    {
+        SKY_Packet_t pkt = request_of(requests[i].apid, requests[i].op);
+
+        pkt.dst       = requests[i].dst;
+        pkt.payload   = body;
+        pkt.length    = 16;
+        pkt.chunk_len = 16;
+        for (pkt.cookie = 0; pkt.cookie < 2u; ++pkt.cookie) /* none, and a wrong one */
+        {
+            come(1, &pkt, GROUND);
+            CHECK_EQ(sent_count, 1);
+            CHECK_EQ(answer().status, SKY_STATUS_COOKIE);
+            CHECK_EQ(answer().request_id, pkt.request_id);
+            CHECK(sent_link == SKY_LINK_GROUND && sent_endpoint == GROUND);
+            CHECK(answer().cookie != 0u && (cookie == 0u || answer().cookie == cookie));
+            CHECK(sent_bytes <= SKY_REQUEST_BYTES + 8u); /* as many bytes as the shortest request has, and 8 more */
+            cookie = answer().cookie;
+        }
+    }
+    CHECK(begun == 0u && commands == 0u && SKY_Node_Listeners(&node, 1) == 0u);
+    CHECK_EQ(known_hosts(), 0);
+    CHECK_EQ(counter(1, NULL, SKY_STATS_ISL_DROP_COOKIE), 2u * sizeof(requests) / sizeof(requests[0]));
+    CHECK_EQ(counter(1, NULL, SKY_STATS_ISL_SECURED), 0);
+    CHECK_EQ(node.router.counters.drops[SKY_STATUS_COOKIE], 2u * sizeof(requests) / sizeof(requests[0]));
+    end();
+}
+
+static void test_a_cookie_opens_the_satellite_to_its_endpoint(void)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+
+    secure(false, 0);
+    come(1, &pkt, GROUND);
+    pkt.cookie = answer().cookie;
+    come(1, &pkt, GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_OK);
+    CHECK_EQ(answer().cookie, pkt.cookie); /* a host that asks in time has always one that is valid */
+    pkt.op = SKY_OP_PING;
+    come(1, &pkt, GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_OK);
+    CHECK_EQ(answer().cookie, 0);
+    come(1, &pkt, GROUND + 1u); /* somebody else who has seen it */
+    CHECK_EQ(answer().status, SKY_STATUS_COOKIE);
+    CHECK(answer().cookie != pkt.cookie);
+    come(129 * SECOND_US, &pkt, GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_COOKIE);
+
+    pkt.dst = in_the_east;
+    come(1, &pkt, GROUND);
+    CHECK(sent_count == 1u && sent_link == SKY_LINK_EAST && answer().is_request && answer().request_id == pkt.request_id);
+    CHECK_EQ(known_hosts(), 1);
+    pkt     = request_of(APID, SKY_OP_PUT);
+    pkt.src = in_the_east;
+    come(1, &pkt, endpoint_of(SKY_LINK_EAST)); /* no neighbour is asked for a cookie */
+    CHECK_EQ(begun, 1);
+    pkt            = request_of(SKY_APID_ISL, SKY_OP_PING);
+    pkt.is_request = false; /* nor is a response, which is not answered at all */
+    come(1, &pkt, GROUND);
+    CHECK_EQ(sent_count, 0);
+    CHECK_EQ(counter(1, NULL, SKY_STATS_ISL_DROP_COOKIE), 3);
+    end();
+}
+
+static void test_without_a_key_nobody_can_check_a_tag(void)
+{
+    static uint8_t     wire[PARTY_WIRE];
+    const SKY_TagKey_t key = {&theirs.crypto, 0, NULL, NULL};
+    SKY_Packet_t       pkt = request_of(APID, SKY_OP_GET);
+
+    secure(false, 0);
+    CHECK(theirs.crypto.LoadKey(theirs.crypto.context, 0, SKY_SUITE_BLAKE2B_PACKET, party_master));
+    come(1, &pkt, GROUND);
+    pkt.cookie   = answer().cookie;
+    pkt.security = SKY_SUITE_BLAKE2B_PACKET;
+    pkt.spi      = 4711;
+    pkt.sequence = 12;
+    come_bytes(1, wire, party_encode(&pkt, &key, wire), GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_UNAUTHENTICATED);
+    CHECK(answer().security == SKY_SECURITY_NONE && answer().spi == 4711u && answer().sequence == 12u);
+    pkt.is_request = false;
+    pkt.src        = in_the_east;
+    come_bytes(1, wire, party_encode(&pkt, &key, wire), endpoint_of(SKY_LINK_EAST));
+    CHECK_EQ(sent_count, 0);
+    CHECK_EQ(begun, 0);
+
+    SKY_Node_Secure(&node, NULL); /* and without security there are no cookies either */
+    pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    come(1, &pkt, GROUND);
+    CHECK(answer().status == SKY_STATUS_OK && answer().cookie == 0u);
+    CHECK(!associate(1, &host));
+    CHECK_EQ(answer().status, SKY_STATUS_UNAUTHENTICATED);
+    CHECK_EQ(counter(1, NULL, SKY_STATS_ISL_DROP_UNAUTHENTICATED), 0);
+    end();
+}
+
+/* ---- with a master key ----------------------------------------------------------------------------------------------- */
+
+static void test_a_keyed_satellite_refuses_what_has_no_tag(void)
+{
+    static const struct
+    {
+        uint16_t apid;
+        uint8_t  op;
+    } requests[] = {
+        {SKY_APID_ISL, SKY_OP_PING},  {SKY_APID_ISL, SKY_OP_STATS},     {SKY_APID_ISL, SKY_OP_RELAY},
+        {SKY_APID_ISL, SKY_OP_HELLO}, {SKY_APID_ISL, SKY_OP_ASSOCIATE}, {APID, SKY_OP_PUT},
+        {APID + 2u, SKY_OP_PING},
+    };
+    const uint32_t count = sizeof(requests) / sizeof(requests[0]);
+
+    secure(true, SECOND_US);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        SKY_Packet_t pkt = request_of(requests[i].apid, requests[i].op);
+
+        pkt.spi      = 5;
+        pkt.sequence = 6;
+        come(1, &pkt, GROUND);
+        CHECK(sent_count == 1u && answer().status == SKY_STATUS_UNAUTHENTICATED);
+        CHECK(answer().spi == 5u && answer().sequence == 6u && answer().security == SKY_SECURITY_NONE);
+        CHECK_EQ(answer().cookie, 0);
+        CHECK(sent_bytes <= SKY_REQUEST_BYTES + 8u);
+        pkt.src = in_the_east;
+        come(1, &pkt, endpoint_of(SKY_LINK_EAST)); /* whoever can forge a neighbour's address */
+        CHECK(sent_count == 1u && answer().status == SKY_STATUS_UNAUTHENTICATED);
+        CHECK(answer().spi == 5u && answer().sequence == 6u && sent_link == SKY_LINK_EAST);
+    }
+    CHECK(begun == 0u && commands == 0u && SKY_Node_Listeners(&node, 1) == 0u);
+    CHECK(associate(1, &host));
+    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_DROP_UNAUTHENTICATED), 2u * count);
+    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_SECURED), 1);
+    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_ASSOCIATIONS), 1);
+    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_DROP_COOKIE), 0);
+    end();
+}
+
+static void test_an_associated_host_is_served_under_its_association(void)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_PING);
+
+    secure(true, 0);
+    CHECK(associate(1, &host));
+    CHECK(host.cookie != 0u);
+    CHECK_EQ(security.associations.half_open, 1);
+    ask(2, &host, &pkt);
+    CHECK_EQ(answered(&host), SKY_STATUS_OK);
+    CHECK(node.association == NULL && node.handshake == NULL);
+    CHECK_EQ(security.associations.established, 1);
+
+    pkt = request_of(APID, SKY_OP_GET); /* what a service answers, too; with a body that is not copied */
+    say((SKY_Addr_t){0, HOST}, false, 1);
+    saying.pkt.chunk_len = sizeof(body);
+    saying.has_crc16     = true;
+    saying.payload_crc16 = SKY_Crc16(0, body, sizeof(body));
+    ask(2, &host, &pkt);
+    CHECK_EQ(begun, 1);
+    CHECK_EQ(answered(&host), SKY_STATUS_OK);
+    CHECK_EQ(answer().length, sizeof(body));
+    pkt = request_of(APID + 2u, SKY_OP_GET); /* nobody serves it */
+    ask(2, &host, &pkt);
+    CHECK_EQ(answered(&host), SKY_STATUS_UNREACHABLE);
+    pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE); /* a new cookie, when the old one ends */
+    ask(200 * SECOND_US, &host, &pkt);
+    CHECK_EQ(answered(&host), SKY_STATUS_OK);
+    CHECK(answer().cookie != 0u && answer().cookie != host.cookie);
+    end();
+}
+
+static void test_a_handshake_without_the_right_key_is_refused(void)
+{
+    static uint8_t wire[PARTY_WIRE];
+    SKY_Packet_t   pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    uint32_t       len;
+
+    secure(true, 0);
+    host.pair[0] = (uint8_t)(host.pair[0] ^ 1u);
+    CHECK(!associate(1, &host));
+    CHECK_EQ(answer().status, SKY_STATUS_UNAUTHENTICATED);
+    host.pair[0] = (uint8_t)(host.pair[0] ^ 1u);
+    for (uint32_t i = 0; i < 3u; ++i) /* what else is said to be a handshake, or is said by nobody who was asked */
+    {
+        pkt            = request_of(i == 0u ? APID : SKY_APID_ISL, i == 1u ? SKY_OP_PING : SKY_OP_ASSOCIATE);
+        pkt.is_request = i != 2u;
+        len            = party_handshake(i == 2u ? &east : &host, &pkt, 10 + i, wire);
+        come_bytes(10, wire, len, i == 2u ? east.endpoint : GROUND);
+        CHECK_EQ(sent_count, i == 2u ? 0u : 1u);
+        CHECK_EQ(security.counters.unauthenticated, 2u + i);
+        CHECK(i == 2u || answer().status == SKY_STATUS_UNAUTHENTICATED);
+    }
+    CHECK_EQ(security.associations.half_open, 0);
+    CHECK_EQ(begun, 0);
+    CHECK(associate(20, &host));
+    CHECK_EQ(counter(20, &host, SKY_STATS_ISL_DROP_UNAUTHENTICATED), 4);
+    end();
+}
+
+static void test_a_keyed_satellite_passes_on_for_those_it_knows(void)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_PING);
+
+    secure(true, 0);
+    pkt.dst = in_the_east;
+    come(1, &pkt, GROUND);
+    CHECK(sent_count == 1u && sent_link == SKY_LINK_GROUND && answer().status == SKY_STATUS_UNAUTHENTICATED);
+    CHECK_EQ(answer().cookie, 0); /* cookies go to associated hosts alone */
+    CHECK_EQ(known_hosts(), 0);
+    CHECK(associate(1, &host));
+    pkt.cookie = host.cookie;
+    come(1, &pkt, GROUND + 1u);
+    CHECK(sent_link == SKY_LINK_GROUND && answer().status == SKY_STATUS_UNAUTHENTICATED);
+    come(1, &pkt, GROUND);
+    CHECK(sent_count == 1u && sent_link == SKY_LINK_EAST && answer().is_request);
+    pkt.is_request = false; /* the way back, which is not looked into */
+    pkt.src        = in_the_east;
+    pkt.dst        = (SKY_Addr_t){0, HOST};
+    pkt.gateway    = self;
+    come(1, &pkt, endpoint_of(SKY_LINK_EAST));
+    CHECK(sent_count == 1u && sent_link == SKY_LINK_GROUND && sent_endpoint == GROUND);
+    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_DROP_COOKIE), 2);
+    end();
+}
+
+static void test_a_request_is_served_once(void)
+{
+    static uint8_t wire[PARTY_WIRE], again[PARTY_WIRE];
+    SKY_Packet_t   pkt = request_of(APID, SKY_OP_PUT);
+
+    secure(true, 0);
+    CHECK(associate(1, &host));
+    const uint32_t len = party_request(&host, &pkt, wire);
+
+    (void)memcpy(again, wire, len);
+    come_bytes(1, wire, len, GROUND);
+    CHECK_EQ(begun, 1);
+    come_bytes(2, again, len, GROUND);
+    CHECK_EQ(sent_count, 0);
+    CHECK_EQ(begun, 1);
+    CHECK(node.association == NULL);
+    CHECK_EQ(counter(2, &host, SKY_STATS_ISL_DROP_REPLAYED), 1);
+    end();
+}
+
+static void test_what_a_host_may_not_is_refused_under_its_association(void)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_RELAY);
+
+    secure(true, 0);
+    CHECK(associate(1, &host));
+    pkt.payload = body;
+    pkt.length  = 16;
+    ask(1, &host, &pkt);
+    CHECK_EQ(answered(&host), SKY_STATUS_REFUSED);
+    CHECK_EQ(commands, 0);
+    pkt = request_of(SKY_APID_ISL, SKY_OP_HELLO);
+    ask(1, &host, &pkt);
+    CHECK_EQ(answered(&host), SKY_STATUS_REFUSED);
+    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_DROP_REFUSED), 2);
+    CHECK(associate(1, &mission));
+    pkt         = request_of(SKY_APID_ISL, SKY_OP_RELAY);
+    pkt.payload = body;
+    pkt.length  = 16;
+    ask(1, &mission, &pkt);
+    CHECK_EQ(answered(&mission), SKY_STATUS_OK);
+    CHECK_EQ(commands, 1);
+    end();
+}
+
+static void test_telemetry_ends_with_the_listeners_association(void)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_RELAY);
+
+    secure(true, 0);
+    CHECK(associate(1, &mission));
+    pkt.flags = SKY_FLAG_TLM;
+    ask(1, &mission, &pkt);
+    CHECK_EQ(answered(&mission), SKY_STATUS_OK);
+    sent_count = 0;
+    SKY_Node_Telemetry(&node, 2, body, 32);
+    CHECK_EQ(answered(&mission), SKY_STATUS_OK);
+    CHECK_EQ(answer().length, 32);
+    CHECK(node.association == NULL);
+    CHECK_EQ(SKY_Node_Listeners(&node, 2), 1);
+
+    CHECK(SKY_Security_SetMaster(&security, 1, party_master));
+    CHECK(SKY_Security_ForgetMaster(&security, 0));
+    sent_count = 0;
+    SKY_Node_Telemetry(&node, 3, body, 32);
+    CHECK_EQ(sent_count, 0);
+    CHECK_EQ(node.relayed_down, 1);
+    CHECK_EQ(SKY_Node_Listeners(&node, 3), 0); /* the lease ends, too */
+    end();
+}
+
+/* ---- neighbours ------------------------------------------------------------------------------------------------------ */
+
+static SKY_Packet_t hello_of(SKY_Addr_t src)
+{
+    static const uint8_t nothing[SKY_HELLO_BYTES];
+    SKY_Packet_t         pkt = request_of(SKY_APID_ISL, SKY_OP_HELLO);
+
+    pkt.src       = src;
+    pkt.hop_limit = 1;
+    pkt.payload   = nothing;
+    pkt.length    = sizeof(nothing);
+    return pkt;
+}
+
+static bool is_east_up(void)
+{
+    return SKY_Node_IsUp(&node, SKY_LINK_EAST);
+}
+
+static void test_only_tags_keep_a_neighbour_alive(void)
+{
+    SKY_Packet_t pkt;
+    party_t      far;
+    uint64_t     now_us;
+
+    secure(true, SECOND_US);
+    party_satellite(&far, &theirs.crypto, 3, (SKY_Addr_t){3, 3}, self, endpoint_of(SKY_LINK_EAST));
+    CHECK(associate(1, &east));
+    CHECK(associate(1, &far));
+    for (now_us = SECOND_US; now_us <= 6u * SECOND_US; now_us += SECOND_US / 2u)
+    {
+        pkt = hello_of(in_the_east);
+        ask(now_us, &east, &pkt);
+        CHECK_EQ(answered(&east), SKY_STATUS_OK);
+        SKY_Node_Run(&node, now_us);
+        CHECK(is_east_up());
+    }
+    for (; now_us <= 12u * SECOND_US; now_us += SECOND_US / 2u)
+    {
+        pkt = hello_of(in_the_east); /* forged */
+        come(now_us, &pkt, endpoint_of(SKY_LINK_EAST));
+        CHECK(sent_count == 0u || answer().status == SKY_STATUS_UNAUTHENTICATED); /* none: no way leads there */
+        pkt.is_request = false;
+        come(now_us, &pkt, endpoint_of(SKY_LINK_EAST));
+        pkt = request_of(SKY_APID_ISL, SKY_OP_PING); /* right, but not from the neighbour; it may have come from anywhere */
+        ask(now_us, &far, &pkt);
+        SKY_Node_Run(&node, now_us);
+    }
+    CHECK(!is_east_up());
+    CHECK_EQ(node.links[SKY_LINK_EAST].heard_us, 6u * SECOND_US);
+    pkt = hello_of(in_the_east);
+    ask(now_us, &east, &pkt);
+    CHECK(is_east_up());
+    CHECK_EQ(node.links[SKY_LINK_EAST].heard_us, now_us);
+    end();
+}
+
+static void test_what_has_no_session_yet_does_not_go(void)
+{
+    SKY_Packet_t pkt;
+    uint32_t     handshakes;
+
+    secure(true, SECOND_US);
+    CHECK_EQ(SKY_Security_NextDue(&security), UINT64_MAX);
+    poll_us    = UINT64_MAX;
+    sent_count = 0;
+    SKY_Node_Run(&node, 1); /* four greetings cannot go, so four handshakes do */
+    handshakes = sent_count;
+    CHECK_EQ(handshakes, SKY_ISL_COUNT);
+    CHECK_EQ(security.counters.unsent, SKY_ISL_COUNT);
+    pkt = answer();
+    CHECK(pkt.op == SKY_OP_ASSOCIATE && pkt.security == SKY_SECURITY_HANDSHAKE && pkt.is_request);
+    CHECK_EQ(SKY_Node_NextDue(&node), 1u + RETRY_US); /* before hellos and polls */
+    SKY_Node_Run(&node, 1u + RETRY_US - 1u);
+    CHECK_EQ(sent_count, handshakes);
+    SKY_Node_Run(&node, 1u + RETRY_US);
+    CHECK_EQ(sent_count, 2u * handshakes);
+    CHECK(node.handshake == NULL);
+
+    say(in_the_east, true, 1); /* nor does what a service says */
+    sent_count = 0;
+    SKY_Node_Wake(&node);
+    SKY_Node_Run(&node, 2u + RETRY_US);
+    CHECK_EQ(sent_count, 0);
+    CHECK_EQ(security.counters.unsent, SKY_ISL_COUNT + 1u);
+    end();
+}
+
+int main(void)
+{
+    RUN(test_strangers_get_a_cookie_and_nothing_else);
+    RUN(test_a_cookie_opens_the_satellite_to_its_endpoint);
+    RUN(test_without_a_key_nobody_can_check_a_tag);
+    RUN(test_a_keyed_satellite_refuses_what_has_no_tag);
+    RUN(test_an_associated_host_is_served_under_its_association);
+    RUN(test_a_handshake_without_the_right_key_is_refused);
+    RUN(test_a_keyed_satellite_passes_on_for_those_it_knows);
+    RUN(test_a_request_is_served_once);
+    RUN(test_what_a_host_may_not_is_refused_under_its_association);
+    RUN(test_telemetry_ends_with_the_listeners_association);
+    RUN(test_only_tags_keep_a_neighbour_alive);
+    RUN(test_what_has_no_session_yet_does_not_go);
+    return CHECK_RESULT();
+}

@@ -1,0 +1,242 @@
+/**
+ * @file
+ * Satellites that ask each other at random: no number is used twice under one key.
+ */
+#include "security_rig.h"
+
+#define NOW   UINT64_C(60000000)
+#define PEERS 5u
+
+static party_t satellite, peers[PEERS];
+
+static void open(uint32_t count)
+{
+    open_satellite(&satellite, 1, 1);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        open_satellite(&peers[i], 1, (uint16_t)(2u + i));
+    }
+}
+
+static void close_all(uint32_t count)
+{
+    close_party(&satellite);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        close_party(&peers[i]);
+    }
+}
+
+#define STEPS    20000u
+#define SENT_MAX (2u * STEPS)
+#define PARTIES  (PEERS + 1u)
+
+/* A tag that was made: by which key, and with which number. */
+typedef struct
+{
+    uint8_t  key[SKY_CRYPTO_KEY_BYTES];
+    uint64_t sequence;
+} made_t;
+
+static made_t   made[SENT_MAX];
+static size_t   made_count;
+static bool     is_sending; /* else tags are checked */
+static party_t *parties[PARTIES];
+static uint8_t  keys[PARTIES][RIG_PLACES][SKY_CRYPTO_KEY_BYTES];
+
+static size_t number_of(const void *context)
+{
+    size_t number = 0;
+
+    while (number < PARTIES - 1u && parties[number] != context)
+    {
+        ++number;
+    }
+    return number;
+}
+
+static bool note_key(void *context, uint32_t place, uint8_t suite, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    (void)memcpy(keys[number_of(context)][place], key, SKY_CRYPTO_KEY_BYTES);
+    return rig_load_key(context, place, suite, key);
+}
+
+static bool note_tag(void *context, uint32_t place, uint64_t sequence, const SKY_CryptoPart_t *parts, uint32_t part_count,
+                     uint8_t tag[SKY_CRYPTO_TAG_BYTES])
+{
+    const bool was_made = rig_tag(context, place, sequence, parts, part_count, tag);
+
+    if (was_made && is_sending && made_count < SENT_MAX)
+    {
+        (void)memcpy(made[made_count].key, keys[number_of(context)][place], SKY_CRYPTO_KEY_BYTES);
+        made[made_count].sequence = sequence;
+        ++made_count;
+    }
+    return was_made;
+}
+
+static int compare(const void *one, const void *other)
+{
+    const made_t *a     = one;
+    const made_t *b     = other;
+    const int     order = memcmp(a->key, b->key, sizeof(a->key));
+
+    return order != 0 ? order : a->sequence < b->sequence ? -1 : a->sequence > b->sequence ? 1 : 0;
+}
+
+static bool carry_sent(const SKY_Packet_t *pkt, const SKY_TagKey_t *key, wire_t *wire)
+{
+    is_sending          = true;
+    const bool was_sent = carry(pkt, key, wire);
+
+    is_sending = false;
+    return was_sent;
+}
+
+/* Let one party answer what came, at most: handshakes, requests, and what it does not know. */
+static bool react(party_t *party, uint64_t now_us, const SKY_Packet_t *pkt, wire_t *back)
+{
+    SKY_Association_t *association = NULL;
+    SKY_Packet_t       reply;
+    SKY_TagKey_t       key;
+
+    if (pkt->security == SKY_SECURITY_HANDSHAKE)
+    {
+        return answer(party, now_us, pkt, back);
+    }
+    const SKY_Admission_t result = SKY_Security_Admit(&party->security, now_us, pkt, ENDPOINT, &association);
+
+    if (result == SKY_ADMIT_DROP)
+    {
+        return false;
+    }
+    SKY_Packet_Reply(pkt, party->addr, result == SKY_ADMIT_OK ? SKY_STATUS_NOT_FOUND : SKY_STATUS_UNAUTHENTICATED, &reply);
+    if (result == SKY_ADMIT_OK)
+    {
+        CHECK_EQ(SKY_Security_Prepare(&party->security, now_us, &reply, association, &key), 1);
+        return carry_sent(&reply, &key, back);
+    }
+    reply.spi      = pkt->spi;
+    reply.sequence = pkt->sequence;
+    return carry_sent(&reply, NULL, back);
+}
+
+/* Note what a party does from now on. Some ask for GMAC, if the library can do it. */
+static void watch(uint32_t number)
+{
+    party_t *party = parties[number];
+
+    party->rig.crypto.LoadKey = note_key;
+    party->rig.crypto.Tag     = note_tag;
+    for (uint32_t i = 0; i < SESSIONS && number % 2u == 0u && (party->rig.crypto.suites & SKY_SUITES_GMAC) != 0u; ++i)
+    {
+        party->security.sessions[i].session.wanted = SKY_SUITE_GMAC_HEADER;
+    }
+}
+
+/*
+ * Satellites ask each other at random, more than have room, over a network that loses, repeats and delays, and start again. No number is
+ * used twice under one key, whoever made the tag, and all goes on.
+ */
+static void run_at_random(uint64_t seed)
+{
+    static wire_t     kept[8]; /* on their way, or recorded */
+    SKY_SecurityAsk_t out;
+    uint64_t          now_us    = NOW;
+    unsigned          delivered = 0;
+    unsigned          taken     = 0;
+    wire_t            wire;
+    wire_t            back;
+
+    (void)memset(kept, 0, sizeof(kept));
+    made_count = 0;
+    open(PEERS);
+    for (uint32_t i = 0; i <= PEERS; ++i)
+    {
+        parties[i] = i == 0u ? &satellite : &peers[i - 1u];
+        watch(i);
+    }
+    for (uint32_t step = 0; step < STEPS; ++step)
+    {
+        party_t *from = parties[fx_below(&seed, PEERS + 1u)];
+        party_t *to   = parties[fx_below(&seed, PEERS + 1u)];
+        bool     goes = false;
+
+        now_us += fx_below(&seed, 2000);
+        if (fx_below(&seed, 1000) == 0u)
+        {
+            const uint32_t number = fx_below(&seed, PEERS + 1u);
+
+            close_party(parties[number]);
+            open_satellite(parties[number], 1, (uint16_t)(1u + number));
+            watch(number);
+        }
+        if (fx_below(&seed, 500) == 0u)
+        {
+            SKY_Security_EndSessions(&from->security);
+        }
+        switch (fx_below(&seed, 8))
+        {
+            case 0:
+                goes = SKY_Security_NextAsk(&from->security, now_us, &out) && carry_sent(&out.pkt, &out.key, &wire);
+                break;
+            case 1:
+                wire = kept[fx_below(&seed, 8)]; /* an old one again */
+                goes = wire.len != 0u;
+                break;
+            default:
+                if (from != to)
+                {
+                    SKY_Packet_t pkt = a_request(from, to, SKY_OP_GET);
+                    SKY_TagKey_t key;
+
+                    goes = SKY_Security_Prepare(&from->security, now_us, &pkt, NULL, &key) == 1 && carry_sent(&pkt, &key, &wire);
+                }
+                break;
+        }
+        if (goes)
+        {
+            CHECK_EQ(SKY_Packet_Decode(wire.bytes, wire.len, &wire.pkt), SKY_STATUS_OK);
+            if (fx_below(&seed, 4) == 0u)
+            {
+                kept[fx_below(&seed, 8)] = wire; /* late, or never */
+            }
+            party_t *receiver = wire.pkt.dst.slot == 1u ? &satellite : &peers[wire.pkt.dst.slot - 2u];
+
+            if (fx_below(&seed, 10) != 0u && wire.pkt.is_request && react(receiver, now_us, &wire.pkt, &back))
+            {
+                party_t *asker = back.pkt.dst.slot == 1u ? &satellite : &peers[back.pkt.dst.slot - 2u];
+
+                ++delivered;
+                if (fx_below(&seed, 10) != 0u)
+                {
+                    taken += SKY_Security_AdmitResponse(&asker->security, now_us, &back.pkt) ? 1u : 0u;
+                }
+            }
+        }
+    }
+    CHECK(delivered > STEPS / 20u);
+    CHECK(taken > STEPS / 50u);
+    CHECK(made_count > STEPS / 10u && made_count < SENT_MAX);
+    qsort(made, made_count, sizeof(made[0]), compare);
+    for (size_t i = 1; i < made_count; ++i)
+    {
+        CHECK(compare(&made[i - 1u], &made[i]) != 0);
+    }
+    (void)printf("  %zu tags, %u answers, %u taken\n", made_count, delivered, taken);
+    close_all(PEERS);
+}
+
+static void test_no_number_comes_twice_under_one_key(void)
+{
+    for (uint64_t seed = 1; seed <= 3; ++seed)
+    {
+        run_at_random(seed * 7919u);
+    }
+}
+
+int main(void)
+{
+    RUN(test_no_number_comes_twice_under_one_key);
+    return CHECK_RESULT();
+}

@@ -1,0 +1,610 @@
+/**
+ * @file
+ * Sessions that a satellite asks other satellites for: when, how many, what ends them, and under which keys it sends.
+ */
+#include "security_rig.h"
+
+#define NOW      UINT64_C(60000000)
+#define IDLE_US  UINT64_C(10000000) /* a session that nobody waited for so long is given up */
+#define PEERS    5u
+#define WORST_US UINT64_MAX
+
+static party_t satellite, peers[PEERS];
+
+static void open(uint32_t count)
+{
+    open_satellite(&satellite, 1, 1);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        open_satellite(&peers[i], 1, (uint16_t)(2u + i));
+    }
+}
+
+static void close_all(uint32_t count)
+{
+    close_party(&satellite);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        close_party(&peers[i]);
+    }
+}
+
+static const SKY_SecuritySession_t *entry_of(const party_t *peer)
+{
+    for (uint32_t i = 0; i < SESSIONS; ++i)
+    {
+        if (SKY_Addr_Equal(satellite.security.sessions[i].satellite, peer->addr))
+        {
+            return &satellite.security.sessions[i];
+        }
+    }
+    return NULL;
+}
+
+/* Let the satellite prepare a packet to another. Return what SKY_Security_Prepare says; 1: it is on the wire. */
+static int send_to(const party_t *peer, uint64_t now_us, wire_t *wire)
+{
+    SKY_Packet_t pkt = a_request(&satellite, peer, SKY_OP_GET);
+    SKY_TagKey_t key;
+    const int    way = SKY_Security_Prepare(&satellite.security, now_us, &pkt, NULL, &key);
+
+    CHECK_EQ(pkt.security == SKY_SECURITY_NONE, way <= 0);
+    if (way > 0)
+    {
+        CHECK(carry(&pkt, &key, wire));
+    }
+    return way;
+}
+
+/* Let another satellite answer a request. Return false if it does not take it. */
+static bool answer_request(party_t *peer, uint64_t now_us, const SKY_Packet_t *request, wire_t *back)
+{
+    SKY_Association_t *association;
+    SKY_Packet_t       reply;
+    SKY_TagKey_t       key;
+
+    if (SKY_Security_Admit(&peer->security, now_us, request, ENDPOINT, &association) != SKY_ADMIT_OK)
+    {
+        return false;
+    }
+    SKY_Packet_Reply(request, peer->addr, SKY_STATUS_NOT_FOUND, &reply);
+    CHECK_EQ(SKY_Security_Prepare(&peer->security, now_us, &reply, association, &key), 1);
+    CHECK_EQ(reply.spi, request->spi);
+    CHECK(carry(&reply, &key, back));
+    return true;
+}
+
+/* Begin a session with another satellite. */
+static void begin(party_t *peer, uint64_t now_us)
+{
+    SKY_Security_Want(&satellite.security, now_us, peer->addr);
+    CHECK(exchange(&satellite, peer, now_us));
+    CHECK(SKY_Security_IsFresh(&satellite.security, peer->addr));
+}
+
+/* Take a response in, and check whether it counts as unauthenticated. */
+static bool take(uint64_t now_us, const wire_t *wire, bool is_wrong)
+{
+    const uint64_t before = satellite.security.counters.unauthenticated;
+    const bool     taken  = SKY_Security_AdmitResponse(&satellite.security, now_us, &wire->pkt);
+
+    CHECK_EQ(satellite.security.counters.unauthenticated, before + (is_wrong ? 1u : 0u));
+    return taken;
+}
+
+/* ---- asking ---- */
+
+static void test_a_packet_waits_for_its_session(void)
+{
+    wire_t there;
+    wire_t back;
+
+    open(1);
+    CHECK(SKY_Security_NextDue(&satellite.security) == UINT64_MAX);
+    CHECK(!exchange(&satellite, &peers[0], NOW)); /* nobody is asked for nothing */
+    CHECK(!SKY_Security_IsFresh(&satellite.security, peers[0].addr));
+    CHECK_EQ(send_to(&peers[0], NOW, &there), -1);
+    CHECK_EQ(satellite.security.counters.unsent, 1);
+    CHECK(SKY_Security_NextDue(&satellite.security) <= NOW);
+    CHECK(!SKY_Security_IsFresh(&satellite.security, peers[0].addr));
+    CHECK(exchange(&satellite, &peers[0], NOW));
+    CHECK(SKY_Security_NextDue(&satellite.security) == UINT64_MAX);
+    CHECK(!exchange(&satellite, &peers[0], WORST_US)); /* it is there */
+    CHECK(SKY_Security_IsFresh(&satellite.security, peers[0].addr));
+    CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+    CHECK(!SKY_Security_IsFresh(&satellite.security, peers[0].addr));
+    CHECK_EQ(there.pkt.sequence, 1);
+    CHECK_EQ(there.pkt.security, SKY_SUITE_BLAKE2B_HEADER);
+    CHECK(answer_request(&peers[0], NOW, &there.pkt, &back));
+    CHECK(take(NOW, &back, false));
+    CHECK_EQ(satellite.security.counters.unsent, 1);
+    close_all(1);
+}
+
+static void test_both_may_ask_each_other(void)
+{
+    wire_t there;
+    wire_t back;
+
+    open(1);
+    begin(&peers[0], NOW);
+    SKY_Security_Want(&peers[0].security, NOW, satellite.addr);
+    CHECK(exchange(&peers[0], &satellite, NOW));
+    CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+    CHECK(answer_request(&peers[0], NOW, &there.pkt, &back));
+    CHECK(take(NOW, &back, false));
+    CHECK_EQ(crypto_rig_keys(&satellite.rig), 4); /* a session and an association */
+    close_all(1);
+}
+
+static void test_handshakes_are_repeated_until_one_is_answered(void)
+{
+    SKY_SecurityAsk_t      out;
+    SKY_HandshakeRequest_t first;
+    SKY_HandshakeRequest_t second;
+
+    open(2);
+    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out)); /* it is lost */
+    CHECK(SKY_Handshake_DecodeRequest(out.payload, out.pkt.length, &first));
+    const uint64_t request_id = out.pkt.request_id;
+
+    SKY_Security_Want(&satellite.security, NOW, peers[1].addr);
+    CHECK(SKY_Security_NextDue(&satellite.security) <= NOW); /* the first of two */
+    CHECK(exchange(&satellite, &peers[1], NOW));
+    CHECK(!SKY_Security_NextAsk(&satellite.security, NOW + RETRY_US - 1u, &out));
+    CHECK_EQ(SKY_Security_NextDue(&satellite.security), NOW + RETRY_US);
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW + RETRY_US, &out));
+    CHECK(SKY_Handshake_DecodeRequest(out.payload, out.pkt.length, &second));
+    CHECK(memcmp(first.word, second.word, sizeof(first.word)) == 0);
+    CHECK(out.pkt.request_id == request_id); /* it is the same question */
+    CHECK(exchange(&satellite, &peers[0], NOW + 2u * RETRY_US));
+    CHECK(SKY_Security_IsFresh(&satellite.security, peers[0].addr));
+    close_all(2);
+}
+
+static void test_the_next_time_is_that_of_the_first_that_is_due(void)
+{
+    SKY_SecurityAsk_t out;
+
+    open(2);
+    for (uint32_t i = 0; i < 2; ++i)
+    {
+        SKY_Security_Want(&satellite.security, NOW + i, peers[i].addr);
+        CHECK(SKY_Security_NextAsk(&satellite.security, NOW + i, &out));
+    }
+    CHECK_EQ(SKY_Security_NextDue(&satellite.security), NOW + RETRY_US);
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW + RETRY_US, &out));
+    CHECK_EQ(SKY_Security_NextDue(&satellite.security), NOW + RETRY_US + 1u);
+    close_all(2);
+}
+
+/* A way that takes longer than the time between two handshakes: the answer comes after the next one has gone. */
+static void test_a_late_answer_is_taken(void)
+{
+    SKY_SecurityAsk_t out;
+    wire_t            there;
+    wire_t            again;
+    wire_t            back;
+    wire_t            second;
+
+    open(1);
+    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
+    CHECK(carry(&out.pkt, &out.key, &there));
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW + RETRY_US, &out));
+    CHECK(carry(&out.pkt, &out.key, &again));
+    CHECK(answer(&peers[0], NOW + RETRY_US, &there.pkt, &back));
+    CHECK(answer(&peers[0], NOW + RETRY_US, &again.pkt, &second));
+    CHECK_EQ(peers[0].security.associations.stats.repeated, 1);
+    CHECK(!take(NOW + RETRY_US, &back, false));
+    CHECK(SKY_Security_IsFresh(&satellite.security, peers[0].addr));
+    CHECK_EQ(send_to(&peers[0], NOW + RETRY_US, &there), 1);
+    CHECK(!take(NOW + RETRY_US, &second, false)); /* the answer to the repeated one changes nothing */
+    CHECK_EQ(entry_of(&peers[0])->session.sequence, 1);
+    CHECK(answer_request(&peers[0], NOW + RETRY_US, &there.pkt, &back));
+    CHECK(take(NOW + RETRY_US, &back, false));
+    close_all(1);
+}
+
+static void test_an_answer_to_another_handshake_is_not_taken(void)
+{
+    SKY_SecurityAsk_t out;
+    wire_t            there;
+    wire_t            old;
+    wire_t            back;
+
+    open(1);
+    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
+    CHECK(carry(&out.pkt, &out.key, &there));
+    CHECK(answer(&peers[0], NOW, &there.pkt, &old));
+    SKY_Security_EndSessions(&satellite.security);
+    CHECK(!take(NOW, &old, true)); /* nobody is asked */
+    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    CHECK(!take(NOW, &old, false)); /* nothing has gone yet */
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
+    CHECK(carry(&out.pkt, &out.key, &there));
+    CHECK(!take(NOW, &old, false)); /* its request id is of before */
+    CHECK(answer(&peers[0], NOW, &there.pkt, &back));
+
+    old.pkt.request_id = back.pkt.request_id; /* as if its request id came again: the word is another one */
+    CHECK(!take(NOW, &old, true));
+    SKY_Packet_t plain = back.pkt;
+
+    plain.security = SKY_SECURITY_NONE;
+    plain.length   = 0;
+    CHECK(carry(&plain, NULL, &old)); /* without a tag */
+    CHECK(!take(NOW, &old, false));
+    CHECK_EQ(entry_of(&peers[0])->session.state, SKY_SESSION_ASKING);
+    back.bytes[SKY_RESPONSE_HEAD] ^= 1u; /* another salt */
+    CHECK(!take(NOW, &back, true));
+    back.bytes[SKY_RESPONSE_HEAD] ^= 1u;
+    satellite.generations = 0; /* the key is gone */
+    CHECK(!take(NOW, &back, false));
+    satellite.generations = 3;
+    CHECK_EQ(entry_of(&peers[0])->session.state, SKY_SESSION_ASKING);
+    CHECK(!take(NOW, &back, false));
+    CHECK(SKY_Security_IsFresh(&satellite.security, peers[0].addr));
+    close_all(1);
+}
+
+/* Words and request ids cannot be guessed from those of before, and none comes again. */
+static void test_no_word_comes_again(void)
+{
+    static uint8_t         words[64][SKY_WORD_BYTES];
+    static uint64_t        ids[64];
+    SKY_SecurityAsk_t      out;
+    SKY_HandshakeRequest_t request;
+
+    open(1);
+    for (size_t i = 0; i < 64; ++i)
+    {
+        SKY_Security_Want(&satellite.security, NOW + i, peers[0].addr);
+        CHECK(SKY_Security_NextAsk(&satellite.security, NOW + i, &out));
+        CHECK(SKY_Handshake_DecodeRequest(out.payload, out.pkt.length, &request));
+        (void)memcpy(words[i], request.word, SKY_WORD_BYTES);
+        ids[i] = out.pkt.request_id;
+        for (size_t k = 0; k < i; ++k)
+        {
+            CHECK(memcmp(words[k], words[i], SKY_WORD_BYTES) != 0);
+            CHECK(ids[k] != ids[i]);
+        }
+        SKY_Security_EndSessions(&satellite.security);
+    }
+    close_all(1);
+}
+
+/* ---- the table ---- */
+
+static void test_the_longest_unused_session_makes_room(void)
+{
+    wire_t wire;
+
+    open(PEERS);
+    for (uint32_t i = 0; i < SESSIONS; ++i)
+    {
+        begin(&peers[i], NOW + i);
+    }
+    CHECK_EQ(crypto_rig_keys(&satellite.rig), 2u * SESSIONS);
+    CHECK_EQ(send_to(&peers[0], NOW + 10u, &wire), 1); /* it is used; the second one is the oldest now */
+    const uint32_t place = entry_of(&peers[1])->session.place_there;
+
+    CHECK(satellite.rig.is_full[place]);
+    CHECK_EQ(send_to(&peers[3], NOW + 11u, &wire), -1);
+    CHECK(entry_of(&peers[1]) == NULL);
+    CHECK(!satellite.rig.is_full[place] && !satellite.rig.is_full[place + 1u]);
+    CHECK(entry_of(&peers[0]) != NULL && entry_of(&peers[2]) != NULL && entry_of(&peers[3]) != NULL);
+    CHECK(exchange(&satellite, &peers[3], NOW + 12u));
+    CHECK_EQ(send_to(&peers[3], NOW + 13u, &wire), 1);
+    CHECK_EQ(entry_of(&peers[3])->session.place_there, place);
+    CHECK_EQ(send_to(&peers[4], NOW + 14u, &wire), -1);
+    CHECK(entry_of(&peers[2]) == NULL);
+    CHECK_EQ(send_to(&peers[1], NOW + 15u, &wire), -1); /* that of before has to begin anew */
+    CHECK(entry_of(&peers[0]) == NULL);
+    CHECK_EQ(crypto_rig_keys(&satellite.rig), 2);
+    close_all(PEERS);
+}
+
+/* A free place is taken before anybody has to go. */
+static void test_a_free_place_is_taken_first(void)
+{
+    wire_t wire;
+
+    open(PEERS);
+    for (uint32_t i = 0; i < SESSIONS; ++i)
+    {
+        begin(&peers[i], NOW - IDLE_US * (SESSIONS - i));
+    }
+    satellite.security.sessions[1].session.state = SKY_SESSION_NONE; /* the middle one ends, as nobody waits for it */
+    CHECK(!SKY_Security_NextAsk(&satellite.security, NOW, &(SKY_SecurityAsk_t){.payload = {0}}));
+    CHECK(entry_of(&peers[1]) == NULL);
+    CHECK_EQ(send_to(&peers[3], NOW, &wire), -1);
+    CHECK(entry_of(&peers[0]) != NULL && entry_of(&peers[2]) != NULL && entry_of(&peers[3]) != NULL);
+    close_all(PEERS);
+}
+
+static void test_nobody_is_asked_for_ever(void)
+{
+    SKY_SecurityAsk_t out;
+    unsigned          count = 0;
+    uint64_t          now_us;
+
+    open(1);
+    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    for (now_us = NOW; now_us != UINT64_MAX; now_us = SKY_Security_NextDue(&satellite.security))
+    {
+        count += SKY_Security_NextAsk(&satellite.security, now_us, &out) ? 1u : 0u;
+        CHECK(now_us <= NOW + IDLE_US + RETRY_US);
+    }
+    CHECK_EQ(count, IDLE_US / RETRY_US + 1u);
+    CHECK(entry_of(&peers[0]) == NULL);
+    SKY_Security_Want(&satellite.security, NOW + 2u * IDLE_US, peers[0].addr);
+    CHECK(exchange(&satellite, &peers[0], NOW + 2u * IDLE_US)); /* it is there again */
+    close_all(1);
+}
+
+static void test_who_has_no_key_is_not_asked(void)
+{
+    SKY_SecurityAsk_t out;
+    SKY_SecurityCfg_t cfg;
+    wire_t            wire;
+    uint8_t           entropy[SKY_SECURITY_ENTROPY_BYTES] = {1};
+
+    open(1);
+    open_satellite(&peers[1], 9, 1); /* not in the mission's table */
+    CHECK_EQ(send_to(&peers[1], NOW, &wire), -1);
+    CHECK(!SKY_Security_NextAsk(&satellite.security, NOW, &out));
+    CHECK(entry_of(&peers[1]) == NULL);
+    CHECK(SKY_Security_NextDue(&satellite.security) == UINT64_MAX);
+    CHECK_EQ(send_to(&peers[1], NOW, &wire), -1); /* it does not keep others from being asked */
+    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    CHECK(exchange(&satellite, &peers[0], NOW));
+
+    cfg          = a_config(&satellite);
+    cfg.peer_key = NULL; /* no satellite is talked to */
+    CHECK(SKY_Security_Init(&satellite.security, &cfg, satellite.addr, satellite.memory, sizeof(satellite.memory), entropy));
+    CHECK(SKY_Security_SetMaster(&satellite.security, 0, master_0));
+    CHECK_EQ(send_to(&peers[0], NOW, &wire), -1);
+    CHECK(!SKY_Security_NextAsk(&satellite.security, NOW, &out));
+    CHECK(entry_of(&peers[0]) == NULL);
+    close_all(2);
+}
+
+static void test_a_new_generation_ends_the_sessions_of_before(void)
+{
+    SKY_SecurityAsk_t      out;
+    SKY_HandshakeRequest_t request;
+    wire_t                 wire;
+
+    open(1);
+    begin(&peers[0], NOW);
+    CHECK(SKY_Security_SetMaster(&satellite.security, 0, master_0)); /* it is the same one */
+    CHECK_EQ(send_to(&peers[0], NOW, &wire), 1);
+    CHECK(SKY_Security_SetMaster(&satellite.security, 1, master_1));
+    CHECK_EQ(crypto_rig_keys(&satellite.rig), 0);
+    CHECK_EQ(send_to(&peers[0], NOW, &wire), -1);
+    CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
+    CHECK(SKY_Handshake_DecodeRequest(out.payload, out.pkt.length, &request));
+    CHECK_EQ(SKY_Credential_Generation(&request.credential), 1);
+    CHECK(exchange(&satellite, &peers[0], NOW + RETRY_US)); /* who has the keys of both answers */
+    CHECK_EQ(send_to(&peers[0], NOW + RETRY_US, &wire), 1);
+    close_all(1);
+}
+
+static void test_before_it_is_keyed_all_goes_without_a_tag(void)
+{
+    SKY_SecurityAsk_t out;
+    SKY_TagKey_t      key;
+
+    open_unkeyed(&satellite, 1, 1);
+    open_unkeyed(&peers[0], 1, 2);
+    SKY_Packet_t pkt = a_request(&satellite, &peers[0], SKY_OP_GET);
+
+    CHECK_EQ(SKY_Security_Prepare(&satellite.security, NOW, &pkt, NULL, &key), 0);
+    CHECK_EQ(pkt.security, SKY_SECURITY_NONE);
+    pkt.is_request = false;
+    CHECK_EQ(SKY_Security_Prepare(&satellite.security, NOW, &pkt, NULL, &key), 0);
+    CHECK(!SKY_Security_NextAsk(&satellite.security, NOW, &out));
+    CHECK(SKY_Security_NextDue(&satellite.security) == UINT64_MAX);
+    CHECK_EQ(satellite.security.counters.unsent, 0);
+    CHECK(SKY_Security_SetMaster(&satellite.security, 0, master_0));
+    CHECK_EQ(SKY_Security_Prepare(&satellite.security, NOW, &pkt, NULL, &key),
+             0); /* a word that is nobody's: `unauthenticated` */
+    close_all(1);
+}
+
+static void test_numbers_end_before_they_repeat(void)
+{
+    wire_t             there;
+    wire_t             back;
+    SKY_Association_t *association;
+    SKY_Packet_t       reply;
+    SKY_TagKey_t       key;
+
+    open(1);
+    begin(&peers[0], NOW);
+    satellite.security.sessions[0].session.sequence = UINT64_MAX - 2u;
+    CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+    CHECK(there.pkt.sequence == UINT64_MAX - 1u);
+    CHECK_EQ(send_to(&peers[0], NOW, &back), -1);
+    CHECK_EQ(send_to(&peers[0], NOW, &back), -1);
+    CHECK_EQ(satellite.security.counters.unsent, 2);
+
+    CHECK_EQ(SKY_Security_Admit(&peers[0].security, NOW, &there.pkt, ENDPOINT, &association), SKY_ADMIT_OK);
+    association->sequence = UINT64_MAX - 1u;
+    SKY_Packet_Reply(&there.pkt, peers[0].addr, SKY_STATUS_OK, &reply);
+    CHECK_EQ(SKY_Security_Prepare(&peers[0].security, NOW, &reply, association, &key), -1);
+    CHECK_EQ(reply.security, SKY_SECURITY_NONE);
+    CHECK_EQ(peers[0].security.counters.unsent, 1);
+    close_all(1);
+}
+
+/* ---- responses ---- */
+
+static void test_a_response_needs_spi_suite_and_tag(void)
+{
+    wire_t       there;
+    wire_t       back;
+    wire_t       wire;
+    SKY_Packet_t pkt;
+    SKY_TagKey_t key;
+
+    open(2);
+    begin(&peers[0], NOW);
+    CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+    CHECK(answer_request(&peers[0], NOW, &there.pkt, &back));
+    key = (SKY_TagKey_t){&peers[0].rig.crypto, SKY_Associations_Find(&peers[0].security.associations, back.pkt.spi)->place_back,
+                         NULL, NULL};
+    pkt = back.pkt;
+    CHECK(carry(&pkt, &key, &wire));
+    CHECK(take(NOW, &wire, false));
+    pkt.spi += 1u;
+    CHECK(carry(&pkt, &key, &wire));
+    CHECK(!take(NOW, &wire, true)); /* an SPI of nobody */
+    pkt          = back.pkt;
+    pkt.security = SKY_SUITE_BLAKE2B_PACKET;
+    CHECK(carry(&pkt, &key, &wire));
+    CHECK(!take(NOW, &wire, true)); /* another suite */
+    pkt.security = SKY_SECURITY_NONE;
+    CHECK(carry(&pkt, NULL, &wire));
+    CHECK(!take(NOW, &wire, true)); /* no tag */
+    pkt     = back.pkt;
+    pkt.src = peers[1].addr;
+    CHECK(carry(&pkt, &key, &wire));
+    CHECK(!take(NOW, &wire, true)); /* from a satellite with which there is no session */
+    pkt.src = (SKY_Addr_t){0, 2};
+    CHECK(carry(&pkt, &key, &wire));
+    CHECK(!take(NOW, &wire, true)); /* from a host, which answers nothing */
+    SKY_Security_Want(&satellite.security, NOW, peers[1].addr);
+    pkt.src = peers[1].addr;
+    CHECK(carry(&pkt, &key, &wire));
+    CHECK(!take(NOW, &wire, true)); /* there is a session only soon */
+    pkt       = back.pkt;
+    key.place = SKY_Associations_Find(&peers[0].security.associations, back.pkt.spi)->place_there;
+    CHECK(carry(&pkt, &key, &wire));
+    CHECK(!take(NOW, &wire, true)); /* the key of the other direction */
+    wire = back;
+    CHECK_EQ(SKY_Packet_Decode(wire.bytes, wire.len, &wire.pkt), SKY_STATUS_OK);
+    wire.bytes[wire.len - SKY_TAIL_MAX] ^= 1u;
+    CHECK(!take(NOW, &wire, true)); /* a wrong tag */
+    CHECK(take(NOW, &back, false));
+    close_all(2);
+}
+
+/* Let somebody say `unauthenticated` of a packet. */
+static bool is_given_up(uint64_t now_us, const party_t *from, uint32_t spi, uint64_t sequence)
+{
+    const SKY_SecuritySession_t *entry = entry_of(&peers[0]);
+    SKY_Packet_t                 pkt   = a_request(from, &satellite, SKY_OP_GET);
+    wire_t                       wire;
+
+    pkt.is_request = false;
+    pkt.status     = SKY_STATUS_UNAUTHENTICATED;
+    pkt.spi        = spi;
+    pkt.sequence   = sequence;
+    CHECK(carry(&pkt, NULL, &wire));
+    CHECK(!SKY_Security_AdmitResponse(&satellite.security, now_us, &wire.pkt));
+    return entry->session.state == SKY_SESSION_NONE;
+}
+
+static void test_who_does_not_know_the_session_ends_it(void)
+{
+    const uint64_t late = NOW + RETRY_US;
+    wire_t         there;
+    wire_t         back;
+
+    open(1);
+    begin(&peers[0], NOW);
+    const uint32_t spi = entry_of(&peers[0])->session.spi;
+
+    CHECK(!is_given_up(late, &peers[0], spi, 0)); /* nothing was sent yet */
+    for (unsigned i = 0; i < 3; ++i)
+    {
+        CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+    }
+    const uint64_t before = satellite.security.counters.unauthenticated;
+
+    CHECK(!is_given_up(late, &peers[0], spi, 4));      /* a number that was not used */
+    CHECK(!is_given_up(late, &peers[0], spi, 0));      /* that repeats none */
+    CHECK(!is_given_up(late, &peers[0], spi + 1u, 3)); /* another association */
+    CHECK(!is_given_up(late, &peers[0], 0, 0));        /* that repeats nothing */
+    CHECK(!is_given_up(late, &peers[0], spi, UINT64_MAX));
+    CHECK_EQ(satellite.security.counters.unauthenticated, before + 5u);
+    CHECK(!is_given_up(late - 1u, &peers[0], spi, 3)); /* it may be about the session of before */
+    close_party(&peers[0]);
+    open_satellite(&peers[0], 1, 2); /* it starts again and knows nobody */
+    CHECK(!answer_request(&peers[0], NOW, &there.pkt, &back));
+    CHECK(is_given_up(late, &peers[0], there.pkt.spi, there.pkt.sequence));
+    CHECK_EQ(crypto_rig_keys(&satellite.rig), 0);
+    CHECK_EQ(send_to(&peers[0], late, &there), -1);
+    CHECK(exchange(&satellite, &peers[0], late));
+    CHECK_EQ(send_to(&peers[0], late, &there), 1);
+    CHECK(answer_request(&peers[0], late, &there.pkt, &back));
+    CHECK(take(late, &back, false));
+    close_all(1);
+}
+
+static void test_what_is_long_sent_ends_no_session(void)
+{
+    const uint64_t late = NOW + RETRY_US;
+
+    open(1);
+    begin(&peers[0], NOW);
+    const uint32_t spi = entry_of(&peers[0])->session.spi;
+
+    satellite.security.sessions[0].session.sequence = SKY_REPLAY_WINDOW + 1u;
+    CHECK(!is_given_up(late, &peers[0], spi, 1));
+    CHECK(is_given_up(late, &peers[0], spi, 2));
+    close_all(1);
+}
+
+/* Only that status ends a session, and only without a tag. */
+static void test_another_status_ends_no_session(void)
+{
+    wire_t             there;
+    wire_t             back;
+    SKY_Packet_t       pkt;
+    SKY_Association_t *association;
+    SKY_TagKey_t       key;
+
+    open(1);
+    begin(&peers[0], NOW);
+    CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+    SKY_Packet_Reply(&there.pkt, peers[0].addr, SKY_STATUS_REFUSED, &pkt);
+    pkt.spi      = there.pkt.spi;
+    pkt.sequence = there.pkt.sequence;
+    CHECK(carry(&pkt, NULL, &back));
+    CHECK(!take(NOW + RETRY_US, &back, true));
+
+    CHECK_EQ(SKY_Security_Admit(&peers[0].security, NOW, &there.pkt, ENDPOINT, &association), SKY_ADMIT_OK);
+    SKY_Packet_Reply(&there.pkt, peers[0].addr, SKY_STATUS_UNAUTHENTICATED, &pkt);
+    CHECK_EQ(SKY_Security_Prepare(&peers[0].security, NOW, &pkt, association, &key), 1);
+    CHECK(carry(&pkt, &key, &back));
+    CHECK(take(NOW + RETRY_US, &back, false)); /* its own word, for the service that asked */
+    CHECK_EQ(entry_of(&peers[0])->session.state, SKY_SESSION_ESTABLISHED);
+    close_all(1);
+}
+
+int main(void)
+{
+    RUN(test_a_packet_waits_for_its_session);
+    RUN(test_both_may_ask_each_other);
+    RUN(test_handshakes_are_repeated_until_one_is_answered);
+    RUN(test_the_next_time_is_that_of_the_first_that_is_due);
+    RUN(test_a_late_answer_is_taken);
+    RUN(test_an_answer_to_another_handshake_is_not_taken);
+    RUN(test_no_word_comes_again);
+    RUN(test_the_longest_unused_session_makes_room);
+    RUN(test_a_free_place_is_taken_first);
+    RUN(test_nobody_is_asked_for_ever);
+    RUN(test_who_has_no_key_is_not_asked);
+    RUN(test_a_new_generation_ends_the_sessions_of_before);
+    RUN(test_before_it_is_keyed_all_goes_without_a_tag);
+    RUN(test_numbers_end_before_they_repeat);
+    RUN(test_a_response_needs_spi_suite_and_tag);
+    RUN(test_who_does_not_know_the_session_ends_it);
+    RUN(test_what_is_long_sent_ends_no_session);
+    RUN(test_another_status_ends_no_session);
+    return CHECK_RESULT();
+}
