@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from skymemory.common.secret_file import made_secret
+from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.tenant_secret import secret_file
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.wire.address import Satellite
 
@@ -23,6 +26,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The same with the end of a terminal under nohup
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A state folder of the tests' own, and one tenant secret for all programs that they start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SKYMEM_STATE", str(tmp_path_factory.mktemp("state")))
+        made_secret(secret := secret_file(Constellation()))
+        patch.setenv(SECRET_VARIABLE, str(secret))
+        yield
 
 
 def at_free_port(constellation: Constellation) -> Constellation:

@@ -68,4 +68,8 @@ function tell() {
   document.body.dataset.shows = kind;
 }
 state.on("sky frame newest", tell);
+state.on("sky", () => {
+  say(part("security"), state.sky?.security ?? "");
+  set(part("security"), "data-open", state.sky && !state.sky.secured ? "" : null);
+});
 setInterval(tell, 1000);

@@ -21,6 +21,10 @@ class MemoryStore(BlockStore):
         self.is_silent = False
 
     @property
+    def tenant_secret(self) -> bytes:
+        return b"secret of the memory"
+
+    @property
     def silent(self) -> bool:
         return self.is_silent
 

@@ -17,6 +17,8 @@ from typing import Final, TypeVar
 from skymemory.agent import protocol
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.agent.lease import Lease
+from skymemory.common.secret_file import engines_secret_of, read_secret
+from skymemory.common.state_folder import agent_socket, named_secret
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
@@ -35,7 +37,14 @@ _ENGINE: Final = EngineInfo(name="store", model="", root=bytes(32), block_tokens
 class AgentStore(BlockStore):
     """Blocks that this host's agent fetches and stores. Blocks are at most as long as the arena."""
 
-    def __init__(self, path: Path | None = None, *, arena_bytes: int = 1 << 28, settings: Cache | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        arena_bytes: int = 1 << 28,
+        settings: Cache | None = None,
+        tenant_secret: bytes | None = None,
+    ) -> None:
         """Return at once. All is a miss until the agent is there (`wait_connected`).
 
         Args:
@@ -43,17 +52,28 @@ class AgentStore(BlockStore):
             arena_bytes: Memory for blocks on their way. It is taken page by page as it is used.
             settings: Codec and block size for managers: the section `[cache]` of the constellation file, which the agent does
                 not tell. Its defaults by default.
+            tenant_secret: The secret of what is stored; by default the one that the agent leaves beside its socket.
 
         Raises:
             ValueError: The protocol does not allow `arena_bytes`.
         """
         self._client = AgentClient(path, engine=_ENGINE, arena_bytes=arena_bytes)
         self._settings = Cache() if settings is None else settings
+        self._socket = agent_socket() if path is None else path
+        self._tenant_secret = tenant_secret
 
     @property
     def settings(self) -> Cache:
         """The settings that the store was given."""
         return self._settings
+
+    @property
+    def tenant_secret(self) -> bytes:
+        """The secret of what is stored, see `BlockStore.tenant_secret`."""
+        if self._tenant_secret is None:
+            named = named_secret()
+            self._tenant_secret = engines_secret_of(self._socket) if named is None else read_secret(named)
+        return self._tenant_secret
 
     @property
     def silent(self) -> bool:

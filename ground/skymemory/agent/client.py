@@ -25,6 +25,7 @@ from skymemory.agent.protocol import Found, FrameError
 from skymemory.agent.socket_peers import Users, stranger, users_of
 from skymemory.common.state_folder import agent_socket
 from skymemory.wire.icd import Status
+from skymemory.wire.key_derivation import public_name
 
 T = TypeVar("T")
 EachBlock = TypeVar("EachBlock", protocol.Known, protocol.PrefetchReply, protocol.Done)
@@ -57,7 +58,7 @@ class EngineInfo:
     """Kind of engine: `vllm`, `sglang`, ..."""
     model: str
     root: bytes
-    """Digest of all that decides the bytes of a block, 32 bytes."""
+    """Root of the keys of its blocks, 32 bytes. The agent is told only its public name."""
     block_tokens: int
     block_bytes: int
     """Bytes of each block as it is stored, with its header."""
@@ -548,7 +549,7 @@ def _hello(engine: EngineInfo, arena_bytes: int) -> bytes:
         protocol.VERSION,
         engine.name,
         engine.model,
-        engine.root,
+        public_name(engine.root),
         engine.block_tokens,
         engine.block_bytes,
         engine.dtype,

@@ -1,18 +1,21 @@
 """Sources of the constellation that the agent serves: the one that `skymem up` started, as it comes and goes, or a file's."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from skymemory.sky import whereabouts
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Playing
 from skymemory.testbed.run_record import RunRecord
 
 
 class Serving(NamedTuple):
-    """A constellation, and what its window follows."""
+    """A constellation, what its window follows, and the secret of what this user stores there."""
 
     constellation: Constellation
     playing: Playing | whereabouts.Source | None
+    tenant_secret: bytes
 
 
 class ConstellationSource(Protocol):
@@ -31,9 +34,20 @@ class ConstellationSource(Protocol):
 class FixedSource:
     """One constellation, for good."""
 
-    def __init__(self, constellation: Constellation, playing: whereabouts.Source | None = None) -> None:
-        """`playing`: tells what its window follows; None: it stays where it is."""
-        self._serving = Serving(constellation, playing)
+    def __init__(
+        self,
+        constellation: Constellation,
+        playing: whereabouts.Source | None = None,
+        secret: Callable[[Constellation], bytes] = secret_of,
+    ) -> None:
+        """Use a constellation.
+
+        Args:
+            constellation: The constellation.
+            playing: Tells what its window follows; None: it stays where it is.
+            secret: Returns the tenant secret for a constellation. May raise `SecretError`, which is a RuntimeError.
+        """
+        self._constellation, self._playing, self._secret = constellation, playing, secret
         self._loaded = False
 
     def changed(self) -> bool:
@@ -42,8 +56,9 @@ class FixedSource:
 
     def load(self) -> Serving:
         """Return the constellation."""
+        serving = Serving(self._constellation, self._playing, self._secret(self._constellation))
         self._loaded = True
-        return self._serving
+        return serving
 
     def missing(self) -> str:
         """Never so."""
@@ -53,7 +68,9 @@ class FixedSource:
 class RunningSource:
     """The constellation that `skymem up` and `skymem down` record on this machine."""
 
-    def __init__(self, state: RunRecord | None = None) -> None:
+    def __init__(self, state: RunRecord | None = None, secret: Callable[[Constellation], bytes] = secret_of) -> None:
+        """Use this user's record by default; `secret` is as for `FixedSource`."""
+        self._secret = secret
         self._state = state or RunRecord()
         self._seen: tuple[int, int] | None = None
         self._loaded = False
@@ -70,7 +87,10 @@ class RunningSource:
         """
         self._seen, self._loaded = self._mark(), True
         up = self._state.load()
-        return None if up is None else Serving(up.constellation, self._state.sky(up.constellation).playing)
+        if up is None:
+            return None
+        sky = self._state.sky(up.constellation)
+        return Serving(up.constellation, sky.playing, self._secret(up.constellation))
 
     def missing(self) -> str:
         """Return what to do."""

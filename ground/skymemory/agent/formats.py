@@ -2,7 +2,7 @@
 
 The keys of blocks depend on the format: an engine with another block size or dtype gets no wrong block, only misses. To the
 engine this looks like a cold cache. So the sky also stores a record of formats for each model. The record is only a hint: it may
-be lost or out of date.
+be lost or out of date. Only agents with the same tenant secret find it.
 """
 
 import asyncio
@@ -20,12 +20,10 @@ from skymemory.agent.shared_sky import SharedSky
 from skymemory.link.control import Purged
 from skymemory.store.results import Status
 from skymemory.wire.envelope import BlockError, Kind, seal, unseal
-from skymemory.wire.key_derivation import block_key, digest_key, root_key
+from skymemory.wire.key_derivation import SealKeys, block_key, name_key, root_key, seal_keys
 
 _log = logging.getLogger(__name__)
 
-_ROOT: Final = root_key("formats", b"")
-_DIGEST_KEY: Final = digest_key(_ROOT)
 _FORMATS_MAX: Final = 8
 """Formats in a model's record: those stored last."""
 _RECORD_BYTES_MAX: Final = 4096
@@ -105,22 +103,28 @@ class Formats:
 
     async def load(self, model: str) -> list[Format]:
         """Return the formats in a model's record, the one stored last first; an empty list if there is no record."""
-        key = record_key(model)
+        secret = self._sky.tenant_secret
+        if secret is None:
+            return []
+        key, keys = record_keys(model, secret)
         result = (await self._sky.get([key], block_bytes_max=_RECORD_BYTES_MAX))[0]
         if result.data is None:
             return []
         try:
-            return _DECODER.decode(unseal(Kind.FORMATS, key, result.data, digest_key=_DIGEST_KEY)[1])
+            return _DECODER.decode(unseal(Kind.FORMATS, key, result.data, keys=keys).body)
         except (BlockError, msgspec.DecodeError):
             return []
 
     async def _save(self, hello: protocol.Hello) -> None:
-        own, key = _of(hello), record_key(hello.model)
-        async with self._saving:
-            others = [one for one in await self.load(hello.model) if one.root != own.root]
-            formats = [own, *others][:_FORMATS_MAX]
-            record = seal(Kind.FORMATS, key, b"", msgspec.msgpack.encode(formats), digest_key=_DIGEST_KEY)
-            why = await self._replace(key, record)
+        own, secret = _of(hello), self._sky.tenant_secret
+        why: str = Status.UNANSWERED
+        if secret is not None:
+            key, keys = record_keys(hello.model, secret)
+            async with self._saving:
+                others = [one for one in await self.load(hello.model) if one.root != own.root]
+                formats = [own, *others][:_FORMATS_MAX]
+                record = seal(Kind.FORMATS, key, b"", msgspec.msgpack.encode(formats), keys=keys)
+                why = await self._replace(key, record)
         self._next_s[hello.root] = time.monotonic() + (self._again_s if why else self._refresh_s)
         if why:
             _log.info("the format of %s was not recorded: %s", hello.model, why)
@@ -149,6 +153,7 @@ def _shown(word: str) -> str:
     return word if word.isprintable() else ascii(word)
 
 
-def record_key(model: str) -> bytes:
-    """Return the key of a model's record."""
-    return block_key(_ROOT, model.encode())
+def record_keys(model: str, tenant_secret: bytes) -> tuple[bytes, SealKeys]:
+    """Return the key of a model's record, and the keys that seal it."""
+    root = root_key("formats", tenant_secret)
+    return block_key(name_key(root), model.encode()), seal_keys(root)

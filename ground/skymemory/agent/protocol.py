@@ -62,7 +62,7 @@ class Hello(EngineMessage, tag="hello"):
     """Kind of the engine: `vllm`, ..."""
     model: Text
     root: Key
-    """Digest of all that decides the bytes of a block."""
+    """Public name of the root of the blocks' keys (`skymemory.wire.key_derivation`): another one for other bytes."""
     block_tokens: Annotated[int, Meta(ge=1, lt=1 << 32)]
     block_bytes: Annotated[int, Meta(ge=1, lt=1 << 32)]
     """Bytes of a block as stored, with its header."""

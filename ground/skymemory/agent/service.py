@@ -14,14 +14,17 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 
 from skymemory.agent.constellation_source import ConstellationSource, FixedSource, RunningSource
 from skymemory.agent.engine_server import EngineServer
+from skymemory.agent.engines_secret import EnginesSecret
 from skymemory.agent.gateway.gateway import Gateway
+from skymemory.agent.gateway.users import Users
 from skymemory.agent.http import HttpServer
 from skymemory.agent.settings import AgentSettings
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.systemd import notify
 from skymemory.agent.tracing import Tracing
+from skymemory.common.secret_words import SecretFileError
 from skymemory.common.state_folder import http_record
-from skymemory.sky.constellation import Constellation
+from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed.run_record import RunRecord
 
 _log = logging.getLogger(__name__)
@@ -54,15 +57,17 @@ class Agent:
         """Make the parts; nothing is opened yet.
 
         Raises:
-            ConfigError: The constellation file is wrong.
+            ConfigError: The constellation file is wrong, or that of users is, or others may read it.
             OSError: The file cannot be read.
+            SecretError: The file of the tenant secret cannot be read.
         """
         self.settings = settings
         self._record = http_record(settings.socket)
         self.registry = CollectorRegistry()
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             self.registry.register(collector)
-        self.sky = SharedSky(_source(settings), self.registry, Tracing.from_environment())
+        self._secret = EnginesSecret(settings.socket, settings.tenant_secret_file)
+        self.sky = SharedSky(_source(settings, self._secret.of), self.registry, Tracing.from_environment())
         self.http: HttpServer | None = None
         self.engines = EngineServer(self.sky, settings.socket, self.registry)
         self._parts: list[Part] = [self.sky, self.engines]
@@ -75,7 +80,7 @@ class Agent:
                 settings.resp_port,
                 self.registry,
                 lmcache_port=settings.lmcache_port,
-                password=settings.resp_password,
+                users=_users(settings),
             )
             self._parts.append(self.gateway)
         if settings.http_port is not None:
@@ -91,6 +96,7 @@ class Agent:
         try:
             for part in self._parts:
                 await part.start()
+            self._secret.serve()
         except BaseException:
             await self.close()
             raise
@@ -123,11 +129,18 @@ class Agent:
         return found
 
 
-def _source(settings: AgentSettings) -> ConstellationSource:
+def _users(settings: AgentSettings) -> Users:
+    try:
+        return Users(settings.resp_password, settings.resp_users)
+    except SecretFileError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _source(settings: AgentSettings, secret: Callable[[Constellation], bytes]) -> ConstellationSource:
     if settings.constellation is None:
-        return RunningSource()
+        return RunningSource(secret=secret)
     sky = RunRecord(settings.replay).sky(Constellation.load(settings.constellation))
-    return FixedSource(sky.constellation, sky.playing)
+    return FixedSource(sky.constellation, sky.playing, secret)
 
 
 async def run(settings: AgentSettings, tell: Callable[[dict[str, str]], None]) -> None:

@@ -31,6 +31,10 @@ class AgentSettings:
     """Address of Redis clients and LMCache."""
     resp_password: str | None = None
     """Password of Redis clients and LMCache; None: none."""
+    resp_users: Path | None = None
+    """File of further users of Redis clients; None: none."""
+    tenant_secret_file: Path | None = None
+    """File of the tenant secret; None: the constellation's default secret of this user."""
     http_port: int | None = None
     """Port of health, metrics and the page; None: not served."""
     http_host: str = "127.0.0.1"

@@ -44,6 +44,8 @@ _LEARN_AFTER_S: Final = 0.001
 _BATCH_BLOCKS: Final = 512
 """Keys of several requests that go into one call."""
 _BATCH_BYTES: Final = 256 << 20
+_PURGED_AT_ONCE: Final = 64
+"""Blocks of one call of a purge: about 10 ms with ten servers, for which all other questions wait."""
 _TOUCHES_MAX: Final = 16
 """Chains that wait to be touched; the order of more is left to chance."""
 
@@ -63,6 +65,7 @@ class _Get:
     into: Sequence[memoryview | None]
     block_bytes_max: int
     origin: Origin
+    tenant: int | None = None
     asked_ns: int = field(default_factory=time.time_ns)
     asked_s: float = field(default_factory=time.perf_counter)
 
@@ -74,7 +77,18 @@ class _Chain:
     cached: int
 
 
-_Put = Sequence[tuple[bytes, Buffer]]
+@dataclass(frozen=True, slots=True)
+class _Put:
+    items: Sequence[tuple[bytes, Buffer]]
+    tenant: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Find:
+    keys: Sequence[bytes]
+    tenant: int | None = None
+
+
 _PrefetchRequest = tuple[Sequence[bytes], float]
 _Question = Callable[[SkyStore | None], Any]
 
@@ -110,10 +124,11 @@ class SharedSky:
         self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get, _joins_get)
         self._aside: Lane[_Get, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), _joins_get)
         self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
-        self._asks: Lane[Sequence[bytes], list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
+        self._asks: Lane[_Find, list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
         self._chains: Lane[_Chain, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, _joins_chain)
         self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
         self._touches: Lane[Sequence[bytes], int] = Lane("skymem-touch", self._touch)
+        self._purge_turn = asyncio.Lock()
         self._prefetches: Lane[_PrefetchRequest, list[PrefetchResult]] = Lane("skymem-prefetch", self._prefetch)
         self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
         up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
@@ -123,6 +138,12 @@ class SharedSky:
     def reachable(self) -> bool:
         """A satellite answered lately."""
         return self.store is not None and self._answered_s is not None and time.monotonic() - self._answered_s <= LATELY_S
+
+    @property
+    def tenant_secret(self) -> bytes | None:
+        """Secret of what this host stores itself, such as values; None: no constellation is known."""
+        store = self.store
+        return None if store is None else store.tenant_secret
 
     @property
     def silent(self) -> bool:
@@ -174,12 +195,14 @@ class SharedSky:
         block_bytes_max: int = BLOCK_BYTES_MAX,
         origin: Origin = NOWHERE,
         aside: bool = False,
+        tenant: int | None = None,
     ) -> list[GetResult]:
         """Fetch blocks (`SkyStore.get`).
 
         Args:
             origin: Origin of the request, for its trace.
             aside: For much that is not urgent: others do not wait for it.
+            tenant: Tenant of the blocks; None: the constellation's. The other methods have it too.
 
         Raises:
             ValueError: A key of another length, or memory that cannot be written to.
@@ -190,7 +213,7 @@ class SharedSky:
             raise ValueError("each block needs memory that is writable and contiguous, or none is given")
         if not keys:
             return []
-        get = _Get(keys, room, block_bytes_max, origin)
+        get = _Get(keys, room, block_bytes_max, origin, tenant)
         if aside:
             return await self._aside.run(get)
         results = await self._down.run(get)
@@ -204,18 +227,18 @@ class SharedSky:
         more = self.observer.learn() and not self._closing
         self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn) if more else None
 
-    async def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
+    async def put(self, items: Sequence[tuple[bytes, Buffer]], *, tenant: int | None = None) -> list[PutResult]:
         """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
         check_keys([key for key, _ in items])
-        return await self._up.run(items) if items else []
+        return await self._up.run(_Put(items, tenant)) if items else []
 
-    async def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+    async def find(self, keys: Sequence[bytes], *, fresh: bool = False, tenant: int | None = None) -> list[FindResult]:
         """Return what is known of blocks (`SkyStore.find`); UNANSWERED while there is no constellation."""
         check_keys(keys)
         if not fresh:
-            return await self._asks.run(keys) if keys else []
+            return await self._asks.run(_Find(keys, tenant)) if keys else []
         unanswered = [FindResult(key, None, Status.UNANSWERED) for key in keys]
-        return await self._ask(lambda store: store.find(keys, fresh=True), unanswered) if keys else []
+        return await self._ask(lambda store: store.find(keys, fresh=True), unanswered, tenant) if keys else []
 
     async def find_longest(self, keys: Sequence[bytes], *, block_bytes: int, cached: int = 0) -> list[BlockEntry]:
         """Return the longest beginning of a chain of blocks that can be fetched (`SkyStore.find_longest`, `still_there`).
@@ -253,31 +276,40 @@ class SharedSky:
         if len(self._touches.waiting) < _TOUCHES_MAX:
             await self._touches.run(keys)
 
-    async def purge(self, keys: Sequence[bytes]) -> Purged:
-        """Forget blocks, here and on the satellites (`SkyStore.purge`). Not confirmed while there is no constellation."""
-        check_keys(keys)
-        return await self._ask(lambda store: store.purge(keys), Purged(0, False)) if keys else Purged(0, True)
+    async def purge(self, keys: Sequence[bytes], *, tenant: int | None = None) -> Purged:
+        """Forget blocks, here and on the satellites (`SkyStore.purge`). Not confirmed while there is no constellation.
 
-    async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+        Many blocks go some at a time, and one purge after the other has its turn. What others ask goes on in between.
+        """
+        check_keys(keys)
+        chunks, confirmed = 0, True
+        for first in range(0, len(keys), _PURGED_AT_ONCE):
+            some = keys[first : first + _PURGED_AT_ONCE]
+            async with self._purge_turn:
+                done = await self._ask(partial(_purge_some, some), Purged(0, False), tenant)
+            chunks, confirmed = chunks + done.chunks, confirmed and done.confirmed
+        return Purged(chunks, confirmed)
+
+    async def make_way(self, keys: Sequence[bytes], *, tenant: int | None = None) -> list[Purged]:
         """Forget blocks so that others can be put under their keys (`SkyStore.make_way`)."""
         check_keys(keys)
         unconfirmed = [Purged(0, False) for _ in keys]
-        return await self._ask(lambda store: store.make_way(keys), unconfirmed) if keys else []
+        return await self._ask(lambda store: store.make_way(keys), unconfirmed, tenant) if keys else []
 
-    async def _ask(self, call: Callable[[SkyStore], T], otherwise: T) -> T:
+    async def _ask(self, call: Callable[[SkyStore], T], otherwise: T, tenant: int | None = None) -> T:
         def ask(store: SkyStore | None) -> T:
-            return self._tried(store, call, otherwise)
+            return self._tried(store, call, otherwise, tenant)
 
         result: T = await self._questions.run(ask)
         return result
 
     # ---- in the threads ---------------------------------------------------------------------------------------------
 
-    def _tried(self, store: SkyStore | None, call: Callable[[SkyStore], T], otherwise: T) -> T:
+    def _tried(self, store: SkyStore | None, call: Callable[[SkyStore], T], otherwise: T, tenant: int | None = None) -> T:
         if store is None:
             return otherwise
         try:
-            return call(store)
+            return call(store if tenant is None else store.of_tenant(tenant))
         except Exception:
             if store is self.store:  # the store was not closed meanwhile: a fault of ours, and a miss for the caller
                 _log.exception("the store failed, so the blocks are missed")
@@ -291,7 +323,9 @@ class SharedSky:
         store = self.store
         asked_s = requests[0].asked_s if aside else max(requests[0].asked_s, self._free_s)
         self.observer.get_begins(store, keys, asked_s, aside=aside)
-        results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most, aside=aside), missed)
+        results = self._tried(
+            store, lambda store: store.get(keys, into=into, block_bytes_max=most, aside=aside), missed, requests[0].tenant
+        )
         each = _split(results, [len(request.keys) for request in requests])
         self.observer.get_ends(
             results,
@@ -303,7 +337,7 @@ class SharedSky:
         return each
 
     def _put(self, requests: list[_Put]) -> list[list[PutResult]]:
-        items = [item for request in requests for item in request]
+        items = [item for request in requests for item in request.items]
         results = [PutResult(key, Status.UNANSWERED, None, 0.0) for key, _ in items]
         store, start_s = self.store, time.perf_counter()
         if store is not None:
@@ -315,19 +349,21 @@ class SharedSky:
                     status = Status.BAD_LENGTH if length == 0 else Status.TOO_LARGE
                     results[index] = PutResult(items[index][0], status, None, 0.0)
             nothing: list[PutResult] = []
-            done = self._tried(store, lambda store: store.put([items[index] for index in fits]), nothing) if fits else nothing
+            done = nothing
+            if fits:
+                done = self._tried(store, lambda store: store.put([items[index] for index in fits]), nothing, requests[0].tenant)
             for index, result in zip(fits, done, strict=False):
                 results[index] = result
         self.observer.put_ended(results, time.perf_counter() - start_s)
-        return _split(results, [len(request) for request in requests])
+        return _split(results, [len(request.items) for request in requests])
 
-    def _find(self, requests: list[Sequence[bytes]]) -> list[list[FindResult]]:
-        keys = [key for request in requests for key in request]
+    def _find(self, requests: list[_Find]) -> list[list[FindResult]]:
+        keys = [key for request in requests for key in request.keys]
         nothing = [FindResult(key, None, Status.UNANSWERED) for key in keys]
         start_s = time.perf_counter()
-        found = self._tried(self.store, lambda store: store.find(keys), nothing)
+        found = self._tried(self.store, lambda store: store.find(keys), nothing, requests[0].tenant)
         self.observer.found(time.perf_counter() - start_s)
-        return _split(found, [len(one) for one in requests])
+        return _split(found, [len(one.keys) for one in requests])
 
     def _find_longest(self, requests: list[_Chain]) -> list[list[BlockEntry]]:
         def ask(store: SkyStore) -> list[list[BlockEntry]]:
@@ -412,12 +448,21 @@ class SharedSky:
 
     def _new_store(self, serving: Serving) -> SkyStore:
         store: SkyStore
-        store = SkyStore(serving.constellation, playing=serving.playing, watch=lambda moved: self.observer.moved(store, moved))
+        store = SkyStore(
+            serving.constellation,
+            playing=serving.playing,
+            watch=lambda moved: self.observer.moved(store, moved),
+            tenant_secret=serving.tenant_secret,
+        )
         return store
 
 
 def _prefetch_from(store: SkyStore, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
     return store.prefetch(keys, max(at_s, time.time()))
+
+
+def _purge_some(keys: Sequence[bytes], store: SkyStore) -> Purged:
+    return store.purge(keys)
 
 
 def _known(store: SkyStore, chain: _Chain) -> list[BlockEntry]:
@@ -432,14 +477,16 @@ def _split(results: Sequence[T], counts: Sequence[int]) -> list[list[T]]:
 
 def _joins_get(batch: list[_Get], request: _Get) -> bool:
     count = sum(len(one.keys) for one in batch)
-    return request.block_bytes_max == batch[0].block_bytes_max and count + len(request.keys) <= _BATCH_BLOCKS
+    is_alike = (request.block_bytes_max, request.tenant) == (batch[0].block_bytes_max, batch[0].tenant)
+    return is_alike and count + len(request.keys) <= _BATCH_BLOCKS
 
 
 def _joins_put(batch: list[_Put], request: _Put) -> bool:
     """Return True if a call gets no key twice: a block that two engines store at once is there already for the second."""
-    items = [item for one in [*batch, request] for item in one]
+    items = [item for one in [*batch, request] for item in one.items]
     return (
-        len(items) <= _BATCH_BLOCKS
+        request.tenant == batch[0].tenant
+        and len(items) <= _BATCH_BLOCKS
         and len({key for key, _ in items}) == len(items)
         and sum(memoryview(data).nbytes for _, data in items) <= _BATCH_BYTES
     )
@@ -449,5 +496,5 @@ def _joins_chain(batch: list[_Chain], request: _Chain) -> bool:
     return sum(len(one.keys) for one in batch) + len(request.keys) <= _BATCH_BLOCKS
 
 
-def _joins_find(batch: list[Sequence[bytes]], request: Sequence[bytes]) -> bool:
-    return sum(map(len, batch)) + len(request) <= _BATCH_BLOCKS
+def _joins_find(batch: list[_Find], request: _Find) -> bool:
+    return request.tenant == batch[0].tenant and sum(len(one.keys) for one in batch) + len(request.keys) <= _BATCH_BLOCKS

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from skymemory.agent.settings import ENVIRONMENT, AgentSettings, load_file
-from skymemory.cli.common import VARIABLE, BadInput
+from skymemory.cli.common import VARIABLE, BadInput, tenant_secret_option
 from skymemory.common.state_folder import agent_socket
 
 _PORT = click.IntRange(0, 65535)
@@ -55,8 +55,17 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
 @click.option("--lmcache-port", type=_PORT, show_envvar=True, help="Port of LMCache 0.5's client. Default: it is not served.")
 @click.option("--resp-host", default=AgentSettings.resp_host, show_envvar=True, help="Address of these two ports.")
 @click.option(
-    "--resp-password", show_envvar=True, help="Password of both (AUTH). Flags are visible to all users of this machine."
+    "--resp-password",
+    show_envvar=True,
+    help="Password of the user `default` on both (AUTH). Flags are visible to all users of this machine.",
 )
+@click.option(
+    "--resp-users",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    show_envvar=True,
+    help="File of further users, each with the values of one tenant; made by `skymem resp-users`.",
+)
+@tenant_secret_option
 @click.option("--http-port", type=_PORT, show_envvar=True, help="Port of page, health and metrics. Default: none.")
 @click.option("--http-host", default=AgentSettings.http_host, show_envvar=True, help="Address of that port.")
 def agent(
@@ -67,6 +76,8 @@ def agent(
     lmcache_port: int | None,
     resp_host: str,
     resp_password: str | None,
+    resp_users: Path | None,
+    tenant_secret_file: Path | None,
     http_port: int | None,
     http_host: str,
 ) -> None:
@@ -76,9 +87,10 @@ def agent(
     environment and flags. If several set an option, the last of these counts.
     """
     is_served = resp_port is not None or lmcache_port is not None
-    if is_served and not resp_password and not _is_loopback(resp_host):
+    if is_served and not resp_password and resp_users is None and not _is_loopback(resp_host):
         raise BadInput(
-            f"--resp-host is {resp_host}, where other machines may come: it needs a --resp-password; 127.0.0.1 needs none"
+            f"--resp-host is {resp_host}, where other machines may come: it needs a --resp-password or --resp-users; 127.0.0.1 "
+            "needs none"
         )
     if replay is not None and constellation is None:
         raise BadInput("--replay needs a --constellation; what `skymem up` started is followed with its replay anyway")
@@ -93,6 +105,8 @@ def agent(
         lmcache_port=lmcache_port,
         resp_host=resp_host,
         resp_password=resp_password,
+        resp_users=resp_users,
+        tenant_secret_file=tenant_secret_file,
         http_port=http_port,
         http_host=http_host,
     )

@@ -20,7 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from skymemory.common import progress
-from skymemory.sky.constellation import ConfigError, Constellation
+from skymemory.common.secret_file import read_secret
+from skymemory.common.state_folder import SECRET_VARIABLE
+from skymemory.sky.constellation import ConfigError, Constellation, KeyUse
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.run_record import RunRecord, RunSky
 
@@ -53,6 +55,14 @@ sky_option = click.option(
     help="File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.",
 )
 """Option of commands that use running satellites."""
+tenant_secret_option = click.option(
+    "--tenant-secret-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar=SECRET_VARIABLE,
+    show_envvar=True,
+    help="File of the secret that hides names and values. Default: this user's for that constellation, made when first needed.",
+)
+"""Option of commands that store or read what is sealed."""
 
 
 class Failure(click.ClickException):
@@ -167,13 +177,17 @@ def _one_line(error: click.UsageError) -> click.ClickException:
     return BadInput(" ".join(error.format_message().split()).removesuffix(".") + where)
 
 
-def load_constellation(path: Path | None) -> Constellation:
+def load_constellation(path: Path | None, keys: KeyUse = "any") -> Constellation:
     """Load the file that was named, else the one of this folder, else the defaults.
+
+    Args:
+        path: The file that was named.
+        keys: Use of the keyring that the file names.
 
     Raises:
         ConfigError: The file is wrong; the message has file, line and what is allowed.
     """
-    return Constellation.default() if path is None else Constellation.load(path)
+    return Constellation.default(keys) if path is None else Constellation.load(path, keys)
 
 
 def check_model(model: str) -> None:
@@ -213,15 +227,21 @@ def find_sky(path: Path | None) -> RunSky:
     return state.sky(state.require().constellation if path is None else Constellation.load(path))
 
 
-def open_store(path: Path | None) -> SkyStore:
+def open_store(path: Path | None, tenant_secret_file: Path | None = None) -> SkyStore:
     """Open a store on the sky of the named file, else on the one that is up. The store follows that sky's schedule.
+
+    Args:
+        path: File of the constellation.
+        tenant_secret_file: File of the tenant secret; this user's default for that sky by default.
 
     Raises:
         ConfigError: The file is wrong; the message has file, line and what is allowed.
         StateError: No file was named, and no constellation is up.
+        SecretError: The file of the secret cannot be read.
     """
     sky = find_sky(path)
-    return SkyStore(sky.constellation, playing=sky.playing)
+    secret = None if tenant_secret_file is None else read_secret(tenant_secret_file)
+    return SkyStore(sky.constellation, playing=sky.playing, tenant_secret=secret)
 
 
 def print_json(report: dict[str, Any]) -> None:

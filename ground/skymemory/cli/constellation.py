@@ -18,6 +18,7 @@ from skymemory.cli.common import (
 )
 from skymemory.common.machine import free_memory_bytes
 from skymemory.common.whole_file import write_whole
+from skymemory.security.keyring_use import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
 from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
@@ -33,7 +34,7 @@ from skymemory.testbed.docker import (
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
 from skymemory.testbed.run_record import DamagedStateError, Running, RunRecord
-from skymemory.testbed.several_machines import kubernetes_file, stack_file
+from skymemory.testbed.several_machines import KeyFiles, kubernetes_file, stack_file
 
 
 @click.command()
@@ -41,7 +42,7 @@ from skymemory.testbed.several_machines import kubernetes_file, stack_file
 @up_option
 def up(in_docker: bool, constellation_path: Path | None) -> None:
     """Start the constellation."""
-    constellation = load_constellation(constellation_path)
+    constellation = load_constellation(constellation_path, "satellites")
     state = RunRecord()
     running = state.load()
     if running is not None and (running.kind == "docker" or running.alive()):
@@ -150,7 +151,7 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
     With --swarm or --kubernetes they are those of FILE.
     """
     output = None if output == Path("-") else output
-    constellation = load_constellation(constellation_path)
+    constellation = load_constellation(constellation_path, "satellites")
     file = constellation_path or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
     if form is None:
         _tell_of_ground(constellation)
@@ -160,10 +161,13 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
     else:
         folder = Path("docker") if output is None else output.parent
         source = os.path.relpath(file, folder)
+        keyring = constellation.security.keyring
+        keys = KeyFiles.find(Path(keyring), folder) if keyring else None
         if form == "swarm":
-            text = stack_file(constellation, source=source)
+            text = stack_file(constellation, source=source, keys=keys)
         else:
-            text = kubernetes_file(constellation, file.read_text(encoding="utf-8"), source=source)
+            generation = None if keys is None else keys.generation
+            text = kubernetes_file(constellation, file.read_text(encoding="utf-8"), source=source, generation=generation)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -184,4 +188,9 @@ def _compose_text(constellation: Constellation, source: str, output: Path | None
     context = None
     if checkout is not None:
         context = os.path.relpath(checkout, checkout / "docker" if output is None else folder.resolve())
-    return compose_file(constellation, source=source, context=context)
+    keys = None
+    if keyring := constellation.security.keyring:
+        copies = files_for_containers(find_satellite_files(Path(keyring)))
+        click.echo(f"{copies}: key files that containers can read; only you can enter the folder", err=True)
+        keys = Path(os.path.relpath(copies, "docker" if output is None else folder))
+    return compose_file(constellation, source=source, context=context, keys=keys)

@@ -21,8 +21,10 @@ from skymemory.cli.common import (
     print_table,
     progress_bar,
     tell_of_model,
+    tenant_secret_option,
 )
 from skymemory.common.extras import how_to_install
+from skymemory.common.secret_file import read_secret
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Source
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -45,9 +47,16 @@ from skymemory.testbed.run_record import RunRecord
 )
 @click.option("--tokens", default=30, show_default=True, type=click.IntRange(2, 4096), help="Tokens to generate.")
 @constellation_option
+@tenant_secret_option
 @json_option
 def demo(
-    model: str | None, prompt_file: Path | None, codec: str, tokens: int, constellation_path: Path | None, as_json: bool
+    model: str | None,
+    prompt_file: Path | None,
+    codec: str,
+    tokens: int,
+    constellation_path: Path | None,
+    tenant_secret_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Run a prompt without and with the cache, and compare.
 
@@ -62,7 +71,8 @@ def demo(
     except ModuleNotFoundError as error:
         raise Failure(how_to_install(error.name or str(error), "model")) from error
 
-    options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens)
+    secret = None if tenant_secret_file is None else read_secret(tenant_secret_file)
+    options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens, tenant_secret=secret)
     try:
         with _constellation(constellation_path) as (constellation, playing), _stages() as progress:
             result = run_demo(options, constellation, progress, playing)

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from skymemory.cli.common import BadInput
+from skymemory.common.credentials import NAMES
 from skymemory.simulate.drawing import Page
 from skymemory.sky.placement.layouts import SERVERS_MAX
 from skymemory.sky.placement.torus import Torus
@@ -59,6 +60,18 @@ def require_place(place: Satellite, torus: Torus, named: str) -> None:
     """
     if place not in torus:
         raise BadInput(f"{named}: planes are 1 to {torus.planes}, slots 1 to {torus.slots}")
+
+
+class CredentialName(click.ParamType[str]):
+    """A name of a client that has a key or password."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check a name."""
+        if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", str(value)) is None:
+            self.fail(f"{value!r} is no such name; allowed are {NAMES}", param, ctx)
+        return str(value)
 
 
 class Width(click.ParamType[float]):

@@ -1,14 +1,28 @@
 """`skymem serve`: runs an OpenAI-compatible server."""
 
 import logging
+from functools import partial
 from pathlib import Path
 
 import click
 
 from skymemory.agent.constellation_source import ConstellationSource, FixedSource, RunningSource
-from skymemory.cli.common import VARIABLE, BadInput, Failure, check_model, find_sky, first_line, tell_of_model
+from skymemory.cli.common import (
+    VARIABLE,
+    BadInput,
+    Failure,
+    check_model,
+    find_sky,
+    first_line,
+    tell_of_model,
+    tenant_secret_option,
+)
 from skymemory.common.extras import how_to_install
+from skymemory.common.secret_file import read_secret
+from skymemory.common.secret_words import SecretFileError
+from skymemory.serve.api_keys import list_keys
 from skymemory.serve.listener import bound
+from skymemory.sky.tenant_secret import secret_of
 
 
 @click.command(context_settings={"auto_envvar_prefix": "SKYMEM_SERVE", "show_default": True})
@@ -28,6 +42,12 @@ from skymemory.serve.listener import bound
     "--api-key",
     show_envvar=True,
     help="Key that clients must send. Other users of this machine can see options: rather set the variable.",
+)
+@click.option(
+    "--api-keys",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    show_envvar=True,
+    help="File of keys, made by `skymem serve-keys`: prompts of one key are never found by another's.",
 )
 @click.option(
     "--max-queue",
@@ -69,28 +89,41 @@ from skymemory.serve.listener import bound
     show_envvar=True,
     help="File of the constellation to use. Default: the one that `skymem up` starts, now or later.",
 )
+@tenant_secret_option
 def serve(
     model: str,
     host: str,
     port: int,
     served_name: str | None,
     api_key: str | None,
+    api_keys: Path | None,
     max_queue: int,
     max_batch: int,
     max_model_len: int | None,
     dtype: str,
     device: str | None,
     constellation_path: Path | None,
+    tenant_secret_file: Path | None,
 ) -> None:
     """Serve MODEL over HTTP as OpenAI does, with its prompts cached in the sky.
 
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
     use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end; the second cancels them.
     """
-    source: ConstellationSource = RunningSource()
+    if api_key and api_keys is not None:
+        raise BadInput("--api-key and --api-keys: allowed is one of them")
+    if tenant_secret_file is not None:
+        read_secret(tenant_secret_file)
+    secret = partial(secret_of, file=tenant_secret_file)
+    source: ConstellationSource = RunningSource(secret=secret)
     if constellation_path is not None:
         sky = find_sky(constellation_path)
-        source = FixedSource(sky.constellation, sky.playing)
+        source = FixedSource(sky.constellation, sky.playing, secret)
+    if api_keys is not None:
+        try:
+            list_keys(api_keys)  # a mistake is told before the model is loaded
+        except SecretFileError as error:
+            raise BadInput(str(error)) from error
     with bound(host, port) as listener:  # the port comes first, because torch and models take long to load
         check_model(model)
         try:
@@ -104,6 +137,7 @@ def serve(
             model=model,
             served_name=served_name,
             api_key=api_key or None,
+            api_keys=api_keys,
             queue_max=max_queue,
             answers_max=max_batch,
             dtype=dtype,

@@ -1,6 +1,7 @@
 """`skymem status`: shows what every satellite reports of itself."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from skymemory.agent.models import told as models_told
 from skymemory.cli.agent_counts import agent_counts, in_words, told
 from skymemory.cli.common import find_sky, json_option, output_console, print_json, print_table, sky_option
 from skymemory.cli.grid_tables import Cells, columns_needed, grid_tables
-from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
-from skymemory.sky.constellation import Constellation
+from skymemory.link.control import LINK_NAMES, OTHERS_NUMBER, ControlPlane, LinkStats, TenantStats
+from skymemory.sky.constellation import OTHERS, Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.orbit.schedule_format import utc
 from skymemory.sky.whereabouts import Playing, Whereabouts
@@ -27,6 +28,8 @@ NEVER = 2**64 - 1
 GAP = 2
 """Blanks between the columns of the grid: its cells contain single ones."""
 SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
+_SUMMED = TenantStats._fields[1:]
+"""Numbers of a tenant that are summed over satellites."""
 
 
 @click.command()
@@ -44,6 +47,7 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         return
     print_grid(report)
     click.echo(window_text(report["window"]))
+    click.echo(sky.constellation.security.words)
     if text := handover_text(report["handover"]):
         click.echo(text)
     total = report["total"]
@@ -52,6 +56,9 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         f"{total['bytes'] / 1e6:.1f} MB\nrequests to satellites: {total['hits']} hits, {total['misses']} misses, "
         f"{total['evictions']} evictions; ISLs: {total['tx_packets']} packets sent, {total['drops']} dropped"
     )
+    if report["tenants"]:
+        click.echo("\ntenants: chunks reserved, at most and held on all satellites; blocks as satellites count them")
+        print_table(tenant_table(report))
     click.echo(in_words(counts))
     for one in report["models"]:
         stores = f"{sky.constellation.cache.servers} servers with store_mib {sky.constellation.satellite.store_mib}"
@@ -72,7 +79,12 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
     with ControlPlane(constellation) as control:
         stores = control.store_stats(routes, DEADLINE_S)
         links = control.link_stats([route for route in routes if route.satellite in stores], DEADLINE_S)
+        with_quotas = [route for route in routes if stores.get(route.satellite, {}).get("tenants")]
+        tenants = control.tenant_stats(with_quotas, DEADLINE_S)
     satellites = [_satellite(constellation, place, stores.get(place), links.get(place)) for place in places]
+    for entry, place in zip(satellites, places, strict=True):
+        if place in tenants:
+            entry["tenants"] = [_tenant(one) for one in tenants[place]]
     alive = [entry for entry in satellites if entry["alive"]]
     total = {name: sum(entry[name] for entry in alive) for name in SHOWN}
     isls = [link for entry in alive for name, link in entry.get("links", {}).items() if name != "ground"]
@@ -84,11 +96,19 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "slots": constellation.slots,
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
+        "security": security(constellation),
         "handover": handover(constellation, stores.values(), expected_s(constellation, playing, time.time())),
         "total": total,
+        "tenants": _tenants(tenants.values()),
         "models": models_told(constellation, recorded()),
         "satellites": satellites,
     }
+
+
+def security(constellation: Constellation) -> dict[str, Any]:
+    """Return how links are protected, for JSON, as the configuration says it."""
+    said = constellation.security
+    return {"secured": bool(said.keyring), "suite": said.suite if said.keyring else None}
 
 
 def expected_s(constellation: Constellation, playing: Playing | None, time_s: float) -> float:
@@ -170,6 +190,29 @@ def _satellite(
     if links is not None:
         entry |= {"isl": links.counters, "links": {name: _told(link) for name, link in links.links.items()}}
     return entry
+
+
+def _tenant(one: TenantStats) -> dict[str, Any]:
+    return {"tenant": OTHERS if one.number == OTHERS_NUMBER else one.number, **{name: getattr(one, name) for name in _SUMMED}}
+
+
+def _tenants(satellites: Iterable[Iterable[TenantStats]]) -> list[dict[str, Any]]:
+    """Return the sums of all satellites for each tenant, the others last."""
+    sums: dict[int, Counter[str]] = {}
+    for one in (one for records in satellites for one in records):
+        sums.setdefault(one.number, Counter()).update({name: getattr(one, name) for name in _SUMMED})
+    return [_tenant(TenantStats(number, *(sums[number][name] for name in _SUMMED))) for number in sorted(sums)]
+
+
+def tenant_table(report: dict[str, Any]) -> Table:
+    """Return one row for each tenant: its quota and what it holds, in chunks, summed over all satellites that answer."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("tenant", no_wrap=True)
+    for name in ("reserved", "most", "chunks", "blocks", "evictions", "refused"):
+        table.add_column(name, no_wrap=True, justify="right")
+    for one in report["tenants"]:
+        table.add_row(str(one["tenant"]), *(f"{one[name]:,}" for name in _SUMMED))
+    return table
 
 
 def _told(link: dict[str, int]) -> dict[str, int | None]:

@@ -8,9 +8,18 @@ from typing import BinaryIO
 
 import click
 
-from skymemory.cli.common import BadInput, Failure, json_option, open_store, print_json, progress_bar, sky_option
+from skymemory.cli.common import (
+    BadInput,
+    Failure,
+    json_option,
+    open_store,
+    print_json,
+    progress_bar,
+    sky_option,
+    tenant_secret_option,
+)
 from skymemory.common.whole_file import Buffer, write_whole
-from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
+from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
 
 DASH = "Put two dashes before a KEY that begins with one: skymem {} -- KEY{}"
 
@@ -31,15 +40,16 @@ class KeyCommand(click.Command):
 @click.argument("key")
 @click.argument("file", type=click.File("rb"))
 @sky_option
+@tenant_secret_option
 @json_option
-def put(key: str, file: BinaryIO, constellation_path: Path | None, as_json: bool) -> None:
+def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret_file: Path | None, as_json: bool) -> None:
     """Store FILE (- is standard input) under KEY, any text."""
     if not key:
         raise BadInput("KEY is empty; allowed is any text of at least one character")
     value = file.read(VALUE_BYTES_MAX + 1)
     if len(value) > VALUE_BYTES_MAX:
         raise BadInput(f"{file.name} is too large; allowed are {VALUE_BYTES_MAX:,} bytes")
-    with open_store(constellation_path) as store, progress_bar("chunks up") as progress:
+    with open_store(constellation_path, tenant_secret_file) as store, progress_bar("chunks up") as progress:
         try:
             result = KeyValue(store).put(key, value, progress)
         except ValueError as error:  # the value is larger than the sky
@@ -58,16 +68,18 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, as_json: bool
 @click.argument("key")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True))
 @sky_option
+@tenant_secret_option
 @json_option
-def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) -> None:
+def get(key: str, file: Path, constellation_path: Path | None, tenant_secret_file: Path | None, as_json: bool) -> None:
     """Write the value of KEY to FILE (- is standard output)."""
     if as_json and str(file) == "-":
         raise BadInput("the value and --json both go to standard output; allowed with --json is a file")
-    with open_store(constellation_path) as store, progress_bar("chunks down") as progress:
+    with open_store(constellation_path, tenant_secret_file) as store, progress_bar("chunks down") as progress:
         start_s = time.perf_counter()
-        value = KeyValue(store).get(key, progress)
+        values = KeyValue(store)
+        value = values.get(key, progress)
         duration_s = time.perf_counter() - start_s
-        entry = store.find([key_of(key)])[0].entry if as_json else None
+        entry = store.find([values.key_of(key)])[0].entry if as_json else None
     if value is None:
         raise Failure(f"{key!r} is not there, or not whole any more")
     try:
@@ -82,12 +94,13 @@ def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) ->
 @click.command("del", cls=KeyCommand, epilog=DASH.format("del", ""))
 @click.argument("key")
 @sky_option
+@tenant_secret_option
 @json_option
-def delete(key: str, constellation_path: Path | None, as_json: bool) -> None:
+def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path | None, as_json: bool) -> None:
     """Delete the value of KEY."""
-    with open_store(constellation_path) as store:
+    with open_store(constellation_path, tenant_secret_file) as store:
         start_s = time.perf_counter()
-        purged = store.purge([key_of(key)])
+        purged = store.purge([KeyValue(store).key_of(key)])
         duration_s = time.perf_counter() - start_s
     if not purged.chunks:
         raise Failure(f"{key!r} was not there")
@@ -101,15 +114,18 @@ def delete(key: str, constellation_path: Path | None, as_json: bool) -> None:
     "--at", "at", required=True, metavar="TIME", help="ISO 8601 time (local if it names no zone), or +SECONDS from now."
 )
 @sky_option
+@tenant_secret_option
 @json_option
-def prefetch(keys: tuple[str, ...], at: str, constellation_path: Path | None, as_json: bool) -> None:
+def prefetch(
+    keys: tuple[str, ...], at: str, constellation_path: Path | None, tenant_secret_file: Path | None, as_json: bool
+) -> None:
     """Prefetch values.
 
     The values of KEYs go, once, to where the window will be at TIME.
     """
     start_s = time.time()
     at_s = _moment(at, start_s)
-    with open_store(constellation_path) as store:
+    with open_store(constellation_path, tenant_secret_file) as store:
         if not store.follows:
             raise Failure("the constellation follows no schedule: what it holds stays where it is")
         results = KeyValue(store).prefetch(keys, max(at_s, time.time()))

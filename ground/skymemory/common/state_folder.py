@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Final
 
 SOCKET_VARIABLE: Final = "SKYMEM_AGENT_SOCKET"
+SECRET_VARIABLE: Final = "SKYMEM_TENANT_SECRET_FILE"
+"""Variable that names the file of the tenant secret once, for all programs of a user."""
 SOCKET_NAME: Final = "agent.sock"
 
 
@@ -24,3 +26,18 @@ def agent_socket() -> Path:
 def http_record(socket: Path) -> Path:
     """Return the file in which the agent of that socket records its HTTP address, for `skymem status`."""
     return Path(f"{socket}.http")
+
+
+def named_secret() -> Path | None:
+    """Return the file of the tenant secret that $SKYMEM_TENANT_SECRET_FILE names, or None."""
+    return Path(named) if (named := os.environ.get(SECRET_VARIABLE)) else None
+
+
+def engines_secret(socket: Path) -> Path:
+    """Return the file in which the agent of that socket leaves its tenant secret for engines of the same user."""
+    return Path(f"{socket}.secret")
+
+
+def first_secret(socket: Path) -> Path:
+    """Return the file in which engines that come before the first agent of that socket agree on a tenant secret."""
+    return Path(f"{socket}.first-secret")

@@ -61,6 +61,8 @@ class DemoOptions:
     codec: str = "raw"
     """Codec; raw brings every bit back, so the tokens are the same, and the others trade that for bytes."""
     new_tokens: int = 30
+    tenant_secret: bytes | None = None
+    """Secret of the blocks; None: this user's default for the constellation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +149,14 @@ def run_demo(
     HuggingFaceEngine(model)  # this refuses a model that cannot be cached, before the long run
     _warm_up(model, ids)
     cold = generate(model, ids, options.new_tokens, progress=lambda done, total: tell("without cache", done, total))
-    with SkyStore(constellation, playing=playing) as store:
+    with SkyStore(constellation, playing=playing, tenant_secret=options.tenant_secret) as store:
         manager = KVCManager(model, tokenizer, store, codec=options.codec)
         keys = manager.keys(ids)
         store.purge(keys)
         added = manager.add_blocks(ids, cold.cache, progress=lambda done, total: tell("blocks up", done, total))
         entries = store.find_longest(keys).entries
         retries_up = store.stats().retries
-    with SkyStore(constellation, playing=playing) as store:
+    with SkyStore(constellation, playing=playing, tenant_secret=options.tenant_secret) as store:
         manager = KVCManager(model, tokenizer, store, codec=options.codec)
         _warm_up(model, ids)
         warm = generate(

@@ -22,6 +22,7 @@ from skymemory.agent.client import AgentClient, EngineInfo, Outcome
 from skymemory.agent.lease import Lease
 from skymemory.engines.framing import BlockFormat, Framing
 from skymemory.wire.envelope import BlockError
+from skymemory.wire.key_derivation import name_key
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class CarrierSettings:
     socket: str | None = None
     """Path of the agent's socket; by default where the agent puts it."""
     tenant_secret_file: str | None = None
-    """File whose bytes go into all keys and digests: without them blocks are neither found nor accepted."""
+    """File whose bytes go into all keys: without them blocks are neither found nor read. Default: the agent's secret."""
     arena_mib: int = 256
     """Memory of each process for blocks on their way."""
 
@@ -112,7 +113,8 @@ class Carrier:
         Raises:
             ValueError: The arena is too small for such blocks.
         """
-        self.root = root
+        self.names = name_key(root)
+        """Key of the blocks' names, for `block_key`."""
         self.framing = Framing(block_format, root)
         self._body_bytes = block_format.layer_bytes if body_bytes is None else body_bytes
         arena_bytes = settings.arena_mib << 20
@@ -223,9 +225,9 @@ class Carrier:
         self.framing.seal(place, block.key)
 
     def _taken(self, place: memoryview, block: Block) -> bool:
-        """Check a block that has come, and copy it to where it goes."""
+        """Open a block that has come, and copy it to where it goes."""
         try:
-            self.framing.check(place, block.key)
+            self.framing.open(place, block.key)
         except BlockError as error:
             _log.warning("SkyMemory: block %s is treated as missing: %s", block.key.hex(), error)
             self.client.purge([block.key])  # the computed block takes its place

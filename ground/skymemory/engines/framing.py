@@ -4,15 +4,16 @@ A block is sealed (`skymemory.wire.envelope`). Its header is ASCII: the fields o
 padded with zeros to 144 bytes, so that the layers start at a multiple of 64 bytes, as in engines' own memory. The body is
 `layers` runs of `layer_bytes` bytes.
 
-A block is copied once each way. To store one, an engine copies its layers into the block (`Framing.layers`) and seals it. To load
-one, it checks the block in place and reads the layers from there.
+A block is copied once each way. To store one, an engine copies its layers into the block (`Framing.layers`), and seals it in
+place. To load one, it opens the block in place, and reads the layers from there. The memory is the engine's. The agent shares it,
+and does not touch it meanwhile.
 """
 
 from dataclasses import astuple, dataclass, fields
 from typing import Final
 
 from skymemory.wire.envelope import ENVELOPE_BYTES, BlockError, Kind, seal_in_place, unseal
-from skymemory.wire.key_derivation import digest_key, root_key
+from skymemory.wire.key_derivation import root_key, seal_keys
 
 DTYPE_BYTES_MAX: Final = 16
 LAYOUT_BYTES_MAX: Final = 56
@@ -68,8 +69,10 @@ class BlockFormat:
     def root(self, tenant_secret: bytes, *parts: bytes | str) -> bytes:
         """Return the root of the keys of all blocks of this format, 32 bytes, for `EngineInfo.root` and `Framing`.
 
+        It is as secret as the tenant secret. The agent is told only its public name.
+
         Args:
-            tenant_secret: Secret of the tenant; b"" for none (`skymemory.wire.key_derivation.root_key`).
+            tenant_secret: Secret of the tenant (`skymemory.wire.key_derivation.root_key`).
             parts: Everything else that the tensors depend on, always in the same order: the model and its revision or weights,
                 adapters, this process's share of the tensors (rank and number of ranks).
         """
@@ -77,21 +80,21 @@ class BlockFormat:
 
 
 class Framing:
-    """Header and digest of one engine's blocks. Thread-safe, as it never changes."""
+    """Header and seal of one engine's blocks. Thread-safe, as it never changes."""
 
     def __init__(self, block_format: BlockFormat, root: bytes) -> None:
-        """Derive the key of the digests.
+        """Derive the keys of the seal.
 
         Args:
             block_format: The format of the engine's blocks.
-            root: 32 bytes from `BlockFormat.root`. If a tenant's secret went into it, nobody else can make blocks that pass.
+            root: 32 bytes from `BlockFormat.root`. Without the tenant secret in it nobody can read or make the blocks.
 
         Raises:
             ValueError: The root has another length.
         """
         self.format = block_format
         self.block_bytes = block_format.block_bytes
-        self._digest_key = digest_key(root)
+        self._keys = seal_keys(root)
         self._words = [str(value) for value in astuple(block_format)]
         self._header = "\0".join(self._words).encode().ljust(_TEXT_BYTES, b"\0")
 
@@ -109,7 +112,7 @@ class Framing:
         return [block[at : at + step] for at in range(HEADER_BYTES, self.block_bytes, step)]
 
     def seal(self, block: memoryview, key: bytes) -> None:
-        """Write the header and the digest of a block whose layers are complete.
+        """Write the header of a block whose layers are complete, and encrypt both in place.
 
         Args:
             block: Memory as for `layers`.
@@ -119,17 +122,17 @@ class Framing:
             ValueError: The memory has another length or is not contiguous.
         """
         self._check_length(block)
-        seal_in_place(Kind.PAGES, key, block, self._header, digest_key=self._digest_key)
+        seal_in_place(Kind.PAGES, key, block, self._header, keys=self._keys)
 
-    def check(self, block: memoryview, key: bytes) -> None:
-        """Check that memory holds the whole block that was stored under a key. Nothing is copied.
+    def open(self, block: memoryview, key: bytes) -> None:
+        """Check that memory holds the whole block that was stored under a key, and decrypt it in place, once.
 
         Raises:
             BlockError: It is another block, or it is damaged.
             ValueError: The memory has another length or is not contiguous.
         """
         self._check_length(block)
-        header, body = unseal(Kind.PAGES, key, block, digest_key=self._digest_key)
+        header, body, _ = unseal(Kind.PAGES, key, block, keys=self._keys)
         if header != self._header or len(body) != self.block_bytes - HEADER_BYTES:
             words = bytes(header[:_TEXT_BYTES]).decode("ascii", "backslashreplace").split("\0")
             told = zip(fields(BlockFormat), words, self._words, strict=False)

@@ -27,7 +27,7 @@ from lmcache.v1.platform import create_event_notifier
 
 from skymemory.engines.carrier import Block, Carrier, CarrierSettings
 from skymemory.engines.framing import BlockFormat
-from skymemory.engines.tenant import read_secret
+from skymemory.engines.tenant import engine_secret
 from skymemory.wire.key_derivation import block_key
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
                 f"adapter_params: there is no setting {unknown[0]!r}; there are {', '.join(CarrierSettings.__slots__)}"
             )
         self._settings = CarrierSettings.of(params)
-        self._secret = read_secret(self._settings.tenant_secret_file)
+        self._secret = engine_secret(self._settings.tenant_secret_file, self._settings.socket)
         self._lock = threading.Lock()
         self._carriers: dict[int, Carrier] = {}
         """Connections by bytes of a chunk: the agent takes blocks of one size from each."""
@@ -187,7 +187,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
     def name_of(self, size: int, key: ObjectKey) -> bytes:
         """Return the key under which a chunk of `size` bytes is stored."""
         words = (key.model_name, f"{key.kv_rank:x}", f"{key.object_group_id:x}", key.chunk_hash.hex(), key.cache_salt)
-        return block_key(self._carrier(size).root, *map(str.encode, words))
+        return block_key(self._carrier(size).names, *map(str.encode, words))
 
     def _size(self, key: ObjectKey, layouts: dict[int, MemoryLayoutDesc]) -> int | None:
         """Return the bytes of a chunk; None if they are not known."""

@@ -34,7 +34,7 @@ from sglang.srt.mem_cache.hicache_storage import (
 
 from skymemory.engines.carrier import Block, Carrier, CarrierSettings, memory_at
 from skymemory.engines.framing import BlockFormat
-from skymemory.engines.tenant import read_secret
+from skymemory.engines.tenant import engine_secret
 from skymemory.wire.key_derivation import block_key
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ class _Pool:
             layout=f"{host_pool.layout},{'flat' if flat else 'pieces'}",
         )
         kind = json.dumps([type(host_pool).__name__, geometry, sizes], sort_keys=True)
-        self.root = self.format.root(secret, *parts, kind)
+        root = self.format.root(secret, *parts, kind)
         self._name = name
         known_as = model if name == PoolName.KV else f"{model}, {name}"
-        self.carrier = Carrier("sglang", known_as, self.format, self.root, settings, body_bytes=sum(sizes), processes=ranks)
+        self.carrier = Carrier("sglang", known_as, self.format, root, settings, body_bytes=sum(sizes), processes=ranks)
 
     def key(self, page_hash: str) -> bytes:
-        return block_key(self.root, self._name.encode(), page_hash.encode())
+        return block_key(self.carrier.names, self._name.encode(), page_hash.encode())
 
     def pages(self, hashes: Sequence[str], host_indices: torch.Tensor) -> list[Block]:
         """Return pages and their places in the host pool.
@@ -138,7 +138,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         extra = storage_config.extra_config or {}
         self._config = storage_config
         self._settings = CarrierSettings.of(extra)
-        self._secret = read_secret(self._settings.tenant_secret_file)
+        self._secret = engine_secret(self._settings.tenant_secret_file, self._settings.socket)
         self._flat = not extra.get("interface_v1")
         self._model: tuple[str, ...] | None = None
         self._weights = b""

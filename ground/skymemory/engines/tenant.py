@@ -1,20 +1,27 @@
-"""The tenant secret of engines, which goes into all their keys and digests (`skymemory.wire.key_derivation`)."""
+"""The tenant secret of engines, which goes into all their keys (`skymemory.wire.key_derivation`)."""
 
 from pathlib import Path
 
+from skymemory.common.secret_file import SecretError, engines_secret_of, read_secret
+from skymemory.common.state_folder import agent_socket, named_secret
 
-def read_secret(path: str | None) -> bytes:
-    """Return the tenant secret in a file; b"" without a file.
+
+def engine_secret(file: str | None, socket: str | None) -> bytes:
+    """Return the tenant secret of an engine.
+
+    Without a file it is the one that the agent leaves beside its socket (`engines_secret_of`).
+
+    Args:
+        file: File that a person named; by default the one that $SKYMEM_TENANT_SECRET_FILE names.
+        socket: Path of the agent's socket; None: where the agent puts it.
 
     Raises:
-        ValueError: The file cannot be read, or is empty.
+        ValueError: The file cannot be read or made, or is empty.
     """
-    if path is None:
-        return b""
     try:
-        secret = Path(path).read_bytes()
-    except OSError as error:
-        raise ValueError(f"SkyMemory: tenant_secret_file {path} cannot be read: {error.strerror or error}") from error
-    if not secret:
-        raise ValueError(f"SkyMemory: tenant_secret_file {path} is empty; allowed is a file of one byte and more")
-    return secret
+        named = named_secret() if file is None else Path(file)
+        if named is not None:
+            return read_secret(named)
+        return engines_secret_of(agent_socket() if socket is None else Path(socket))
+    except SecretError as error:
+        raise ValueError(f"SkyMemory: {error}") from error

@@ -13,7 +13,7 @@ from skymemory.common import defaults
 from skymemory.fsw.link_names import LINKS, NEIGHBOURS
 from skymemory.fsw.structures import KVC_PLATFORM_SCHEDULE_SEGMENTS, KVC_SEGMENT_ROWS, KvcScheduleRow
 from skymemory.link.native import crc32c
-from skymemory.sky.constellation import Constellation, LinkModel
+from skymemory.sky.constellation import OTHERS, Constellation, LinkModel, TenantQuota
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.placement.layouts import LAYOUT_IDS
 from skymemory.sky.placement.torus import Direction
@@ -150,6 +150,7 @@ def limits(constellation: Constellation) -> str:
         f".Gossip               = {int(own.gossip)},",
         f".ScrubPeriodMs        = {1000 * own.scrub_s},",
         f".HandoverMs           = {round(1000 * constellation.cache.handover_s)},",
+        *_quotas(constellation.tenants),
     ]
     check = (
         f"#if KVC_PLATFORM_STORE_BYTES < {store_bytes}",
@@ -158,6 +159,25 @@ def limits(constellation: Constellation) -> str:
     )
     includes = ("kvc_platform_cfg.h", "kvc_tbl.h")
     return _file("KVC", "Limits", "KVC.Limits, of all satellites", "Limits of the chunk store", includes, lines, check)
+
+
+def _quotas(tenants: Sequence[TenantQuota]) -> list[str]:
+    own = [one for one in tenants if one.number != OTHERS]
+    if not own:
+        return [".TenantCount          = 0, /* no quotas: all tenants share the store */"]
+    others = next((one for one in tenants if one.number == OTHERS), TenantQuota(number=OTHERS))
+    return [
+        f".TenantCount          = {len(own)},",
+        f".OthersReservedPercent = {others.reserved_percent},",
+        f".OthersMostPercent     = {others.most_percent},",
+        ".Tenant =",
+        "    {",
+        *(
+            f"        {{.Tenant = {one.number}u, .ReservedPercent = {one.reserved_percent}, .MostPercent = {one.most_percent}}},"
+            for one in own
+        ),
+        "    },",
+    ]
 
 
 def schedule(constellation: Constellation, moves: Moves | None, segment: int) -> str:

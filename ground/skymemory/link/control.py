@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Self
 from skymemory.link import telemetry
 from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
 from skymemory.link.block_entry import BlockEntry
+from skymemory.link.keys import keys_of
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
 from skymemory.link.structures import Held as CoreHeld
@@ -34,6 +35,9 @@ _WHOLE: Final = {HeldVerdict.WHOLE: True, HeldVerdict.UNKNOWN: None, HeldVerdict
 LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
 """Names of the link records in STATS of the application `isl`, in their order."""
 
+OTHERS_NUMBER: Final = 2**32
+"""Number in the record of all tenants without a quota of their own."""
+
 
 class Move(NamedTuple):
     """An order to a satellite to send its chunks of a block to another one."""
@@ -49,6 +53,21 @@ class LinkStats:
 
     counters: dict[str, int]
     links: dict[str, dict[str, int]]
+
+
+class TenantStats(NamedTuple):
+    """A tenant's quota on a satellite, and counts of what it holds there: a record `tenant` of the ICD."""
+
+    number: int
+    """The tenant; OTHERS_NUMBER: all tenants without a quota of their own."""
+    slots_reserved: int
+    slots_most: int
+    slots_used: int
+    blocks: int
+    evictions: int
+    """Complete chunks of its own that made room."""
+    refused: int
+    """Puts that found no room."""
 
 
 class Purged(NamedTuple):
@@ -82,7 +101,8 @@ class ControlPlane:
         """Requests that were sent again."""
         self._closed = False
         self._lock = Lock()
-        self._asker = Asker(self.timing)
+        self._keys = keys_of(constellation)
+        self._asker = Asker(self.timing, self._keys)
         self._endpoints: dict[Satellite, int] = {}  # endpoints of entry satellites; every request needs one
 
     @property
@@ -188,17 +208,44 @@ class ControlPlane:
 
     def store_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, dict[str, int]]:
         """Return the counters of the hashtable service, by the ICD's names, of the satellites that answer."""
+        answers = self._store_answers([Ask(route, icd.OP_STATS) for route in routes], deadline_s)
+        return {satellite: counters for satellite, (counters, _) in answers.items()}
+
+    def tenant_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, list[TenantStats]]:
+        """Return what each tenant may store and holds on the satellites that answer: nothing where there are no quotas.
+
+        The others, all tenants without a quota of their own, come first. Satellites whose records do not fit one packet are asked
+        again for the rest.
+        """
+        end_s = time.monotonic() + deadline_s
+        found: dict[Satellite, list[TenantStats]] = {}
+        left = list(routes)
+        while left:
+            asks = [Ask(route, icd.OP_STATS, chunk_id=len(found.get(route.satellite, ())) + 1) for route in left]
+            answers = self._store_answers(asks, end_s - time.monotonic())
+            unfinished = set()
+            for satellite, (counters, records) in answers.items():
+                have = found.setdefault(satellite, [])
+                have += records
+                if records and len(have) < min(counters["tenants"], icd.LIMIT_TENANTS + 1):
+                    unfinished.add(satellite)
+            left = [route for route in left if route.satellite in unfinished]
+        return found
+
+    def _store_answers(self, asks: Sequence[Ask], deadline_s: float) -> dict[Satellite, tuple[dict[str, int], list[TenantStats]]]:
         found = {}
-        for satellite, values in self._stats(routes, icd.APID_KVC, deadline_s):
-            if len(values) == len(icd.STATS_KVC):
-                found[satellite] = dict(zip(icd.STATS_KVC, values, strict=True))
+        fixed, size = len(icd.STATS_KVC), len(icd.STATS_TENANT)
+        for satellite, values in self._stats(asks, deadline_s):
+            if len(values) >= fixed and (len(values) - fixed) % size == 0:
+                records = [TenantStats(*values[at : at + size]) for at in range(fixed, len(values), size)]
+                found[satellite] = dict(zip(icd.STATS_KVC, values[:fixed], strict=True)), records
         return found
 
     def link_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, LinkStats]:
         """Return the counters of links and routing of the satellites that answer."""
         found = {}
         fixed, size = len(icd.STATS_ISL), len(icd.STATS_LINK)
-        for satellite, values in self._stats(routes, icd.APID_ISL, deadline_s):
+        for satellite, values in self._stats([Ask(route, icd.OP_STATS, icd.APID_ISL) for route in routes], deadline_s):
             if len(values) == fixed + size * len(LINK_NAMES) and values[icd.STATS_ISL_LINKS] == len(LINK_NAMES):
                 records = [values[at : at + size] for at in range(fixed, len(values), size)]
                 found[satellite] = LinkStats(
@@ -210,8 +257,7 @@ class ControlPlane:
                 )
         return found
 
-    def _stats(self, routes: Sequence[Route], apid: int, deadline_s: float) -> Iterator[tuple[Satellite, tuple[int, ...]]]:
-        asks = [Ask(route, icd.OP_STATS, apid) for route in routes]
+    def _stats(self, asks: Sequence[Ask], deadline_s: float) -> Iterator[tuple[Satellite, tuple[int, ...]]]:
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
             if answer is not None and answer.ok and len(answer.payload) % 8 == 0:
                 yield ask.route.satellite, struct.unpack(f">{len(answer.payload) // 8}Q", answer.payload)
@@ -356,7 +402,8 @@ class ControlPlane:
         """
         with self._lock:
             self._check_open()
-        yield from telemetry.listen(self.constellation, routes, duration_s, lambda: stopped() or self._closed)
+            endpoints = [self._endpoint(route.entry) for route in routes]
+        yield from telemetry.listen(self._keys, routes, endpoints, duration_s, lambda: stopped() or self._closed)
 
 
 def _has_any(route: Route, key: bytes, tenant: int) -> Ask:

@@ -23,6 +23,7 @@ from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.link import structures
 from skymemory.link.block_entry import BlockEntry
+from skymemory.link.keys import LinkKeys
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
@@ -125,6 +126,7 @@ class NativeClient:
         window_max: int = 0,
         receive_bytes: int = 0,
         offload: bool = True,
+        keys: LinkKeys | None = None,
     ) -> None:
         """Open the socket; nothing is sent. 0 stands for the library's default.
 
@@ -134,6 +136,7 @@ class NativeClient:
             window_max: Chunks that may be on their way to or from one satellite.
             receive_bytes: Receive buffer to ask of the system; the one it gives is in `counters`.
             offload: False sends one datagram a packet even where the system could bundle them (for comparisons).
+            keys: Keyring with which to associate with satellites; None: they are asked for cookies alone.
 
         Raises:
             ValueError: A number is out of range.
@@ -147,6 +150,8 @@ class NativeClient:
         self._handle_lock = Lock()
         """Lock that is held while the handle goes, so that nobody cancels a call of a closed client."""
         config = structures.Config(packet_bytes, window_max, burst, receive_bytes, no_offload=0 if offload else 1)
+        if keys is not None:
+            keys.put_into(config)
         error = ctypes.c_int()
         handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
         if not handle:
@@ -154,7 +159,7 @@ class NativeClient:
             if error.value == EINVAL:
                 raise ValueError(
                     f"packet_bytes {packet_bytes}, burst {burst}, window_max {window_max}, receive_bytes {receive_bytes}:"
-                    f" packets have 119 to {icd.LIMIT_PACKET_BYTES} bytes, bursts and windows at most"
+                    f" packets have 171 to {icd.LIMIT_PACKET_BYTES} bytes, bursts and windows at most"
                     f" {icd.LIMIT_CHUNK_SET} chunks"
                 )
             raise OSError(error.value, f"cannot open a UDP socket: {reason}")

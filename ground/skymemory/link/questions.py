@@ -7,12 +7,13 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from skymemory.common import defaults
 from skymemory.link import structures
 from skymemory.link.ask import Ask, SatelliteAnswer
+from skymemory.link.keys import LinkKeys
 from skymemory.link.native import library
 from skymemory.link.packed import packed
 from skymemory.link.timing import Timing
@@ -34,8 +35,12 @@ _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status
 class Asker:
     """A UDP socket and the round trips that it measured. One call at a time: the user sees to that."""
 
-    def __init__(self, timing: Timing) -> None:
+    def __init__(self, timing: Timing, keys: LinkKeys | None = None) -> None:
         """Open the socket; nothing is sent.
+
+        Args:
+            timing: Times of the host.
+            keys: Keyring with which to associate with satellites; None: they are asked for cookies alone.
 
         Raises:
             OSError: The system gives no socket.
@@ -45,6 +50,8 @@ class Asker:
         times_s = timing.first_s, timing.min_s, timing.max_s, timing.silence_s
         patience = structures.Patience(*(round(1e6 * one) for one in times_s))
         config = structures.Config(receive_bytes=_RECEIVE_BUFFER_BYTES, may_fragment=1, patience=patience)
+        if keys is not None:
+            keys.put_into(config)
         error = ctypes.c_int()
         self._handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
         if not self._handle:
@@ -114,6 +121,19 @@ class Asker:
         if error != 0:
             raise OSError(error, os.strerror(error))
         return [_read(memory, len(asks), index) for index in range(len(asks))]
+
+    def listen(self, duration_s: float) -> Iterator[tuple[Satellite, bytes]]:
+        """Run for a while, and yield the messages of telemetry that have come since the last time, each with its satellite.
+
+        Raises:
+            OSError: Somebody closed the socket's descriptor.
+        """
+        error = self._library.SKYC_Listen(self._handle, max(1, round(1000 * duration_s)))
+        if error != 0:
+            raise OSError(error, os.strerror(error))
+        one = structures.Telemetry()
+        while self._library.SKYC_NextTelemetry(self._handle, ctypes.byref(one)):
+            yield Satellite(one.plane, one.slot), bytes(one.message[: one.length])
 
 
 def _addresses(satellites: Iterable[Satellite]) -> tuple["ctypes.Array[structures.Addr]", int]:

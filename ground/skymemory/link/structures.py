@@ -535,6 +535,14 @@ class Config(Structure):
     """1: one datagram a packet even where the system could bundle them (for comparisons)"""
     may_fragment: int
     """1: IP may cut a packet that is larger than the path takes; else such a packet is an error"""
+    credential: int | None
+    """SKY_CREDENTIAL_BYTES; NULL: there is no keyring"""
+    pair_keys: int | None
+    """keys of SKY_CRYPTO_KEY_BYTES for all satellites, plane after plane; they are copied"""
+    planes: int
+    slots: int
+    suite: int
+    """SKY_SECURITY_* to ask for; default: GMAC of headers where the library has it, else BLAKE2b of headers"""
     _fields_ = (
         ("packet_bytes", c_uint32),
         ("window_max", c_uint32),
@@ -545,6 +553,11 @@ class Config(Structure):
         ("host_number", c_uint16),
         ("no_offload", c_uint16),
         ("may_fragment", c_uint16),
+        ("credential", c_void_p),
+        ("pair_keys", c_void_p),
+        ("planes", c_uint16),
+        ("slots", c_uint16),
+        ("suite", c_uint8),
     )
 
 
@@ -572,6 +585,10 @@ class Counters(Structure):
     """port of the socket"""
     repeats: int
     """questions that were sent again"""
+    rx_untrusted: int
+    """packets without the tag that they need"""
+    suites: int
+    """mask of the security suites that the library can do: bit 1 << SKY_SECURITY_*"""
     _fields_ = (
         ("tx_packets", c_uint64),
         ("tx_bytes", c_uint64),
@@ -588,6 +605,23 @@ class Counters(Structure):
         ("host_number", c_uint64),
         ("port", c_uint64),
         ("repeats", c_uint64),
+        ("rx_untrusted", c_uint64),
+        ("suites", c_uint64),
+    )
+
+
+class Telemetry(Structure):
+    """`SKYC_Telemetry_t`. A message from the Software Bus of a satellite."""
+
+    plane: int
+    slot: int
+    length: int
+    message: Array[c_uint8]
+    _fields_ = (
+        ("plane", c_uint16),
+        ("slot", c_uint16),
+        ("length", c_uint32),
+        ("message", c_uint8 * 1024),
     )
 
 
@@ -631,6 +665,8 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKYC_Ask": (c_int, [c_void_p, POINTER(Question), c_uint32]),
     "SKYC_AskOn": (c_int, [c_void_p]),
     "SKYC_StopAsking": (None, [c_void_p]),
+    "SKYC_Listen": (c_int, [c_void_p, c_uint32]),
+    "SKYC_NextTelemetry": (c_bool, [c_void_p, POINTER(Telemetry)]),
     "SKYC_PatienceUs": (c_uint64, [c_void_p, POINTER(Addr), c_uint32]),
     "SKYC_HurryUs": (c_uint64, [c_void_p, POINTER(Addr), c_uint32]),
     "SKYC_Expect": (None, [c_void_p, Addr, c_uint32]),

@@ -17,6 +17,7 @@ import torch
 
 from skymemory.prompt.codecs import Codec, CodecError
 from skymemory.wire.envelope import ENVELOPE_BYTES, HEADER_BYTES_MAX, BlockError, Kind, seal_in_place, unseal
+from skymemory.wire.key_derivation import SealKeys
 
 LAYOUT = "layer,k|v,kv_head,token,head_dim;k after rope"
 """Order of the tensors in a block. It is a part of every key, so that a lookup never finds blocks of another order."""
@@ -62,7 +63,7 @@ def pack_block(
     tensors: torch.Tensor,
     *,
     key: bytes,
-    digest_key: bytes,
+    keys: SealKeys,
     codec: Codec,
     block_index: int,
     first_position: int,
@@ -73,7 +74,7 @@ def pack_block(
     Args:
         tensors: Contiguous CPU tensor [layers, 2, kv_heads, tokens, head_dim].
         key: The block's key, 32 bytes.
-        digest_key: Secret key of the block's digest, 32 bytes.
+        keys: Keys of the seal (`skymemory.wire.key_derivation`).
         codec: The codec that encodes the tensors.
         block_index: Index of the block in its prompt, from 0.
         first_position: Position of the block's first token in the prompt, from 0.
@@ -100,7 +101,7 @@ def pack_block(
     data = bytearray(start + shape[0] * layer_bytes)
     payload = torch.frombuffer(data, dtype=torch.uint8, offset=start).view(shape[0], layer_bytes)
     codec.encode(tensors, payload)
-    seal_in_place(Kind.PROMPT, key, memoryview(data), text, digest_key=digest_key)
+    seal_in_place(Kind.PROMPT, key, memoryview(data), text, keys=keys)
     return data
 
 
@@ -113,13 +114,13 @@ def block_bytes_max(shape: tuple[int, ...], dtype: torch.dtype, codec: Codec) ->
     return ENVELOPE_BYTES + HEADER_BYTES_MAX + shape[0] * codec.layer_bytes(shape, dtype)
 
 
-def unpack_block(data: bytearray, *, key: bytes, digest_key: bytes, codec: Codec) -> tuple[BlockHeader, torch.Tensor]:
-    """Check a block and decode its tensors.
+def unpack_block(data: bytearray, *, key: bytes, keys: SealKeys, codec: Codec) -> tuple[BlockHeader, torch.Tensor]:
+    """Open a block in place, once, and decode its tensors.
 
     Args:
         data: The block's bytes, as `pack_block` made them.
         key: The key under which the block was fetched, 32 bytes.
-        digest_key: Secret key of the block's digest, 32 bytes.
+        keys: Keys of the seal (`skymemory.wire.key_derivation`).
         codec: The codec that made the block.
 
     Returns:
@@ -128,7 +129,7 @@ def unpack_block(data: bytearray, *, key: bytes, digest_key: bytes, codec: Codec
     Raises:
         BlockError: The bytes are not the block of this key; the message says what is wrong.
     """
-    text, body = unseal(Kind.PROMPT, key, data, digest_key=digest_key)
+    text, body, _ = unseal(Kind.PROMPT, key, data, keys=keys)
     try:
         fields = json.loads(bytes(text))
         fields["shape"] = tuple(int(extent) for extent in fields["shape"])

@@ -32,7 +32,7 @@ from skymemory.prompt.statistics import AddReport, ExpectReport, KVCStatistics, 
 from skymemory.store.block_store import BlockStore
 from skymemory.store.results import GetResult, PrefetchResult, PutResult, Status
 from skymemory.wire.envelope import BlockError
-from skymemory.wire.key_derivation import digest_key
+from skymemory.wire.key_derivation import block_key, seal_keys
 
 if TYPE_CHECKING:
     import torch
@@ -43,6 +43,8 @@ _RUN_BYTES = 1 << 24
 
 The store's deadline holds for a run, and not for all of a long prompt. Storing a prompt needs extra memory for one run only.
 """
+_SCOPE = b"scope"
+"""First part of the name under which a scope's root is derived. Blocks of tokens have one part, so none of them has that key."""
 
 
 class KVCManager:
@@ -56,7 +58,7 @@ class KVCManager:
         *,
         codec: str | Codec | None = None,
         block_tokens: int | None = None,
-        tenant_secret: bytes = b"",
+        tenant_secret: bytes | None = None,
     ) -> None:
         """Read all weights once, for the keys.
 
@@ -67,13 +69,13 @@ class KVCManager:
             codec: A codec or its name; the store's setting by default. "raw" gives every bit back; the others trade accuracy for
                 bytes.
             block_tokens: Tokens of a block; the store's setting by default.
-            tenant_secret: Secret in all keys and digests of blocks. Somebody who does not know it can neither compute a key nor
-                make a block that passes. It does not keep somebody who sees the links from reading or deleting blocks. Without a
-                secret everybody who has the model can make blocks.
+            tenant_secret: Secret in all keys; the store's by default. Somebody who does not know it can neither compute a key
+                nor read or make a block. It does not keep somebody who sees the links from deleting blocks.
 
         Raises:
             UnsupportedModelError: The model's cache cannot be cut into blocks; the message says why.
             ValueError: `block_tokens` is less than 1, or the codec cannot take the model's tensors.
+            SecretError: The store has no tenant secret, and none can be made.
         """
         self._engine = HuggingFaceEngine(model)
         self._tokenizer = tokenizer
@@ -81,7 +83,7 @@ class KVCManager:
         self._fingerprint = Fingerprint(model, tokenizer)
         self._fingerprint_lock = Lock()
         self._prefill_lock = Lock()  # two prefills at a time would only share the machine
-        self._tenant_secret = tenant_secret
+        self._tenant_secret = store.tenant_secret if tenant_secret is None else tenant_secret
         self._ledger = Ledger()
         chosen = store.settings.codec if codec is None else codec
         self._codec = get_codec(chosen) if isinstance(chosen, str) else chosen
@@ -122,7 +124,7 @@ class KVCManager:
         tokens = self._tokens(prompt)
         return self._chain(self._root(), tokens)
 
-    def get_cache(self, prompt: Prompt) -> DynamicCache:
+    def get_cache(self, prompt: Prompt, *, scope: bytes = b"") -> DynamicCache:
         """Return the `past_key_values` of the longest beginning of a prompt that is in the sky, for `generate`.
 
         At least one token of the prompt is left out, because a model needs one to run. The cache is empty if no block was found.
@@ -132,6 +134,7 @@ class KVCManager:
 
         Args:
             prompt: Text, token ids, or a tokenizer's result for one prompt.
+            scope: Bytes that go into the names of the blocks: only blocks that were stored with the same ones are found.
 
         Returns:
             A cache of batch size 1.
@@ -140,7 +143,7 @@ class KVCManager:
             TypeError: The argument is no prompt.
             ValueError: The model does not have a token id, or a tensor has another shape.
         """
-        return self._get([self._tokens(prompt)])[0]
+        return self._get([self._tokens(prompt)], scope)[0]
 
     def get_caches(self, prompts: Prompts) -> list[DynamicCache]:
         """Return the caches of several prompts, as `get_cache` does. Blocks that the prompts have in common are fetched once.
@@ -159,7 +162,12 @@ class KVCManager:
         return self._get(self._token_lists(prompts))
 
     def add_blocks(
-        self, prompt: Prompt, past_key_values: DynamicCache | None = None, progress: Progress = no_progress
+        self,
+        prompt: Prompt,
+        past_key_values: DynamicCache | None = None,
+        progress: Progress = no_progress,
+        *,
+        scope: bytes = b"",
     ) -> AddReport:
         """Store the full blocks of a prompt that are not in the sky yet. Errors of the store are counted and do not raise.
 
@@ -168,12 +176,13 @@ class KVCManager:
             past_key_values: A cache that a run of the model left, for example that of `generate` with `return_dict_in_generate`.
                 It may cover less or more than the prompt, and is not changed. Without it the model computes the missing blocks.
             progress: Function to call with the number of blocks stored and of blocks to store.
+            scope: Scope of the blocks (`get_cache`).
 
         Raises:
             TypeError: The argument is no prompt.
             ValueError: `past_key_values` is not a cache of this model and of one prompt, or the model does not have a token id.
         """
-        return self._add(self._tokens(prompt), past_key_values, progress)
+        return self._add(self._tokens(prompt), past_key_values, progress, scope)
 
     def add_prompts(self, prompts: Prompts) -> list[AddReport]:
         """Store the blocks of several prompts, as `add_blocks` does without a cache.
@@ -216,8 +225,8 @@ class KVCManager:
     def _token_lists(self, prompts: Prompts) -> list[list[int]]:
         return token_lists(prompts, self._tokenizer, self._engine.vocabulary)
 
-    def _get(self, prompts: list[list[int]]) -> list[DynamicCache]:
-        root = self._root_or_none() if prompts else None
+    def _get(self, prompts: list[list[int]], scope: bytes = b"") -> list[DynamicCache]:
+        root = self._root_or_none(scope) if prompts else None
         chains = [self._chain(root, tokens) for tokens in prompts]
         found = [self._find(keys) for keys in chains]
         blocks: dict[bytes, torch.Tensor] = {}
@@ -240,10 +249,10 @@ class KVCManager:
             )
         return caches
 
-    def _add(self, tokens: list[int], given: DynamicCache | None, progress: Progress) -> AddReport:
+    def _add(self, tokens: list[int], given: DynamicCache | None, progress: Progress, scope: bytes = b"") -> AddReport:
         blocks = len(tokens) // self._block_tokens
         wanted = blocks if given is None else min(blocks, self._engine.check(given) // self._block_tokens)
-        root = self._root_or_none() if wanted else None
+        root = self._root_or_none(scope) if wanted else None
         if root is None:
             return AddReport(blocks, 0, 0, wanted, 0)
         keys = self._chain(root, tokens)[:wanted]
@@ -258,7 +267,7 @@ class KVCManager:
             prefix = _prefix(fetched, keys)
             present = len(prefix)
             cache = self._computed(tokens[: wanted * self._block_tokens], prefix)
-            if self._root_or_none() != root:  # the blocks may belong to neither the old nor the new model
+            if self._root_or_none(scope) != root:  # the blocks may belong to neither the old nor the new model
                 self._ledger.outcome("add", {"changed": 1}, "the model was changed while it computed")
                 return AddReport(blocks, present, 0, wanted - present, 0)
             self._ledger.outcome("add")
@@ -292,7 +301,7 @@ class KVCManager:
                 data = pack_block(
                     self._engine.block(cache, start, start + self._block_tokens),
                     key=keys[index],
-                    digest_key=digest_key(root),
+                    keys=seal_keys(root),
                     codec=self._codec,
                     block_index=index,
                     first_position=start,
@@ -368,7 +377,7 @@ class KVCManager:
             index * self._block_tokens,
         )
         with self._ledger.attempt("decode", "damaged"), self._ledger.timed("decode_s"):
-            header, tensors = unpack_block(data, key=key, digest_key=digest_key(root), codec=self._codec)
+            header, tensors = unpack_block(data, key=key, keys=seal_keys(root), codec=self._codec)
             found = (header.shape, header.dtype, header.block_index, header.first_position)
             if found != wanted:
                 raise BlockError(f"shape, dtype, index and position of the block are {found}; wanted are {wanted}")
@@ -379,20 +388,21 @@ class KVCManager:
         with self._ledger.attempt("purge"):
             self._store.purge(keys)
 
-    def _root(self) -> bytes:
+    def _root(self, scope: bytes = b"") -> bytes:
         with self._fingerprint_lock:
             fingerprint = self._fingerprint.digest()
-        return prompt_root(
+        root = prompt_root(
             fingerprint=fingerprint,
             layout=LAYOUT,
             codec=self._codec.name,
             block_tokens=self._block_tokens,
             tenant_secret=self._tenant_secret,
         )
+        return block_key(root, _SCOPE, scope) if scope else root
 
-    def _root_or_none(self) -> bytes | None:
+    def _root_or_none(self, scope: bytes = b"") -> bytes | None:
         with self._ledger.attempt("fingerprint"):
-            return self._root()
+            return self._root(scope)
         return None
 
     def _chain(self, root: bytes | None, tokens: list[int]) -> list[bytes]:

@@ -74,6 +74,8 @@ class Job:
     sampling: Sampling
     tell: Callable[[Event], None]
     """Function for events, called in the thread of the `JobQueue`; the last event is `Ended`."""
+    scope: bytes = b""
+    """Scope of the prompts' blocks: only jobs of the same one share any."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     submitted_s: float = field(default_factory=time.monotonic)
 
@@ -208,13 +210,14 @@ class Generator:
 
     def _begin(self, prompt: _Prompt) -> None:
         """Look for the prompt's beginning beside it and in the sky, and take the longer one. It may take several calls."""
-        beside = self._beside(prompt.tokens)
+        beside = self._beside(prompt.job.scope, prompt.tokens)
         had = 0 if beside is None else beside.get_seq_length()
         if had == self._full(prompt.tokens) and beside is not None:
             prompt.past = beside
         else:
             if prompt.fetched is None:
-                prompt.fetched = self._fetching.submit(self._cache.get, prompt.tokens, prompt.job.cancelled.is_set)
+                job = prompt.job
+                prompt.fetched = self._fetching.submit(self._cache.get, prompt.tokens, job.cancelled.is_set, job.scope)
             wait([prompt.fetched], 0 if self._rows else _LOOK_S)
             if not prompt.fetched.done():
                 return
@@ -247,11 +250,13 @@ class Generator:
         size = self._cache.block_tokens
         return min(len(prompt) // size * size, len(prompt) - 1)
 
-    def _beside(self, prompt: Sequence[int]) -> DynamicCache | None:
-        """Return the cache of the blocks that a prompt shares with an answer under way; None if there are none."""
+    def _beside(self, scope: bytes, prompt: Sequence[int]) -> DynamicCache | None:
+        """Return the cache of the blocks that a prompt shares with an answer of its scope under way; None: there are none."""
         size = self._cache.block_tokens
         longest, source = 0, None
         for row in (*self._rows, *self._ready):
+            if row.job.scope != scope:
+                continue
             covered = min(row.past.get_seq_length(), self._full(prompt))
             same = _same(prompt, [*row.prompt, *row.tokens], covered)
             same = same if same == self._full(prompt) else same // size * size
@@ -319,7 +324,7 @@ class Generator:
                 self._end(row.job)
 
     def _keep(self, row: _Row) -> None:
-        self._cache.keep([*row.prompt, *row.tokens], len(row.prompt), row.past)
+        self._cache.keep([*row.prompt, *row.tokens], len(row.prompt), row.past, row.job.scope)
 
     def _end(self, job: Job, error: Exception | None = None, *, keep: bool = True) -> None:
         """End a job. Keep what was computed for it, unless an error may have left its cache in any state."""
@@ -328,7 +333,7 @@ class Generator:
         if reading is not None and reading.job is job:
             self._reading = None
             if reading.past is not None and isinstance(error, Cancelled):
-                self._cache.keep(reading.tokens, len(reading.tokens), reading.past)
+                self._cache.keep(reading.tokens, len(reading.tokens), reading.past, job.scope)
         for row in (*self._rows, *self._ready):
             if row.job is job and keep and not row.finished:
                 self._keep(row)

@@ -33,6 +33,7 @@ class _KeptPrompt:
     """Tokens of prompt and answer."""
     prompt_tokens: int
     cache: DynamicCache
+    scope: bytes
 
 
 class PromptCache:
@@ -86,25 +87,29 @@ class PromptCache:
         """Answers that are not stored yet."""
         return len(self._waiting)
 
-    def get(self, tokens: Sequence[int], cancelled: Callable[[], bool]) -> DynamicCache:
+    def get(self, tokens: Sequence[int], cancelled: Callable[[], bool], scope: bytes = b"") -> DynamicCache:
         """Return keys and values of the longest beginning of a prompt that is in the sky; at least one token is left out.
 
         Blocks that this prompt continues, or shares for the most part, may still be on their way up: they are waited for.
+
+        Args:
+            scope: Scope of the blocks (`KVCManager.get_cache`): those of another one are neither found nor waited for.
         """
         self._follow()
         if self._manager is None:
             return self.engine.empty_cache()
         with self._changed:
-            self._wait(lambda: cancelled() or not any(_continues(tokens, kept) for kept in self._waiting))
-        return self._manager.get_cache(list(tokens))
+            self._wait(lambda: cancelled() or not any(_continues(tokens, kept) for kept in self._waiting if kept.scope == scope))
+        return self._manager.get_cache(list(tokens), scope=scope)
 
-    def keep(self, tokens: Sequence[int], prompt_tokens: int, cache: DynamicCache) -> None:
+    def keep(self, tokens: Sequence[int], prompt_tokens: int, cache: DynamicCache, scope: bytes = b"") -> None:
         """Store the cache that a run of the model left, soon.
 
         Args:
             tokens: Tokens of prompt and answer, as far as the cache covers them, or more.
             prompt_tokens: Number of them that are the prompt's.
             cache: Keys and values, which must not be changed any more.
+            scope: Scope of the blocks.
         """
         with self._changed:
             if self._manager is None:
@@ -112,7 +117,7 @@ class PromptCache:
             if len(self._waiting) >= self._waiting_max:
                 self.dropped += 1
                 return
-            self._waiting.append(_KeptPrompt(self._manager, list(tokens), prompt_tokens, cache))
+            self._waiting.append(_KeptPrompt(self._manager, list(tokens), prompt_tokens, cache, scope))
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -150,7 +155,11 @@ class PromptCache:
             serving = self._source.load()
             if serving is not None and self._store is not None and serving.constellation == self._store.constellation:
                 return
-            store = None if serving is None else SkyStore(serving.constellation, playing=serving.playing)
+            store = (
+                None
+                if serving is None
+                else SkyStore(serving.constellation, playing=serving.playing, tenant_secret=serving.tenant_secret)
+            )
             self._open(store)
         except Exception as error:  # a cache never breaks a server
             why = f"the constellation cannot be used: {error}"
@@ -175,7 +184,7 @@ class PromptCache:
 
 def _store(kept: _KeptPrompt) -> None:
     try:
-        kept.manager.add_blocks(kept.tokens, kept.cache)
+        kept.manager.add_blocks(kept.tokens, kept.cache, scope=kept.scope)
     except Exception:  # a cache never breaks a server
         _log.exception("an answer of %d tokens could not be stored", len(kept.tokens))
 

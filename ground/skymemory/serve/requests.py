@@ -14,6 +14,7 @@ CHOICES_MAX = 128
 """Most answers to one request."""
 _STOPS_MAX = 16
 _STOP_CHARACTERS_MAX = 256
+_SALT_CHARACTERS_MAX = 1024
 _INT64_MAX = (1 << 63) - 1
 
 _NO_EFFECT = frozenset(("user", "metadata", "safety_identifier", "prompt_cache_key"))
@@ -117,6 +118,8 @@ class _Generation(_Strict):
     seed: Annotated[int, Field(ge=-_INT64_MAX, le=_INT64_MAX)] | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
+    cache_salt: Annotated[str, Field(min_length=1, max_length=_SALT_CHARACTERS_MAX)] | None = None
+    """Word that goes into the names of the prompt's blocks: equal prompts with other salts share nothing."""
 
     @property
     def include_usage(self) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,7 +16,10 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from skymemory.agent.watch.origins import strange_name, strange_name_on_loopback
+from skymemory.common.guesses import Guesses, TooManyGuessesError
 from skymemory.serve.answers import CompletionAnswer, Kind, Usage
+from skymemory.serve.api_keys import ApiKey, ApiKeys, scope_of
+from skymemory.serve.connections import BodyMemoryError, ConnectionLimits, Connections
 from skymemory.serve.errors import ApiError, busy, failed
 from skymemory.serve.generation import Cancelled, Ended, Event, Job, Piece
 from skymemory.serve.job_queue import JobQueue, QueueFullError
@@ -28,12 +30,14 @@ from skymemory.serve.tokens import RequestTokens
 
 _log = logging.getLogger(__name__)
 
-BODY_BYTES_MAX = 1 << 23
 _API = "/v1/"
 _JSON = msgspec.json.Encoder()
-BODY_S = 60.0
-"""Seconds in which a body must come whole: until then its request has a place in the queue."""
+_EVENTS_MAX = 16_384
+"""Events of an answer that its client has not taken: one more ends it."""
+_KEY = "skymemory.api_key"
+"""Name under which a request keeps the API key that it came with."""
 _RETRY_DRAINING_S = 5
+_RETRY_GUESSES_S = 10
 
 _T = TypeVar("_T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -46,8 +50,8 @@ class ServedModel:
     name: str
     """Name of the model for clients."""
     context_tokens: int
-    api_key: str | None = None
-    """Key that clients must send; None: no key is asked for."""
+    api_keys: ApiKeys | None = None
+    """Keys of which clients must send one; None: no key is asked for."""
     temperature: float = 1.0
     """Temperature of requests that do not give one."""
     top_p: float = 1.0
@@ -63,10 +67,19 @@ class Api:
         queue: JobQueue,
         request_tokens: RequestTokens,
         metrics: ServeMetrics,
-        body_s: float = BODY_S,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008  # it never changes
+        guesses: Guesses | None = None,
     ) -> None:
+        """Begin without requests.
+
+        Args:
+            limits: Limits of connections, bodies and slow readers.
+            guesses: Memory of wrong keys; one of its own by default.
+        """
+        self.connections = Connections(limits)
         self._served = served
-        self._body_s = body_s
+        self._limits = limits
+        self._guesses = Guesses() if guesses is None else guesses
         self._queue = queue
         self._request_tokens = request_tokens
         self._metrics = metrics
@@ -81,7 +94,7 @@ class Api:
 
     def application(self) -> web.Application:
         """Return the application of aiohttp."""
-        application = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES_MAX)
+        application = web.Application(middlewares=[self._guarded], client_max_size=self._limits.body_bytes_max)
         application.add_routes(
             [
                 web.get("/v1/models", self._models),
@@ -124,8 +137,8 @@ class Api:
         return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
-        with self._place():
-            asked = parse(CompletionRequest, await _body(request, self._body_s))
+        async with self._place(request) as body:
+            asked = parse(CompletionRequest, body)
             self._check_model(asked.model)
             prompts = await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
         if len(prompts) * asked.n > CHOICES_MAX:
@@ -135,8 +148,8 @@ class Api:
         return await self._answer(request, "completion", asked, prompts, max_tokens, echoes)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        with self._place():
-            asked = parse(ChatRequest, await _body(request, self._body_s))
+        async with self._place(request) as body:
+            asked = parse(ChatRequest, body)
             self._check_model(asked.model)
             prompt = await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
         wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
@@ -164,14 +177,18 @@ class Api:
         )
         usage = Usage(sum(map(len, prompts)))
         answer = CompletionAnswer(kind, self._served.name, usage, echoes, usage_in_chunks=asked.include_usage)
-        async with aclosing(self._events(prompts, sampling, usage)) as events:
+        key: ApiKey | None = request.get(_KEY)
+        scope = scope_of(b"" if key is None else key.root, asked.cache_salt or "")
+        async with aclosing(self._events(prompts, sampling, usage, scope)) as events:
             if asked.stream:
-                return await _stream(request, answer, events, with_usage=asked.include_usage)
+                return await _stream(request, answer, events, self._limits.take_s, with_usage=asked.include_usage)
             async for event in events:
                 answer.take(event)
         return _json(answer.whole())
 
-    async def _events(self, prompts: Sequence[Sequence[int]], sampling: Sampling, usage: Usage) -> AsyncGenerator[Event, None]:
+    async def _events(
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, usage: Usage, scope: bytes
+    ) -> AsyncGenerator[Event, None]:
         """Yield the events of a job until it ends. Leaving early cancels the job.
 
         Raises:
@@ -180,10 +197,16 @@ class Api:
         events: asyncio.Queue[Event] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
-        def tell(event: Event) -> None:
-            loop.call_soon_threadsafe(events.put_nowait, event)
+        def take(event: Event) -> None:
+            if events.qsize() >= _EVENTS_MAX and not isinstance(event, Ended):
+                self._queue.cancel(job)  # its client takes nothing
+            else:
+                events.put_nowait(event)
 
-        job = Job(prompts, sampling, tell)
+        def tell(event: Event) -> None:
+            loop.call_soon_threadsafe(take, event)
+
+        job = Job(prompts, sampling, tell, scope)
         self._queue.submit(job)
         self._jobs.append(job)
         first_s: float | None = None
@@ -248,17 +271,18 @@ class Api:
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             self._check_host(request)
-            self._check_key(request)
+            await self._check_key(request)
             if request.method == "POST":
                 if self._draining:
                     raise _ending()
                 if request.content_type != "application/json":  # a browser sends the other types for a page of another site
                     raise ApiError(f"Content-Type is {request.content_type!r}; allowed is application/json", status=415)
-            return await handler(request)
+            with self.connections.at_work(request):
+                return await handler(request)
         except ApiError as error:
             return _refused(error)
         except web.HTTPRequestEntityTooLarge:
-            return _refused(ApiError(f"the body is too large; allowed are {BODY_BYTES_MAX:,} bytes", status=413))
+            return _refused(ApiError(f"the body is too large; allowed are {self._limits.body_bytes_max:,} bytes", status=413))
         except web.HTTPException as error:
             return _refused(ApiError(f"{request.method} {request.path}: {error.reason}", status=error.status))
         except Exception:
@@ -269,21 +293,34 @@ class Api:
         """Refuse a host name of a stranger's page that points here (DNS rebinding). A server with a key needs no such check."""
         if not request.path.startswith(_API):
             why, cure = strange_name_on_loopback(request), ""
-        elif self._served.api_key is None:
+        elif self._served.api_keys is None:
             why, cure = strange_name(request), "; a server with an API key allows all"
         else:
             return
         if why is not None:
             raise ApiError(why + cure, status=403, code="host_not_allowed")
 
-    def _check_key(self, request: web.Request) -> None:
-        if self._served.api_key is None or not request.path.startswith(_API):
+    async def _check_key(self, request: web.Request) -> None:
+        """Ask for an API key. A source that has sent wrong ones waits."""
+        keys = self._served.api_keys
+        if keys is None or not request.path.startswith(_API):
             return
-        kind, _, key = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(_bytes(key), _bytes(self._served.api_key)):
-            headers = {"WWW-Authenticate": "Bearer"}
-            message = "no API key, or a wrong one; send it as Authorization: Bearer KEY"
-            raise ApiError(message, status=401, code="invalid_api_key", headers=headers)
+        kind, _, word = request.headers.get("Authorization", "").partition(" ")
+        found: ApiKey | None = None
+
+        def is_right() -> bool:
+            nonlocal found
+            found = keys.find(word.encode("utf-8", "surrogateescape"))  # in the encoding in which headers are read
+            return found is not None
+
+        try:
+            if kind.lower() == "bearer" and await self._guesses.check(request.remote or "", is_right):
+                request[_KEY] = found
+                return
+        except TooManyGuessesError as error:
+            raise busy(str(error), "too_many_wrong_keys", _RETRY_GUESSES_S, 429) from error
+        message = "no API key, or a wrong one; send it as Authorization: Bearer KEY"
+        raise ApiError(message, status=401, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
 
     def _check_model(self, name: str) -> None:
         if name != self._served.name:
@@ -294,24 +331,40 @@ class Api:
                 code="model_not_found",
             )
 
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        """Hold a place in the queue from before a body is read, as bodies take memory too, until its job exists.
+    @asynccontextmanager
+    async def _place(self, request: web.Request) -> AsyncIterator[bytes]:
+        """Yield a request's body, and hold a place in the queue until its job exists.
 
-        The job then takes the place at once: nothing is awaited in between.
+        A place is taken once the body is whole: half a body keeps nobody out. The job then takes the place at once: nothing is
+        awaited in between.
 
         Raises:
-            ApiError: The queue is full.
+            ApiError: The queue is full, or the body does not come.
         """
+        self._check_room()  # before the body takes memory
+        with self.connections.body(request) as counted:
+            try:
+                body = await self.connections.read(request, counted)
+            except TimeoutError as error:
+                raise ApiError(f"the body did not come within {self._limits.body_s:.0f} s", status=408) from error
+            except BodyMemoryError as error:
+                raise busy(str(error), "queue_full", 1, 429) from error
+            except web.HTTPRequestEntityTooLarge:
+                raise
+            except (ConnectionError, web.RequestPayloadError) as error:  # only half of the request came
+                raise ApiError("the request ended before its body did") from error
+            self._check_room()
+            self._coming += 1
+            try:
+                yield body
+            finally:
+                self._coming -= 1
+
+    def _check_room(self) -> None:
         try:
             self._queue.check_room(self._coming)
         except QueueFullError as error:
             raise busy(str(error), "queue_full", error.retry_after_s, 429) from error
-        self._coming += 1
-        try:
-            yield
-        finally:
-            self._coming -= 1
 
     def _card(self) -> dict[str, Any]:
         return {
@@ -327,15 +380,20 @@ class Api:
 
 
 async def _stream(
-    request: web.Request, answer: CompletionAnswer, events: AsyncGenerator[Event, None], *, with_usage: bool
+    request: web.Request, answer: CompletionAnswer, events: AsyncGenerator[Event, None], take_s: float, *, with_usage: bool
 ) -> web.StreamResponse:
-    """Send server-sent events. The response begins when the model does, so that an earlier failure has a status of its own."""
+    """Send server-sent events. The response begins when the model does, so that an earlier failure has a status of its own.
+
+    Args:
+        take_s: Seconds in which the client must take each part: one that takes nothing is cut off.
+    """
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
 
     async def send(data: bytes) -> None:
         if not response.prepared:
             await response.prepare(request)
-        await response.write(b"data: " + data + b"\n\n")
+        async with asyncio.timeout(take_s):
+            await response.write(b"data: " + data + b"\n\n")
 
     try:
         async for event in events:
@@ -348,27 +406,15 @@ async def _stream(
     except ApiError as error:
         if not response.prepared:
             raise
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, TimeoutError):
             await send(_JSON.encode(error.body))
+    except TimeoutError:
+        _log.info("the client of a stream took nothing for %.0f s: cut off", take_s)
+        if request.transport is not None:
+            request.transport.abort()
     except ConnectionError:
         _log.info("the client of a stream went away before its end")
     return response
-
-
-async def _body(request: web.Request, patience_s: float) -> bytes:
-    try:
-        async with asyncio.timeout(patience_s):
-            return await request.read()
-    except TimeoutError as error:
-        raise ApiError(f"the body did not come within {patience_s:.0f} s", status=408) from error
-    except web.HTTPRequestEntityTooLarge:
-        raise
-    except (ConnectionError, web.RequestPayloadError) as error:  # only half of the request came
-        raise ApiError("the request ended before its body did") from error
-
-
-def _bytes(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")  # in the encoding in which headers are read
 
 
 def _ending() -> ApiError:

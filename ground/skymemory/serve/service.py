@@ -8,12 +8,15 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from skymemory.agent.constellation_source import ConstellationSource
 from skymemory.demo.model import load
+from skymemory.serve.api_keys import ApiKeys
+from skymemory.serve.connections import CLIENT_LOG
 from skymemory.serve.generation import Generator
 from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.listener import url
@@ -40,6 +43,9 @@ class ServeOptions:
     served_name: str | None = None
     """Name of the model for clients; None: `model`."""
     api_key: str | None = None
+    """The one key of all clients; None: none, or those of `api_keys`."""
+    api_keys: Path | None = None
+    """File of keys; None: none."""
     queue_max: int = 32
     """Most requests that wait."""
     answers_max: int = 8
@@ -70,19 +76,24 @@ def serve(
         OSError: The model cannot be read.
         UnsupportedModelError: The model's cache cannot be cut into blocks.
         ValueError, RuntimeError: There is no such device or dtype.
+        SecretFileError: The file of keys is wrong, or others may read it.
     """
+    keys = None
+    if options.api_key is not None or options.api_keys is not None:
+        keys = ApiKeys(options.api_key, options.api_keys)
     stage("loading the model")
     model, tokenizer = load(options.model, dtype=options.dtype, device=options.device)
     stage("reading all weights, for the keys of blocks")
     cache = PromptCache(model, tokenizer, source, waiting_max=max(2, options.answers_max))
     try:
-        asyncio.run(_serve(options, listener, model, tokenizer, cache, ready))
+        asyncio.run(_serve(options, keys, listener, model, tokenizer, cache, ready))
     finally:
         cache.close()
 
 
 async def _serve(
     options: ServeOptions,
+    keys: ApiKeys | None,
     listener: socket.socket,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -93,7 +104,7 @@ async def _serve(
     served = ServedModel(
         name=options.served_name or options.model,
         context_tokens=tokens if options.context_tokens is None else min(tokens, options.context_tokens),
-        api_key=options.api_key,
+        api_keys=keys,
         **_sampling_defaults(model),
     )
     generator = Generator(model, tokenizer, cache, options.answers_max)
@@ -107,12 +118,15 @@ async def _serve(
     await runner.setup()
     try:
         ending = _signalled(api)
-        await web.SockSite(runner, listener).start()
+        assert runner.server is not None
+        # The sites of aiohttp are not used, because they take any number of connections.
+        await api.connections.start(runner.server, listener, access_log=None, logger=CLIENT_LOG)
         ready(url(listener))
         await ending.wait()
         await api.drain()
     finally:
         api.cancel_all()
+        await api.connections.close()
         await runner.cleanup()
         queue.close()
         api.close()

@@ -4,7 +4,8 @@ Each mistake is reported with its file, its line and the allowed values. Default
 slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
 """
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -31,10 +32,16 @@ if TYPE_CHECKING:
     from skymemory.sky.orbit.walker import Walker
 
 CONFIG_FILE = Path("constellation.toml")
+KEYRING_VARIABLE = "SKYMEM_KEYRING"
+"""Variable that names this machine's keyring, whatever the constellation file says: the file may be the same on all machines."""
+KeyUse = Literal["any", "satellites", "none"]
+"""Use of the keyring that a constellation file names: any, to start satellites, or none, so that it need not exist."""
 UINT32_MAX = 2**32 - 1
 PACKET_BYTES_MIN = 1200
 """Least packet that has room for the control plane's largest answer, and for the largest chunk in `icd.LIMIT_FRAGMENTS` packets.
 """
+OTHERS = "others"
+"""Word for all tenants without a quota of their own."""
 _SLOT_STEP = 1024
 
 
@@ -90,6 +97,15 @@ def _network(value: str) -> str:
 
 SatelliteField = Annotated[Satellite, PlainValidator(satellite_of), PlainSerializer(list, return_type=list[int])]
 _SATELLITE_ALLOWED = "[plane, slot], both from 1"
+
+
+def _tenant(value: object) -> int | str:
+    if value == OTHERS or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= UINT32_MAX):
+        return value
+    raise ValueError("not a tenant")  # the field's own text replaces this one
+
+
+TenantField = Annotated[int | str, PlainValidator(_tenant)]
 
 
 class GridSettings(CheckedModel):
@@ -174,12 +190,40 @@ class Cache(CheckedModel):
     lazy_purge: bool = _switch(True)
 
 
+class TenantQuota(CheckedModel):
+    """[[tenants]]: a tenant's share of each satellite's store. The number "others": all tenants without a table together."""
+
+    number: TenantField = Field(description=f'whole numbers from 0 to {UINT32_MAX} and "others"')
+    reserved_percent: int = whole_numbers(0, 0, 100)
+    most_percent: int = whole_numbers(100, 0, 100)
+
+    def __str__(self) -> str:
+        """Return the value of `skysat --tenant`: 7:25:50."""
+        return f"{self.number}:{self.reserved_percent}:{self.most_percent}"
+
+
 class SiteSettings(CheckedModel):
     """[site]: place of the ground host; used by the physical window."""
 
     latitude_deg: float = numbers(37.4, -90, 90)
     longitude_deg: float = numbers(-122.1, -180, 180)
     min_elevation_deg: float = numbers(10.0, 0, 90)
+
+
+class Security(CheckedModel):
+    """[security]: how links are protected."""
+
+    keyring: str = Field(default="", description='names of files, such as "keys/mission.json"')
+    """Absolute path once a file was loaded; '' if there is none."""
+    suite: Literal["auto", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"] = _choice(
+        "auto", "auto", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"
+    )
+    insecure: bool = _switch(False)
+
+    @property
+    def words(self) -> str:
+        """Sentence that tells people whether the links are protected."""
+        return f"secured: suite {self.suite}" if self.keyring else "not secured: no keyring"
 
 
 class Constellation(CheckedModel):
@@ -195,10 +239,16 @@ class Constellation(CheckedModel):
     links: Links = Links()
     cache: Cache = Cache()
     site: SiteSettings = SiteSettings()
+    security: Security = Security()
+    tenants: tuple[TenantQuota, ...] = Field(default=(), strict=False, description="tables [[tenants]]")
 
     @classmethod
-    def load(cls, path: str | Path) -> "Constellation":
-        """Read a constellation file.
+    def load(cls, path: str | Path, keys: KeyUse = "any") -> "Constellation":
+        """Read a constellation file, and check the keyring that it names, or that $SKYMEM_KEYRING names.
+
+        Args:
+            path: The file.
+            keys: Use of the keyring.
 
         Raises:
             ConfigError: The file cannot be read or has mistakes. The message has one line `file:line: what is; allowed are ...`
@@ -207,10 +257,16 @@ class Constellation(CheckedModel):
         """
         path = Path(path)
         text, raw = read_toml(path, ConfigError)
+        section = raw.get("security")
+        if isinstance(section, dict) and isinstance(named := section.get("keyring"), str) and named:
+            section["keyring"] = os.path.abspath(path.parent / named)
         try:
-            return cls.model_validate(raw)
+            constellation = cls.model_validate(_with_own_keyring(raw))
         except ValidationError as error:
             raise ConfigError(tell(path, text, mistakes(error, cls))) from error
+        if keys != "none" and (why := constellation.find_keyring_mistake(keys)):
+            raise ConfigError(why if _own_keyring() else tell(path, text, [(("security", "keyring"), why)]))
+        return constellation
 
     def walker(self) -> "Walker":
         """Return the orbits that the file describes."""
@@ -220,25 +276,60 @@ class Constellation(CheckedModel):
         return Walker(grid.planes, grid.slots, grid.altitude_km, grid.inclination_deg, grid.geometry == "star")
 
     @classmethod
-    def default(cls) -> "Constellation":
+    def default(cls, keys: KeyUse = "any") -> "Constellation":
         """Return `constellation.toml` of the current folder if it exists, else the paper's constellation.
 
         Raises:
             ConfigError: As from `load`.
         """
-        return cls.load(CONFIG_FILE) if CONFIG_FILE.is_file() else cls()
+        if CONFIG_FILE.is_file():
+            return cls.load(CONFIG_FILE, keys)
+        constellation = cls.model_validate(_with_own_keyring({}))
+        if keys != "none" and (why := constellation.find_keyring_mistake(keys)):
+            raise ConfigError(why)
+        return constellation
 
-    def replace(self, **sections: Mapping[str, Any]) -> "Constellation":
+    def find_keyring_mistake(self, keys: KeyUse) -> str:
+        """Return what is wrong with the keyring for that use, or '' if nothing is or there is none."""
+        if not self.security.keyring:
+            return ""
+        from skymemory.security.keyring_use import check_keyring, check_satellite_files, find_satellite_files
+        from skymemory.security.secret_files import SecretFileError
+
+        path = Path(self.security.keyring)
+        try:
+            check_keyring(path, self.planes, self.slots, self.cache.tenant)
+            if keys == "satellites":
+                check_satellite_files(find_satellite_files(path), self.planes, self.slots)
+        except SecretFileError as error:
+            return f"{KEYRING_VARIABLE if _own_keyring() else 'security.keyring'}: {error}"
+        return ""
+
+    def check_exposure(self) -> None:
+        """Check that satellites which other machines reach have a keyring, or are insecure by somebody's decision.
+
+        Raises:
+            ConfigError: Other machines reach them, and nothing protects them; the message has both ways out.
+        """
+        network = IPv4Network(self.network.network)
+        if not (network.is_loopback or self.security.keyring or self.security.insecure):
+            raise ConfigError(
+                f"network.network is {network}, where other machines reach the satellites, and no keyring protects them; "
+                'allowed are security.keyring = "FILE" (`skymem keys new` makes one), or security.insecure = true, '
+                "or a network inside 127.0.0.0/8"
+            )
+
+    def replace(self, **sections: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> "Constellation":
         """Return a copy with some values changed, checked again: `replace(cache={"servers": 12})`.
 
-        Sections and keys have their names of the file.
+        Sections and keys have their names of the file. A list replaces all tables: `replace(tenants=[{"number": 7}])`.
 
         Raises:
             ConfigError: The message has one line for each mistake.
         """
         raw = self.model_dump(by_alias=True, exclude_none=True)
         for section, values in sections.items():
-            raw[section] = {**raw.get(section, {}), **values}
+            raw[section] = {**raw.get(section, {}), **values} if isinstance(values, Mapping) else values
         try:
             return type(self).model_validate(raw)
         except ValidationError as error:
@@ -282,7 +373,16 @@ class Constellation(CheckedModel):
                 f"{_told('links', self.links, 'delay_us')} and comes on top of up to {geometry_us} from geometry; "
                 f"allowed are 0 to {defaults.MOST_DELAY_US - geometry_us}",
             )
+        security = self.security
+        if security.keyring and security.insecure:
+            yield ("security", "insecure"), "security.insecure is true, and there is a keyring; allowed is one of the two"
+        if security.suite != "auto" and not security.keyring:
+            yield (
+                ("security", "suite"),
+                f'security.suite is "{security.suite}" without a keyring; allowed is "auto", or a keyring',
+            )
         yield from self._override_contradictions()
+        yield from self._tenant_contradictions()
 
     def _override_contradictions(self) -> Iterator[Mistake]:
         torus, overrides = self.torus, self.links.override
@@ -305,6 +405,31 @@ class Constellation(CheckedModel):
                 text = f"links.override.cut is false, while the link from {target} to {origin} is cut"
                 yield (*at, "cut"), f"{text}; allowed is true, or nothing: a link is cut in both directions"
             seen.add((origin, target))
+
+    def _tenant_contradictions(self) -> Iterator[Mistake]:
+        seen: set[int | str] = set()
+        reserved = 0
+        for index, quota in enumerate(self.tenants):
+            at = ("tenants", index)
+            if quota.number in seen:
+                text = f"tenants.number is {quota.number} for the second time; allowed is one table for each tenant"
+                yield (*at, "number"), text
+            seen.add(quota.number)
+            if quota.reserved_percent > quota.most_percent:
+                told = f"tenants.reserved_percent is {quota.reserved_percent}, more than most_percent"
+                yield (*at, "reserved_percent"), f"{told}; allowed are 0 to {quota.most_percent}"
+            left = max(100 - reserved, 0)
+            reserved += quota.reserved_percent
+            if quota.reserved_percent > left:
+                told = f"tenants.reserved_percent is {quota.reserved_percent}, and with those before {reserved}"
+                yield (*at, "reserved_percent"), f"{told}; allowed are 0 to {left}, 100 in all"
+        if seen == {OTHERS}:
+            yield ("tenants", 0, "number"), 'tenants.number is "others" alone; allowed is this beside a table of a tenant'
+        if len(seen - {OTHERS}) > icd.LIMIT_TENANTS:
+            yield (
+                ("tenants", len(self.tenants) - 1),
+                f"tenants has {len(seen - {OTHERS})} tenants; allowed are {icd.LIMIT_TENANTS}, as a satellite has room",
+            )
 
     @property
     def _places(self) -> str:
@@ -423,6 +548,18 @@ class Constellation(CheckedModel):
             paper_distances.cross_plane_km(grid.planes, grid.altitude_km, grid.geometry == "star"),
             paper_distances.in_plane_km(grid.slots, grid.altitude_km),
         )
+
+
+def _own_keyring() -> str:
+    return os.environ.get(KEYRING_VARIABLE, "")
+
+
+def _with_own_keyring(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a file with the keyring that this machine names."""
+    section = raw.get("security", {})
+    if not (own := _own_keyring()) or not isinstance(section, dict):
+        return raw
+    return {**raw, "security": {**section, "keyring": os.path.abspath(own)}}
 
 
 def _told(name: str, section: CheckedModel, key: str) -> str:

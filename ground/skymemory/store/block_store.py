@@ -39,6 +39,15 @@ class BlockStore(ABC):
 
     @property
     @abstractmethod
+    def tenant_secret(self) -> bytes:
+        """The secret that managers and values on this store put into all their keys.
+
+        Raises:
+            SecretError: There is none, and none can be made.
+        """
+
+    @property
+    @abstractmethod
     def silent(self) -> bool:
         """True while nobody answers: blocks are then neither looked for nor stored."""
 

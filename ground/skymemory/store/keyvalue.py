@@ -2,10 +2,10 @@
 
 A value is stored as a sealed block (`skymemory.wire.envelope`), whose header is the time at which the value expires: eight bytes,
 big-endian, in milliseconds since 1970; 0 if it never expires. A block of odd length expires, one of even length never does. So
-the length alone tells whether a value must be fetched to know that it has not expired.
+the length alone tells whether a value must be fetched to know that it has not expired, although the header is encrypted.
 
-Each `get` checks the digest: a value comes back exactly as it was put under this name, or not at all. Names and values need no
-secret, so anybody can make a value that passes.
+Names are digests under a key from the tenant secret, and the seal binds them: a value comes back exactly as it was put under this
+name, or not at all. `skymemory.store.versions` says how an older value is told from a newer one.
 """
 
 import struct
@@ -17,8 +17,9 @@ from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.store.results import PrefetchResult, PutResult, Status
 from skymemory.store.sky_store import SkyStore
+from skymemory.store.versions import Versions
 from skymemory.wire.envelope import ENVELOPE_BYTES, PADDING_BYTES_MAX, BlockError, Kind, seal, seal_in_place, unseal
-from skymemory.wire.key_derivation import block_key, digest_key, root_key
+from skymemory.wire.key_derivation import block_key, name_key, root_key, seal_keys
 
 _EXPIRES: Final = struct.Struct(">Q")
 HEAD_BYTES: Final = ENVELOPE_BYTES + _EXPIRES.size
@@ -27,8 +28,6 @@ FRAME_BYTES_MAX: Final = HEAD_BYTES + PADDING_BYTES_MAX
 """Most bytes around a value in its block."""
 VALUE_BYTES_MAX: Final = 1 << 30
 """Most bytes of a value. The limit bounds the memory that a satellite can make a host take."""
-_ROOT: Final = root_key("values", b"")
-_DIGEST_KEY: Final = digest_key(_ROOT)
 
 
 class Value(NamedTuple):
@@ -38,6 +37,8 @@ class Value(NamedTuple):
     """The value's bytes, as a view of the block."""
     expires_unix_ms: int
     """Time at which the value expires, in milliseconds since 1970; 0 if it never expires."""
+    version: int = 0
+    """Version of the value (`skymemory.store.versions`)."""
 
     def is_over(self, now_unix_ms: int) -> bool:
         """Return True if the value has expired."""
@@ -47,15 +48,6 @@ class Value(NamedTuple):
 def now_unix_ms() -> int:
     """Return the time by this host's clock in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
-
-
-def key_of(name: str | bytes, namespace: str = "") -> bytes:
-    """Return the key of a name, 32 bytes.
-
-    A name is bytes, or a string that may stand for bytes that are no UTF-8 (surrogates of PEP 383, as the command line passes
-    them).
-    """
-    return block_key(_ROOT, namespace.encode(), name if isinstance(name, bytes) else name.encode(errors="surrogateescape"))
 
 
 def may_expire(block_len: int) -> bool:
@@ -68,48 +60,89 @@ def block_length(length: int, expires_unix_ms: int) -> int:
     return HEAD_BYTES + length + _padding(length, expires_unix_ms)
 
 
-def pack(key: bytes, value: Buffer, expires_unix_ms: int = 0) -> bytearray:
-    """Return the block of a value, which is contiguous bytes, under a key."""
-    header, padding = _EXPIRES.pack(expires_unix_ms), _padding(len(value), expires_unix_ms)
-    return seal(Kind.VALUE, key, header, value, digest_key=_DIGEST_KEY, padding=padding)
-
-
-def pack_in_place(key: bytes, block: memoryview, length: int, expires_unix_ms: int = 0) -> None:
-    """Seal the block of a value that is in place already.
-
-    Args:
-        key: The key of the value's name.
-        block: Memory of `block_length` bytes, with the value at `HEAD_BYTES`.
-        length: Bytes of the value.
-        expires_unix_ms: Time at which the value expires, in milliseconds since 1970; 0 if it never expires.
-    """
-    header, padding = _EXPIRES.pack(expires_unix_ms), _padding(length, expires_unix_ms)
-    seal_in_place(Kind.VALUE, key, block, header, digest_key=_DIGEST_KEY, padding=padding)
-
-
-def unpack(key: bytes, block: Buffer) -> Value | None:
-    """Return the value of a block that came under a key, or None if the block is damaged or holds no value of this key."""
-    try:
-        header, data = unseal(Kind.VALUE, key, block, digest_key=_DIGEST_KEY)
-    except BlockError:
-        return None
-    if len(header) != _EXPIRES.size:
-        return None
-    (expires_unix_ms,) = _EXPIRES.unpack(header)
-    return Value(data, expires_unix_ms) if may_expire(len(block)) == (expires_unix_ms > 0) else None
-
-
 def _padding(length: int, expires_unix_ms: int) -> int:
     """Return the bytes behind a value that make the length of its block odd if it expires, and else even."""
     return (HEAD_BYTES + length + (expires_unix_ms > 0)) % 2
 
 
+class ValueKeys:
+    """Keys of one tenant's values: of their names, and of their seals. Thread-safe, as they never change."""
+
+    def __init__(self, tenant_secret: bytes, tenant: int | None = None) -> None:
+        """Derive the keys. Without the secret nobody finds, reads or makes the values.
+
+        Args:
+            tenant_secret: Secret of the tenant (`skymemory.wire.key_derivation.root_key`).
+            tenant: Number of the tenant, if one host has several: no two of them ever have the same key, also with one secret.
+        """
+        root = root_key("values", tenant_secret, *(() if tenant is None else (str(tenant),)))
+        self._names = name_key(root)
+        self._seals = seal_keys(root)
+
+    def key_of(self, name: str | bytes, namespace: str = "") -> bytes:
+        """Return the key of a name, 32 bytes.
+
+        A name is bytes, or a string that may stand for bytes that are no UTF-8 (surrogates of PEP 383, as the command line
+        passes them).
+        """
+        raw = name if isinstance(name, bytes) else name.encode(errors="surrogateescape")
+        return block_key(self._names, namespace.encode(), raw)
+
+    def pack(self, key: bytes, value: Buffer, expires_unix_ms: int = 0, *, version: int) -> bytearray:
+        """Return the block of a value, which is contiguous bytes, under a key."""
+        header, padding = _EXPIRES.pack(expires_unix_ms), _padding(len(value), expires_unix_ms)
+        return seal(Kind.VALUE, key, header, value, keys=self._seals, version=version, padding=padding)
+
+    def pack_in_place(self, key: bytes, block: memoryview, length: int, expires_unix_ms: int = 0, *, version: int) -> None:
+        """Seal the block of a value that is in place already. The value is encrypted where it is.
+
+        Args:
+            key: The key of the value's name.
+            block: Memory of `block_length` bytes, with the value at `HEAD_BYTES`.
+            length: Bytes of the value.
+            expires_unix_ms: Time at which the value expires, in milliseconds since 1970; 0 if it never expires.
+            version: Version of the value.
+        """
+        header, padding = _EXPIRES.pack(expires_unix_ms), _padding(length, expires_unix_ms)
+        seal_in_place(Kind.VALUE, key, block, header, keys=self._seals, version=version, padding=padding)
+
+    def unpack(self, key: bytes, block: bytearray | memoryview) -> Value | None:
+        """Return the value of a block that came under a key, decrypted in the block's memory.
+
+        None: the block is damaged, or holds no value of this key.
+        """
+        try:
+            header, data, version = unseal(Kind.VALUE, key, block, keys=self._seals)
+        except BlockError:
+            return None
+        if len(header) != _EXPIRES.size:
+            return None
+        (expires_unix_ms,) = _EXPIRES.unpack(header)
+        if may_expire(len(block)) != (expires_unix_ms > 0):
+            return None
+        return Value(data, expires_unix_ms, version)
+
+
 class KeyValue:
     """Values under names in a `SkyStore`, which the caller closes."""
 
-    def __init__(self, store: SkyStore, namespace: str = "", *, value_bytes_max: int = VALUE_BYTES_MAX) -> None:
-        """Use a store; the same name stands for different values in different namespaces."""
+    def __init__(
+        self, store: SkyStore, namespace: str = "", *, value_bytes_max: int = VALUE_BYTES_MAX, versions: Versions | None = None
+    ) -> None:
+        """Use a store, and its tenant secret.
+
+        Args:
+            store: The store.
+            namespace: The same name stands for different values in different namespaces.
+            value_bytes_max: Most bytes of a value.
+            versions: Versions of values that this host knows; by default those that this object put or saw.
+
+        Raises:
+            SecretError: There is no tenant secret, and none can be made.
+        """
         self._store = store
+        self._keys = ValueKeys(store.tenant_secret)
+        self._versions = Versions() if versions is None else versions
         self._value_bytes_max = value_bytes_max
         self._namespace = namespace
 
@@ -117,6 +150,10 @@ class KeyValue:
     def value_bytes_max(self) -> int:
         """Bytes of the longest value that can be put (see `SkyStore.capacity_bytes`)."""
         return min(self._value_bytes_max, self._store.capacity_bytes - FRAME_BYTES_MAX)
+
+    def key_of(self, name: str) -> bytes:
+        """Return the key of a name, 32 bytes."""
+        return self._keys.key_of(name, self._namespace)
 
     def put(self, name: str, value: Buffer, progress: Progress | None = None, *, expires_unix_ms: int = 0) -> PutResult:
         """Store a value of 0 to `value_bytes_max` bytes. It replaces the value that the name has.
@@ -139,22 +176,31 @@ class KeyValue:
             sky = self._store.constellation
             stores = f"{sky.cache.servers} servers of {sky.satellite.store_mib} MiB"
             raise ValueError(f"value of {view.nbytes:,} bytes; allowed are 0 to {self.value_bytes_max:,} ({stores})")
-        key = key_of(name, self._namespace)
+        key = self.key_of(name)
         # A block under a key never changes. A new value under an old name is another block, so the old one is purged first
         if not self._store.purge([key]).confirmed:
             return PutResult(key, Status.UNANSWERED, None, 0.0)
-        return self._store.put([(key, pack(key, view, expires_unix_ms))], progress)[0]
+        version = self._versions.choose(key)
+        [result] = self._store.put([(key, self._keys.pack(key, view, expires_unix_ms, version=version))], progress)
+        if result.ok:
+            self._versions.stored(key, version)
+        return result
 
     def get(self, name: str, progress: Progress | None = None) -> bytearray | None:
-        """Return a value as it was put, or None if there is none, it has expired, or it did not come back whole."""
-        key = key_of(name, self._namespace)
+        """Return a value as it was put.
+
+        None: there is none, it has expired, it did not come back whole, or an older one came than is known.
+        """
+        key = self.key_of(name)
         most = self._value_bytes_max + FRAME_BYTES_MAX
         data = self._store.get([key], progress, block_bytes_max=most)[0].data
         if data is None:
             return None
-        value = unpack(key, data)
+        value = self._keys.unpack(key, data)
         if value is None or value.is_over(now_unix_ms()):
             self._store.purge([key])
+            return None
+        if not self._versions.seen(key, value.version):
             return None
         end = HEAD_BYTES + value.data.nbytes
         value.data.release()
@@ -163,8 +209,10 @@ class KeyValue:
 
     def prefetch(self, names: Sequence[str], at_s: float) -> list[PrefetchResult]:
         """Prefetch values so that they are in the window at a future time (see `SkyStore.prefetch`, also for errors)."""
-        return self._store.prefetch([key_of(name, self._namespace) for name in names], at_s)
+        return self._store.prefetch([self.key_of(name) for name in names], at_s)
 
     def delete(self, name: str) -> bool:
         """Forget a value. Return False if no satellite held any of it."""
-        return self._store.purge([key_of(name, self._namespace)]).chunks > 0
+        key = self.key_of(name)
+        self._versions.deleted(key)
+        return self._store.purge([key]).chunks > 0

@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from copy import copy
 from dataclasses import replace
 from itertools import takewhile
-from threading import Lock
+from threading import Event, Lock
 from typing import Final
 
 from skymemory.common.progress import Progress
@@ -25,6 +26,7 @@ from skymemory.link.native import Transfer
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Cache, Constellation
 from skymemory.sky.placement.structures import SCHEDULE_STAYS
+from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Playing, Source, Whereabouts
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
 from skymemory.store.decisions import Verdict, verdict_of
@@ -50,8 +52,8 @@ PREFETCH_S: Final = 60.0
 class SkyStore(BlockStore):
     """Blocks on the satellites of one constellation.
 
-    Blocks carry no checksum of their own here: each chunk has a CRC-32C on its way and in memory. `KeyValue` puts a digest
-    around general values, and the blocks of the KV manager have a digest of their own.
+    Blocks carry no checksum of their own here: each chunk has a CRC-32C on its way and in memory. `KeyValue`
+    seals general values, and the KV manager its blocks.
 
     A local index remembers what was put and found, so a known block is fetched without a question. If a satellite does not
     answer, another one stands in for it for a while, so blocks can be put again at once; what it held is missed. While no
@@ -65,6 +67,7 @@ class SkyStore(BlockStore):
         playing: Playing | Source | None = None,
         watch: Callable[[Moved], None] | None = None,
         timing: Timing | None = None,
+        tenant_secret: bytes | None = None,
     ) -> None:
         """Open sockets. Nothing is sent.
 
@@ -75,6 +78,8 @@ class SkyStore(BlockStore):
                 call. Without it the window stays around `cache.centre`.
             watch: Called after each call that moved blocks, in the thread that made it. Other calls wait meanwhile.
             timing: Times after which satellites are asked again, and for which the store waits for them.
+            tenant_secret: The secret of what is stored; this user's default for the constellation by default
+                (`skymemory.sky.tenant_secret`), which is looked for when it is needed first.
 
         Raises:
             ValueError: The schedule is of another constellation.
@@ -83,28 +88,53 @@ class SkyStore(BlockStore):
         self.constellation = constellation
         self.index = RadixIndex()
         self._tenant = constellation.cache.tenant if tenant is None else tenant
+        self._tenant_secret = tenant_secret
         self._where = Whereabouts(constellation, playing)
         self._counts: Counter[str] = Counter()  # by the names of `StoreStatistics`
         self._lock = Lock()
-        self._closed = False
+        self._closed = Event()  # views share it
+        self._views: dict[int, SkyStore] = {}
         with ExitStack() as opened:
             self._control = opened.enter_context(ControlPlane(constellation, timing))
             routes = Routes(self._where, self._control)
             late_search = LateSearch(self._where, routes, self._control)
-            parts = StoreParts(self._where, self.index, self._control, routes, late_search, self._tenant, self._add)
-            self._touches = opened.enter_context(closing(Touches(parts)))
-            self._transfers = Transfers(parts, watch)
+            self._parts = StoreParts(self._where, self.index, self._control, routes, late_search, self._tenant, self._add)
+            self._touches = opened.enter_context(closing(Touches(self._parts)))
+            self._transfers = Transfers(self._parts, watch)
             opened.pop_all()
         self._routes, self._late_search = routes, late_search
+        self._use(self._parts)
+
+    def _use(self, parts: StoreParts) -> None:
         self._lookups = Lookups(parts)
         self._checks = Checks(parts)
         self._purges = Purges(parts)
         self._prefetches = Prefetches(parts)
         self._gets = Gets(parts, self._lookups, self._purges, self._transfers)
 
+    def set_tenant(self, tenant: int) -> None:
+        """Name another tenant from now on. For `of_tenant`, whose views nobody has used yet."""
+        self._tenant = tenant
+        self._use(replace(self._parts, tenant=tenant))
+
+    def of_tenant(self, tenant: int) -> "SkyStore":
+        """Return a view on the blocks of another tenant, over the same links and with the same index.
+
+        No two tenants may use the same key. The view ends with this store, and must not be closed by itself. It is for values:
+        `touch` is this store's.
+        """
+        if tenant == self._tenant:
+            return self
+        with self._lock:
+            view = self._views.get(tenant)
+            if view is None:
+                view = self._views[tenant] = copy(self)
+                view.set_tenant(tenant)
+        return view
+
     def close(self) -> None:
         """End what runs, and close the sockets; safe to call twice. Blocks stay where they are."""
-        self._closed = True
+        self._closed.set()
         self._transfers.close()
         self._touches.close()
         self._control.close()
@@ -118,6 +148,13 @@ class SkyStore(BlockStore):
     def settings(self) -> Cache:
         """The section `[cache]` of the constellation file."""
         return self.constellation.cache
+
+    @property
+    def tenant_secret(self) -> bytes:
+        """The secret of what is stored, see `BlockStore.tenant_secret`."""
+        if self._tenant_secret is None:
+            self._tenant_secret = secret_of(self.constellation)
+        return self._tenant_secret
 
     @property
     def whereabouts(self) -> Whereabouts:
@@ -430,7 +467,7 @@ class SkyStore(BlockStore):
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        if self._closed:
+        if self._closed.is_set():
             raise ValueError("the store was closed")
         self._where.refresh()
 

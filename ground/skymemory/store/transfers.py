@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
 from skymemory.common.progress import Progress
+from skymemory.link.keys import keys_of
 from skymemory.link.native import Call, NativeClient, Server, Transfer
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import AttemptStep, Rows, TransferAttempts
@@ -81,9 +82,10 @@ class Transfers(Operation):
         self._aside_turn = Lock()
         with ExitStack() as opened:
             packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
-            self._up = opened.enter_context(NativeClient(packet_bytes, burst))
-            self._down = opened.enter_context(NativeClient(packet_bytes, burst))
-            self._aside = opened.enter_context(NativeClient(packet_bytes, burst))
+            keys = keys_of(constellation)
+            self._up = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys))
+            self._down = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys))
+            self._aside = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys))
             opened.pop_all()
 
     def close(self) -> None:

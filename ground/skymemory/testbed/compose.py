@@ -4,7 +4,9 @@ import json
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import IPv4Network
+from pathlib import Path
 
+from skymemory.security.satellite_file import file_name
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
 from skymemory.testbed import satellite_program as skysat
 
@@ -14,6 +16,9 @@ NETWORK = "198.18.0.0/15"
 BRIDGE_MTU = 9000
 UDP_OVERHEAD = 28
 """Bytes of IPv4 and UDP headers: packets up to BRIDGE_MTU - 28 bytes are never fragmented."""
+
+KEY_FILE = "/run/secrets/satellite.key"
+"""File of a satellite's keys, as its container sees it."""
 
 AT_ONCE = 16
 """Satellites that are started side by side: each waits for the one that many places before it. Compose 1.29 shares 64 workers
@@ -47,7 +52,12 @@ def in_containers(constellation: Constellation) -> Constellation:
 
 
 def compose_file(
-    constellation: Constellation, image: Image = SATELLITE, *, source: str = str(CONFIG_FILE), context: str | None = ".."
+    constellation: Constellation,
+    image: Image = SATELLITE,
+    *,
+    source: str = str(CONFIG_FILE),
+    context: str | None = "..",
+    keys: Path | None = None,
 ) -> str:
     """Return the text of compose.yaml.
 
@@ -55,6 +65,7 @@ def compose_file(
         source: Origin of the constellation, for the head of the text.
         context: Checkout that the image is built from, as seen from the file's folder: `..` from `docker/`. None: there is no
             checkout, and the image must exist.
+        keys: Folder of the key files, as seen from the file's folder; None without a keyring. Each container sees its own only.
     """
     inside = in_containers(constellation)
     network = IPv4Network(NETWORK)
@@ -83,20 +94,30 @@ def compose_file(
         f"        - subnet: {network}",
         f"          gateway: {network.network_address + 1}",
         "",
-        "services:",
     ]
     places = list(inside.torus.satellites())
+    if keys is not None:
+        lines.append("secrets:")
+        for place in places:
+            lines.append(f"  keys-{place.plane}-{place.slot}: {{file: {_quoted(str(keys / file_name(place)))}}}")
+        lines.append("")
+    lines.append("services:")
     for number, place in enumerate(places):
-        words = ", ".join(f'"{word}"' for word in skysat.arguments(inside, place))
+        words = ", ".join(f'"{word}"' for word in skysat.arguments(inside, place, None if keys is None else KEY_FILE))
         lines += [f"  sat-{place.plane}-{place.slot}:", "    <<: *satellite"]
         if number == 0 and context is not None:  # one service builds the image that all use
-            folder = json.dumps(context, ensure_ascii=False).replace("$", "$$")  # Compose would replace $NAME
-            lines.append(f"    build: {{context: {folder}, dockerfile: docker/Dockerfile, target: {image.target}}}")
+            lines.append(f"    build: {{context: {_quoted(context)}, dockerfile: docker/Dockerfile, target: {image.target}}}")
         if number >= AT_ONCE:
             before = places[number - AT_ONCE]
             lines.append(f"    depends_on: [sat-{before.plane}-{before.slot}]")
+        if keys is not None:
+            lines.append(f"    secrets: [{{source: keys-{place.plane}-{place.slot}, target: {KEY_FILE}}}]")
         lines += [
             f"    command: [{words}]",
             f"    networks: {{sky: {{ipv4_address: {inside.address(*place)}}}}}",
         ]
     return "\n".join([*lines, ""])
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("$", "$$")  # Compose would replace $NAME

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from skymemory.common.progress import Progress
+from skymemory.security.keyring_use import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 from skymemory.testbed.leash import Leash, guarded, own_leash
@@ -118,6 +119,7 @@ class DockerConstellation:
 
     def __init__(self, constellation: Constellation, image: Image = SATELLITE) -> None:
         """Prepare the constellation of a file, moved to the containers' network (see `in_containers`)."""
+        self._constellation, self._image = constellation, image
         self.text = compose_file(constellation, image)
         self.total = constellation.planes * constellation.slots
         self._leash: Leash | None = None
@@ -129,7 +131,11 @@ class DockerConstellation:
 
         Raises:
             DockerError: Compose failed; the message has its words about the cause. What was started is taken down again.
+            SecretFileError: The keyring starts no satellites, or copies of the key files cannot be written.
         """
+        if keyring := self._constellation.security.keyring:
+            copies = files_for_containers(find_satellite_files(Path(keyring)))
+            self.text = compose_file(self._constellation, self._image, keys=copies)
         program = compose_command()
         self._leash, self._folder = Leash(), Path(tempfile.mkdtemp(prefix="skymem-"))
         command = [*program, *self._options(self._folder)]

@@ -9,9 +9,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 
 from skymemory.common.progress import Progress
+from skymemory.security.keyring_use import find_satellite_files
+from skymemory.security.satellite_file import file_name
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.leash import Leash, leashed_folder
@@ -59,11 +62,14 @@ class LocalConstellation:
         """Start all satellites side by side and wait until each has said that it listens.
 
         Raises:
+            ConfigError: Other machines reach the satellites, and nothing protects them.
+            KeyringError: The keyring starts no satellites.
             StartError: An address is in use, there is no room for so many or for their logs, or a satellite ended; its own words
                 are in the message.
             FileNotFoundError: The satellite program is not installed.
         """
         program = skysat.program()
+        self.constellation.check_exposure()
         if self._log_folder is None:
             self._log_folder = self._cleanup.enter_context(leashed_folder())
         count = self.constellation.planes * self.constellation.slots
@@ -114,6 +120,12 @@ class LocalConstellation:
         self._children.clear()
         return processes
 
+    @cached_property
+    def _keys(self) -> Path | None:
+        """Folder of the satellites' key files; None without a keyring."""
+        keyring = self.constellation.security.keyring
+        return find_satellite_files(Path(keyring)) if keyring else None
+
     def _log(self, place: Satellite) -> Path:
         assert self._log_folder is not None
         return self._log_folder / f"{place.plane}-{place.slot}.log"
@@ -121,9 +133,10 @@ class LocalConstellation:
     def _spawn(self, program: Path, place: Satellite) -> None:
         if self._leash is None:
             self._leash = Leash()
+        keys = None if self._keys is None else self._keys / file_name(place)
         with self._log(place).open("wb") as log:
             child = subprocess.Popen(
-                [program, *skysat.arguments(self.constellation, place), skysat.UNTIL_STDIN_ENDS],
+                [program, *skysat.arguments(self.constellation, place, keys), skysat.UNTIL_STDIN_ENDS],
                 stdin=self._leash.end,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -4,8 +4,11 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.run_record import RunRecord
 
 
-def running_store() -> SkyStore:
+def running_store(tenant_secret: bytes | None = None) -> SkyStore:
     """Open a store on the constellation that is up. It follows the schedule that is played to the constellation.
+
+    Args:
+        tenant_secret: The secret of what is stored; this user's default for the constellation by default.
 
     Raises:
         StateError: No constellation is up, or the record of it cannot be read.
@@ -13,4 +16,4 @@ def running_store() -> SkyStore:
     """
     state = RunRecord()
     sky = state.sky(state.require().constellation)
-    return SkyStore(sky.constellation, playing=sky.playing)
+    return SkyStore(sky.constellation, playing=sky.playing, tenant_secret=tenant_secret)

@@ -26,8 +26,12 @@ def program() -> Path:
     return path
 
 
-def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
-    """Return the command line of one satellite, without the program and without links that do nothing."""
+def arguments(constellation: Constellation, satellite: Satellite, keys: Path | str | None = None) -> list[str]:
+    """Return the command line of one satellite, without the program and without links that do nothing.
+
+    Args:
+        keys: File of its keys, as the satellite sees it.
+    """
     plane, slot = satellite
     network, own = constellation.network, constellation.satellite
     words = ["--plane", str(plane), "--slot", str(slot)]
@@ -40,9 +44,13 @@ def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
         words.append("--gossip")
     if own.scrub_s:
         words += ["--scrub-ms", str(1000 * own.scrub_s)]
+    for quota in constellation.tenants:
+        words += ["--tenant", str(quota)]
     if constellation.torus.seam_cut:
         words.append("--seam-cut")
     for name, model in constellation.named_link_models(satellite).items():
         if not model.ideal:
             words += ["--link", f"{name}:{model}"]
+    if keys is not None:
+        words += ["--keys", str(keys)]
     return words

@@ -4,12 +4,17 @@ Neither gives containers addresses of our choice, so planes claim theirs: docker
 """
 
 import json
+import os
 from collections.abc import Iterator
 from ipaddress import IPv4Network
+from pathlib import Path
+from typing import NamedTuple
 
-from skymemory.sky.constellation import ConfigError, Constellation
+from skymemory.security.keyring_use import find_satellite_files
+from skymemory.security.satellite_file import file_name, read_satellite_keys
+from skymemory.sky.constellation import KEYRING_VARIABLE, ConfigError, Constellation
 from skymemory.testbed import satellite_program as skysat
-from skymemory.testbed.compose import PROJECT, SATELLITE, UDP_OVERHEAD, Image
+from skymemory.testbed.compose import KEY_FILE, PROJECT, SATELLITE, UDP_OVERHEAD, Image
 from skymemory.wire.address import Satellite
 
 PLANE = Image("plane", 8)
@@ -25,9 +30,32 @@ ROUTES_MIB = 32
 """Memory of the process that routes addresses."""
 AGENT_FILE = "/etc/skymemory/constellation.toml"
 AGENT_SECRET = "skymemory-agent"
-"""Secret of the swarm: settings of agents with the password of Redis clients; ports that Swarm publishes are open to all
-machines."""
+"""Secret of the swarm, or of Kubernetes: settings of agents with the password of Redis clients. Ports that Swarm publishes are
+open to all machines, and those of a pod on its machine's network to all other pods there."""
 SECRET_FILE = "/run/secrets/agent.toml"
+AGENT_KEYRING = "skymemory-keyring"
+"""Secret with the keyring of the agents, which are one host for the satellites. A number follows: that of its generation."""
+KEYRING_FOLDER = "/etc/skymemory-keyring"
+"""Folder of that keyring in a pod of Kubernetes."""
+
+
+class KeyFiles(NamedTuple):
+    """Key files of the satellites of one generation. Secrets cannot be changed, so their names have the generation."""
+
+    folder: Path
+    """Folder as seen from the folder of the file that is made."""
+    generation: int
+
+    @classmethod
+    def find(cls, keyring: Path, seen_from: Path) -> "KeyFiles":
+        """Return the files that belong to a keyring: the mission's, or a folder of key files.
+
+        Raises:
+            SecretFileError: There are none, or they cannot be read.
+        """
+        folder = find_satellite_files(keyring)
+        generation = read_satellite_keys(folder / file_name(Satellite(1, 1))).generation
+        return cls(Path(os.path.relpath(folder, seen_from)), generation)
 
 
 def check(constellation: Constellation, overhead: int) -> None:
@@ -37,7 +65,8 @@ def check(constellation: Constellation, overhead: int) -> None:
         overhead: Bytes of a frame that are not for packets.
 
     Raises:
-        ConfigError: Machines cannot be reached at these addresses, or packets do not fit any frame.
+        ConfigError: Machines cannot be reached at these addresses, packets do not fit any frame, or nothing protects
+            the satellites.
     """
     network = IPv4Network(constellation.network.network)
     if network.is_loopback:
@@ -51,13 +80,15 @@ def check(constellation: Constellation, overhead: int) -> None:
             f"network.mtu is {constellation.network.mtu}; allowed are up to {most} with frames of {FRAME_MAX} bytes, "
             f"{1500 - overhead - UDP_OVERHEAD} with frames of 1500"
         )
+    constellation.check_exposure()
 
 
-def stack_file(constellation: Constellation, *, source: str) -> str:
+def stack_file(constellation: Constellation, *, source: str, keys: KeyFiles | None = None) -> str:
     """Return the text of stack.yaml for `docker stack deploy`: a service a plane, and the agent on machines of ground hosts.
 
     Args:
         source: Path of the constellation file as seen from the folder of this one; ground hosts get it.
+        keys: Key files of the satellites, of which a plane gets its own; None without a keyring.
 
     Raises:
         ConfigError: As from `check`.
@@ -87,6 +118,7 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
         "  agent:  # settings with the password of Redis clients, made by hand: docs/multi-host.md",
         "    external: true",
         f"    name: {AGENT_SECRET}",
+        *_stack_secrets(constellation, keys),
         "",
         "x-plane: &plane",
         f"  image: {PLANE.name}",
@@ -113,27 +145,39 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
             f"      placement: {{constraints: [node.labels.plane-{plane} == true]}}",
             f'    command: ["{network.base}", "{constellation.planes}", "{plane}", "sky-plane",',
         ]
-        words = [json.dumps(" ".join(skysat.arguments(constellation, Satellite(plane, slot)))) for slot in range(1, slots + 1)]
+        places = [Satellite(plane, slot) for slot in range(1, slots + 1)]
+        files = [None if keys is None else f"/run/secrets/{file_name(place)}" for place in places]
+        words = [
+            json.dumps(" ".join(skysat.arguments(constellation, place, file))) for place, file in zip(places, files, strict=True)
+        ]
         lines.append(",\n".join(f"      {word}" for word in words) + "]")
+        if keys is not None:
+            lines.append("    secrets:")
+            for place in places:
+                name = f"source: keys-{place.plane}-{place.slot}, target: {file_name(place)}"
+                lines.append(f"      - {{{name}, uid: '65534', gid: '65534', mode: 0400}}")
     lines += [
         "  agent:",
         f"    image: {AGENT.name}",
         "    entrypoint: [sky-net]",
         f'    command: ["{network.base}", "{constellation.planes}", "", "skymem", "agent", "--config", "{SECRET_FILE}",',
         f'      "--constellation", "{AGENT_FILE}",',
-        '      "--socket", "/run/skymemory/agent.sock", "--resp-host", "0.0.0.0", "--http-host", "0.0.0.0",',
+        '      "--socket", "/run/skymemory/agent.sock", "--resp-host", "0.0.0.0", "--http-host", "127.0.0.1",',
         f'      "--resp-port", "{RESP_PORT}", "--lmcache-port", "{LMCACHE_PORT}", "--http-port", "{HTTP_PORT}"]',
-        "    environment: {SKY_USER: '0'}  # the socket is for engines of its user: here root",
+        "    environment:",
+        "      SKY_USER: '0'  # the socket is for engines of its user: here root",
+        *([f"      {KEYRING_VARIABLE}: /run/secrets/keyring.json"] if keys is not None else []),
         "    cap_drop: [ALL]",
         "    cap_add: [NET_ADMIN, SETUID, SETGID, SETPCAP]",
         "    networks: [sky]",
         f"    configs: [{{source: constellation, target: {AGENT_FILE}}}]",
-        "    secrets: [{source: agent, target: agent.toml, mode: 0400}]",
+        "    secrets:",
+        "      - {source: agent, target: agent.toml, mode: 0400}",
+        *(["      - {source: keyring, target: keyring.json, mode: 0400}"] if keys is not None else []),
         "    volumes: ['/run/skymemory:/run/skymemory']",
         "    ports:",
         f"      - {{target: {RESP_PORT}, published: {RESP_PORT}, mode: host}}",
         f"      - {{target: {LMCACHE_PORT}, published: {LMCACHE_PORT}, mode: host}}",
-        f"      - {{target: {HTTP_PORT}, published: {HTTP_PORT}, mode: host}}",
         "    deploy:",
         "      mode: global",
         "      endpoint_mode: dnsrr",
@@ -143,7 +187,19 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def kubernetes_file(constellation: Constellation, text: str, *, source: str) -> str:
+def _stack_secrets(constellation: Constellation, keys: KeyFiles | None) -> Iterator[str]:
+    if keys is None:
+        return
+    yield "  keyring:  # of a host for the agents, made by hand: docs/multi-host.md"
+    yield "    external: true"
+    yield f"    name: {AGENT_KEYRING}-{keys.generation}"
+    for place in constellation.torus.satellites():
+        name = f"keys-{place.plane}-{place.slot}"
+        file = json.dumps(str(keys.folder / file_name(place)), ensure_ascii=False).replace("$", "$$")
+        yield f"  {name}: {{file: {file}, name: {PROJECT}-{name}-{keys.generation}}}"
+
+
+def kubernetes_file(constellation: Constellation, text: str, *, source: str, generation: int | None = None) -> str:
     """Return the text of the manifests: a StatefulSet a plane with a container a satellite, the agent as a DaemonSet.
 
     Pods have the network of their machine: satellites' addresses are the machine's own, and reach as far as its frames.
@@ -151,14 +207,16 @@ def kubernetes_file(constellation: Constellation, text: str, *, source: str) -> 
     Args:
         text: Text of the constellation file; the agents get it.
         source: Path of that file, for the head.
+        generation: Generation of the keys, which Secrets made by hand bring (docs/multi-host.md); None without a keyring.
 
     Raises:
         ConfigError: As from `check`.
     """
     check(constellation, 0)
-    parts = [_namespace(text), *(part for p in range(1, constellation.planes + 1) for part in _plane(constellation, p))]
+    planes = range(1, constellation.planes + 1)
+    parts = [_namespace(text), *(part for plane in planes for part in _plane(constellation, plane, generation))]
     head = f"# Made by `skymem compose --kubernetes` from {_shown(source)}. Do not edit.\n"
-    return head + "---\n".join([*parts, _daemon_set(constellation)])
+    return head + "---\n".join([*parts, _daemon_set(constellation, generation)])
 
 
 def _shown(source: str) -> str:
@@ -169,7 +227,8 @@ def _namespace(text: str) -> str:
     indented = "".join(f"    {line}".rstrip() + "\n" for line in text.splitlines())
     return (
         f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {PROJECT}\n"
-        "  labels: {pod-security.kubernetes.io/enforce: privileged}  # the machine's network, and NET_ADMIN in it\n"
+        "  # No container is privileged. Only this level lets a pod have its machine's network, a folder of it, and NET_ADMIN.\n"
+        "  labels: {pod-security.kubernetes.io/enforce: privileged}\n"
         f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: constellation, namespace: {PROJECT}}}\n"
         f"data:\n  constellation.toml: |\n{indented}"
     )
@@ -188,13 +247,14 @@ def _routes(constellation: Constellation, planes: str, ready: str) -> Iterator[s
     yield "            periodSeconds: 1"
     yield "            failureThreshold: 60"
     yield "          securityContext:"
+    yield "            runAsUser: 0  # other users get no capability that a manifest adds"
     yield "            readOnlyRootFilesystem: true"
     yield "            allowPrivilegeEscalation: false"
     yield "            capabilities: {drop: [ALL], add: [NET_ADMIN]}"
     yield f"          resources: {{requests: {{cpu: 10m, memory: {ROUTES_MIB}Mi}}, limits: {{memory: {ROUTES_MIB}Mi}}}}"
 
 
-def _plane(constellation: Constellation, plane: int) -> Iterator[str]:
+def _plane(constellation: Constellation, plane: int, generation: int | None) -> Iterator[str]:
     """Yield the headless service that gives a plane's machine its name, and the plane."""
     name = f"plane-{plane}"
     yield "\n".join(
@@ -227,28 +287,43 @@ def _plane(constellation: Constellation, plane: int) -> Iterator[str]:
         "      dnsPolicy: ClusterFirstWithHostNet",
         "      automountServiceAccountToken: false",
         f"      nodeSelector: {{{PROJECT}/{name}: 'true'}}",
+        "      securityContext: {seccompProfile: {type: RuntimeDefault}}"
+        if generation is None
+        else "      securityContext: {seccompProfile: {type: RuntimeDefault}, fsGroup: 65534}  # whom satellites' keys are for",
         *_routes(constellation, str(plane), f"ip route show table local | grep -q '^local {prefix}.{plane}.0/24'"),
         "      containers:",
     ]
     for slot in range(1, constellation.slots + 1):
-        words = ", ".join(f'"{word}"' for word in skysat.arguments(constellation, Satellite(plane, slot)))
+        keys = None if generation is None else KEY_FILE
+        words = ", ".join(f'"{word}"' for word in skysat.arguments(constellation, Satellite(plane, slot), keys))
         lines += [
             f"        - name: sat-{plane}-{slot}",
             f"          image: {SATELLITE.name}",
             f"          args: [{words}]",
-            "          securityContext: {runAsUser: 65534, runAsGroup: 65534, readOnlyRootFilesystem: true, "
+            "          securityContext: {runAsNonRoot: true, runAsUser: 65534, runAsGroup: 65534, readOnlyRootFilesystem: true, "
             "allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}",
             f"          resources: {{requests: {{cpu: 10m, memory: {memory}Mi}}, limits: {{memory: {memory}Mi}}}}",
         ]
+        if generation is not None:
+            mount = f"name: keys-{plane}-{slot}, mountPath: {os.path.dirname(KEY_FILE)}, readOnly: true"
+            lines.append(f"          volumeMounts: [{{{mount}}}]")
+    if generation is not None:
+        lines.append("      volumes:")
+        for slot in range(1, constellation.slots + 1):
+            secret = f"secretName: keys-{plane}-{slot}-{generation}, defaultMode: 0400"
+            lines.append(f"        - {{name: keys-{plane}-{slot}, secret: {{{secret}}}}}")
     yield "\n".join([*lines, ""])
 
 
-def _daemon_set(constellation: Constellation) -> str:
+def _daemon_set(constellation: Constellation, generation: int | None) -> str:
     prefix = constellation.network.base.rsplit(".", 2)[0]
     words = [
-        "--constellation", AGENT_FILE, "--socket", "/run/skymemory/agent.sock", "--resp-port", str(RESP_PORT),
-        "--lmcache-port", str(LMCACHE_PORT), "--http-host", "0.0.0.0", "--http-port", str(HTTP_PORT),  # noqa: S104 (the kubelet asks, and browsers)
+        "--config", SECRET_FILE, "--constellation", AGENT_FILE, "--socket", "/run/skymemory/agent.sock",
+        "--resp-port", str(RESP_PORT), "--lmcache-port", str(LMCACHE_PORT),
+        "--http-host", "127.0.0.1", "--http-port", str(HTTP_PORT),
     ]  # fmt: skip
+    # The kubelet is on the same machine, whose network the pod has.
+    probe = f"host: 127.0.0.1, port: {HTTP_PORT}"
     return "\n".join(
         [
             "apiVersion: apps/v1",
@@ -262,14 +337,20 @@ def _daemon_set(constellation: Constellation) -> str:
             "      hostNetwork: true",
             "      dnsPolicy: ClusterFirstWithHostNet",
             "      automountServiceAccountToken: false",
+            "      securityContext: {seccompProfile: {type: RuntimeDefault}}",
             f"      nodeSelector: {{{PROJECT}/agent: 'true'}}",
             *_routes(constellation, "", f"ip route show type unreachable | grep -q '{prefix}.0.0/16'"),
             "      containers:",
             "        - name: agent",
             f"          image: {AGENT.name}",
             f"          args: [{', '.join(json.dumps(word) for word in words)}]",
-            f"          livenessProbe: {{httpGet: {{path: /healthz, port: {HTTP_PORT}}}, periodSeconds: 10}}",
-            f"          readinessProbe: {{httpGet: {{path: /readyz, port: {HTTP_PORT}}}, periodSeconds: 5}}",
+            *(
+                []
+                if generation is None
+                else [f"          env: [{{name: {KEYRING_VARIABLE}, value: {KEYRING_FOLDER}/keyring.json}}]"]
+            ),
+            f"          livenessProbe: {{httpGet: {{path: /healthz, {probe}}}, periodSeconds: 10}}",
+            f"          readinessProbe: {{httpGet: {{path: /readyz, {probe}}}, periodSeconds: 5}}",
             "          securityContext:  # the socket is for engines of its user: here root",
             "            runAsUser: 0",
             "            readOnlyRootFilesystem: true",
@@ -278,10 +359,18 @@ def _daemon_set(constellation: Constellation) -> str:
             f"          resources: {{requests: {{cpu: 100m, memory: 128Mi}}, limits: {{memory: {AGENT.memory_mib}Mi}}}}",
             "          volumeMounts:",
             "            - {name: constellation, mountPath: /etc/skymemory, readOnly: true}",
+            "            - {name: settings, mountPath: /run/secrets, readOnly: true}",
             "            - {name: socket, mountPath: /run/skymemory}",
+            *([] if generation is None else [f"            - {{name: keyring, mountPath: {KEYRING_FOLDER}, readOnly: true}}"]),
             "      volumes:",
             "        - {name: constellation, configMap: {name: constellation}}",
+            f"        - {{name: settings, secret: {{secretName: {AGENT_SECRET}, defaultMode: 0400}}}}",
             "        - {name: socket, hostPath: {path: /run/skymemory, type: DirectoryOrCreate}}",
+            *([] if generation is None else [f"        - {{name: keyring, secret: {{{_keyring_secret(generation)}}}}}"]),
             "",
         ]
     )
+
+
+def _keyring_secret(generation: int) -> str:
+    return f"secretName: {AGENT_KEYRING}-{generation}, defaultMode: 0400"

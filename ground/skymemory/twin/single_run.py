@@ -80,6 +80,8 @@ class Setup:
     """One get of so many is preceded by a question of its host to all servers what they hold; 0: none is."""
     look_up: int = 0
     """One get of so many is preceded by a look-up of the block by its key; 0: none is."""
+    quota: tuple[int, int] = (0, 0)
+    """Percent of each store that are reserved for each tenant, and that it may have at most; 0 at most: there are no quotas."""
 
     @classmethod
     def of(cls, constellation: Constellation, schedule: Schedule, duration_ms: int, workload: Workload | None = None) -> "Setup":
@@ -302,6 +304,8 @@ class Twin:
             violations_max=setup.violations_max,
             ask_first=setup.ask_first,
             look_up=setup.look_up,
+            quota_reserved=setup.quota[0],
+            quota_most=setup.quota[1],
         )
 
     def _fill(self, blocks: Sequence[PlannedBlock], actions: Sequence[Action]) -> None:

@@ -28,7 +28,7 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 12
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 15
+INVARIANTS: Final = 16
 
 
 class Uplink(IntEnum):
@@ -129,6 +129,8 @@ class Invariant(IntEnum):
     """satellites that a ground host calls lost were down or out of reach; never are all lost"""
     HELD = 14
     """a block that counts as whole by satellites' answers is whole"""
+    QUOTA = 15
+    """no tenant has more than its quota, or less than its reserve because of another's puts"""
 
 
 class Stop(IntEnum):
@@ -200,6 +202,8 @@ class Break(IntEnum):
     """KEPT: a satellite says that it holds no chunk that a host asks about"""
     CLING = 28
     """HELD: a satellite says that it purged a block, and keeps it"""
+    COMMON = 29
+    """QUOTA: a satellite ignores the quotas of tenants"""
 
 
 class Config(Structure):
@@ -264,6 +268,10 @@ class Config(Structure):
     """gets of which one asks all servers first what they hold; 0: none does"""
     look_up: int
     """gets of which one looks the block up by its key first; 0: none does"""
+    quota_reserved: int
+    """share of each store that is reserved for each tenant, in percent"""
+    quota_most: int
+    """share that each tenant may have at most; 0: no tenant has a quota"""
     livelock_steps: int
     """steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it"""
     _fields_ = (
@@ -300,6 +308,8 @@ class Config(Structure):
         ("violations_max", c_uint32),
         ("ask_first", c_uint32),
         ("look_up", c_uint32),
+        ("quota_reserved", c_uint32),
+        ("quota_most", c_uint32),
         ("livelock_steps", c_uint32),
     )
 
@@ -528,7 +538,7 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 15),
+        ("violations", c_uint64 * 16),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),

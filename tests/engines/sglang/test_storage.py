@@ -358,7 +358,7 @@ def test_transfers_that_name_no_pool_of_ours(beside: tuple[Any, Any, Any]) -> No
         ({"arena_mib": 0}, "arena_mib is 0; allowed are whole numbers from 1"),
         ({"arena_mib": True}, "arena_mib is True"),
         ({"socket": 7}, "socket is 7; allowed is a path"),
-        ({"tenant_secret_file": "/nowhere/secret"}, "tenant_secret_file /nowhere/secret cannot be read: No such file"),
+        ({"tenant_secret_file": "/nowhere/secret"}, "tenant secret /nowhere/secret cannot be read: No such file"),
     ],
 )
 def test_a_wrong_setting_is_told_before_the_server_starts(

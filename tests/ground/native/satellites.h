@@ -40,6 +40,16 @@ static void serve(uint32_t i)
         (void)__atomic_add_fetch(&undecoded, 1, __ATOMIC_RELAXED);
         return;
     }
+    if (pkt.op == SKY_OP_ASSOCIATE) /* there is no node here, which would answer */
+    {
+        static uint8_t bytes[SKY_RESPONSE_BYTES];
+        SKY_Packet_t   reply;
+
+        before_responses(i);
+        SKY_Packet_Reply(&pkt, rigs[i].svc.core.cfg.self, SKY_STATUS_OK, &reply);
+        (void)sendto(sockets[i], bytes, SKY_Packet_Encode(&reply, bytes, sizeof(bytes)), 0, (struct sockaddr *)&from, from_len);
+        return;
+    }
     rigs[i].now_us += 1000;
     SKY_Service_Begin(&rigs[i].svc, rigs[i].now_us, &pkt);
     rig_pull(&rigs[i]);

@@ -13,6 +13,8 @@ from skymemory.agent.gateway.replies import Text
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
 from skymemory.agent.gateway.slots import Slot
+from skymemory.agent.gateway.users import User
+from skymemory.agent.gateway.values import Values
 
 
 class Client(Protocol):
@@ -20,6 +22,8 @@ class Client(Protocol):
 
     shared: Shared
     session: Session
+    values: Values
+    """Values that the client's user sees."""
     commands: Mapping[bytes, Spec]
     """The table, by names in small letters."""
     padding: Padding | None
@@ -37,8 +41,8 @@ class Client(Protocol):
     def hold(self, slot: Slot, held: Held) -> None:
         """Keep memory until the answer in a slot is sent."""
 
-    def trust(self) -> None:
-        """Let the client use all commands: it has sent the password."""
+    def trust(self, user: User) -> None:
+        """Let the client be this user: it has sent the password."""
 
     def end(self) -> None:
         """Answer the commands so far, and close the connection."""
@@ -82,6 +86,11 @@ class Spec:
     is_open: bool = False
     """True: clients without the password may use it."""
     group: str = "string"
+
+    @property
+    def writes(self) -> bool:
+        """True: it may change values."""
+        return self.flags.startswith("write")
 
     def takes(self, count: int) -> bool:
         """Return whether it may have so many arguments."""

@@ -5,6 +5,7 @@ from typing import Final
 from skymemory.agent.gateway.client import Spec
 from skymemory.agent.gateway.name_commands import dbsize, flush, keys, scan
 from skymemory.agent.gateway.server_commands import (
+    acl,
     auth,
     client_,
     command,
@@ -85,8 +86,9 @@ _SPECS: Final = (
     Spec("discard", discard, 1, "fast", is_at_once=True, group="transactions"),
     Spec("unwatch", unwatch, 1, "fast", group="transactions"),
     Spec("select", select, 2, "fast", group="connection"),
-    Spec("auth", auth, -2, "fast", is_open=True, group="connection"),
-    Spec("hello", hello, -1, "fast", is_open=True, group="connection"),
+    Spec("auth", auth, -2, "fast", blocks=True, is_open=True, group="connection"),
+    Spec("hello", hello, -1, "fast", blocks=True, is_open=True, group="connection"),
+    Spec("acl", acl, -2, group="server"),
     Spec("client", client_, -2, group="connection"),
     Spec("info", info, -1, group="server"),
     Spec("config", config, -2, group="server"),

@@ -21,6 +21,7 @@ from skymemory.agent.gateway.requests import Command, ProtocolError, RequestRead
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
 from skymemory.agent.gateway.slots import Slot
+from skymemory.agent.gateway.users import User
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ TURN_S: Final = 0.01
 """Time that commands of one connection run before others have their turn: a thousand questions of twelve bytes take seconds."""
 STRANGER_S: Final = 10.0
 """Time after which a client without the password is cut off: places are few."""
+HALF_S: Final = 5.0
+"""Time after which half a command that gets no longer does not keep its client's place."""
 WORD_BYTES_MAX: Final = 1 << 16
 """Length of an argument that is no value: names, patterns and options are looked through byte by byte while all others wait."""
 AHEAD_BYTES: Final = 1 << 16
@@ -78,6 +81,8 @@ class Connection:
         self.shared = shared
         self.commands = commands
         self.session = session
+        self.values = shared.values_of(session.user)
+        """Values that the client's user sees."""
         self.padding = padding
         self.meter = shared.meter
         self.held_bytes = 0
@@ -87,6 +92,7 @@ class Connection:
         self._left = left
         self._socket = client
         self._loop = asyncio.get_running_loop()
+        # What is too long for one tenant is too long for all
         self._reader = RequestReader(shared.scratch, shared.admit, shared.memory.release, shared.claim)
         self._reader.is_stranger = not session.is_trusted
         self._backlog: deque[Command] = deque()
@@ -117,7 +123,7 @@ class Connection:
 
     def do(self, name: bytes, operation: Operation, slot: Slot) -> None:
         """Do something to a value of the client's database; `slot` waits for it."""
-        self.shared.values.do(self.session.database, name, operation, slot)
+        self.values.do(self.session.database, name, operation, slot)
 
     def work(self, coroutine: Coroutine[Any, Any, None], slot: Slot) -> None:
         """Let a command go on in the background until it has answered in `slot`, or the client has left."""
@@ -152,10 +158,15 @@ class Connection:
         """Return whether the client has got all answers before this one."""
         return not self._is_open or self._slots[0] is slot
 
-    def trust(self) -> None:
-        """Let the client use all commands: it has sent the password."""
-        self.session.is_trusted = True
+    def trust(self, user: User) -> None:
+        """Let the client be this user: it has sent the password."""
+        self.session.user = user
         self._reader.is_stranger = False
+        values = self.shared.values_of(user)
+        if values is not self.values:
+            self.values = values
+            if self.padding is not None:
+                self.padding = Padding(values.lengths)
 
     def end(self) -> None:
         """Answer the commands so far, and close the connection."""
@@ -206,6 +217,20 @@ class Connection:
             return f"answers are not taken in {STALL_S:.0f} s"
         is_half = self._reader.is_amid and not self._backlog and not self._slots
         return f"half a command, and the rest does not come in {STALL_S:.0f} s" if is_half else None
+
+    def spare(self, now_s: float) -> tuple[bool, float] | None:
+        """Return how well this client can be spared when others want its place, the least first; None: it cannot.
+
+        A client that has sent no password comes first, then the one that has said nothing for the longest time. A client whose
+        command is on its way, or that has begun a batch, keeps its place.
+        """
+        if not self.session.is_trusted:
+            return False, self.session.started_s
+        if self._slots or self._backlog or self._tasks or self._batch is not None:
+            return None
+        if self._reader.is_amid and now_s - self._moved_s < HALF_S:
+            return None
+        return True, self.session.active_s
 
     def cut_off(self, why: str) -> None:
         """End a stalled connection; a client that has taken all answers is told."""
@@ -356,8 +381,11 @@ class Connection:
             raise _WrongError(_unknown_command(command))
         if not spec.takes(len(command.args)):
             raise _WrongError(f"ERR wrong number of arguments for '{spec.name}' command")
-        if not self.session.is_trusted and not spec.is_open:
+        user = self.session.user
+        if user is None and not spec.is_open:
             raise CommandError("NOAUTH Authentication required.")
+        if user is not None and user.read_only and spec.writes:
+            raise CommandError(f"NOPERM User {user.name} has no permissions to run the '{spec.name}' command")
         if command.large_bytes or command.small_bytes > WORD_BYTES_MAX:  # else none can be long
             _check_words(spec, command)
         return spec

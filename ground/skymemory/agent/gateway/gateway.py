@@ -18,11 +18,13 @@ from prometheus_client import CollectorRegistry
 
 from skymemory.agent.gateway.commands import COMMANDS
 from skymemory.agent.gateway.connection import Connection
-from skymemory.agent.gateway.lmcache import Lengths, Padding
+from skymemory.agent.gateway.lmcache import Padding
 from skymemory.agent.gateway.memory import MEMORY_BYTES
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
+from skymemory.agent.gateway.users import Users
 from skymemory.agent.shared_sky import SharedSky
+from skymemory.common.guesses import Guesses
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +47,8 @@ class Gateway:
         registry: CollectorRegistry,
         *,
         lmcache_port: int | None = None,
-        password: str | None = None,
+        users: Users | None = None,
+        guesses: Guesses | None = None,
         memory_bytes: int = MEMORY_BYTES,
         clients_max: int = CLIENTS_MAX,
     ) -> None:
@@ -57,17 +60,17 @@ class Gateway:
             port: Port of Redis clients; 0: any that is free; None: none.
             registry: Registry of the gateway's metrics.
             lmcache_port: Port of LMCache 0.5's client, likewise.
-            password: Password that clients have to send first; None: none.
+            users: Users that clients may be; None: clients need no password.
+            guesses: Memory of wrong passwords; one of its own by default.
             memory_bytes: Memory of all values on their way between clients and the sky.
-            clients_max: Number of clients; further ones are told so and let go.
+            clients_max: Number of clients. For one more an idle one has to go; if none is, the new one is told so and let go.
         """
-        self.shared = Shared(sky, host, password, memory_bytes, clients_max)
+        self.shared = Shared(sky, host, users or Users(), memory_bytes, clients_max, guesses)
         self.port = port
         """Port of Redis clients; the one where it listens, once it was started."""
         self.lmcache_port = lmcache_port
         """Port of LMCache, likewise."""
         self.connections: set[Connection] = set()
-        self._lengths = Lengths()
         self._number = 0
         self._listeners: list[socket.socket] = []
         self._sweeper: asyncio.Task[None] | None = None
@@ -105,7 +108,7 @@ class Gateway:
         for connection in list(self.connections):
             connection.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.shared.values.drained(), max(0.1, until_s - time.monotonic()))
+            await asyncio.wait_for(self.shared.drained(), max(0.1, until_s - time.monotonic()))
 
     async def _listen(self, port: int, *, pads: bool) -> int:
         """Open a port, and return its number."""
@@ -137,7 +140,7 @@ class Gateway:
                 self._pause(listener, pads)
                 return
             client.setblocking(False)
-            if len(self.connections) >= shared.clients_max:
+            if len(self.connections) >= shared.clients_max and not self._make_room():
                 shared.meter.rejected_total += 1
                 with contextlib.suppress(OSError):
                     client.send(b"-ERR max number of clients reached\r\n")
@@ -147,10 +150,21 @@ class Gateway:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._number += 1
             shared.meter.connections_total += 1
-            session = Session(self._number, f"{address[0]}:{address[1]}", shared.password is None)
+            session = Session(self._number, f"{address[0]}:{address[1]}", shared.users.open_user)
             shared.sessions[session.number] = session
-            padding = Padding(self._lengths) if pads else None
+            padding = Padding(shared.values.lengths) if pads else None
             self.connections.add(Connection(shared, COMMANDS, client, session, self.connections.discard, padding))
+
+    def _make_room(self) -> bool:
+        """End the client that can best be spared; return False if none can."""
+        now_s = time.monotonic()
+        spare = [(rank, one) for one in self.connections if (rank := one.spare(now_s)) is not None]
+        if not spare:
+            return False
+        _, last = min(spare, key=lambda one: one[0])
+        self.shared.meter.failed("crowded")
+        last.close()  # without a word, which it would take for the answer to its next command
+        return True
 
     def _pause(self, listener: socket.socket, pads: bool) -> None:
         """Accept nothing for a while: the socket would call again at once."""

@@ -46,7 +46,10 @@ class Meter(Collector):
         self._sums_s[command] += duration_s
 
     def failed(self, kind: str) -> None:
-        """Count an error that a client was told. Kinds: its first word, and `protocol`, `browser`, `stalled`, `memory`."""
+        """Count an error that a client was told, or its end.
+
+        Kinds: the error's first word, and `protocol`, `browser`, `stalled`, `crowded`, `memory`.
+        """
         self._errors[kind] += 1
 
     def describe(self) -> list[Metric]:

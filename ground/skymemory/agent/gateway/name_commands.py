@@ -43,7 +43,7 @@ def scan(client: Client, args: Sequence[Any]) -> None:
             count = whole_number(value)
             if count < 1:
                 raise CommandError(SYNTAX)
-    directory, database = client.shared.values.directory, client.session.database
+    directory, database = client.values.directory, client.session.database
     count = min(count, SCAN_COUNT_MAX)
     cursor, names = directory.scan(database, int(args[1]), count, now_unix_ms(), LOOKED_BYTES_MAX)
     found = [name for name in names if is_string and (pattern is None or pattern.matches(name))]
@@ -53,7 +53,7 @@ def scan(client: Client, args: Sequence[Any]) -> None:
 def keys(client: Client, args: Sequence[Any]) -> None:
     """Tell all names that this agent knows and that match a pattern. Others have their turn meanwhile."""
     pattern, slot, shared = Pattern(args[1]), client.slot(), client.shared
-    directory, database, protocol = shared.values.directory, client.session.database, client.session.protocol
+    directory, database, protocol = client.values.directory, client.session.database, client.session.protocol
     newest = directory.newest
 
     async def work() -> None:
@@ -83,7 +83,7 @@ def keys(client: Client, args: Sequence[Any]) -> None:
 
 def dbsize(client: Client, args: Sequence[Any]) -> None:
     """Count the names that this agent knows."""
-    client.slot().integer(client.shared.values.directory.count(client.session.database, now_unix_ms()))
+    client.slot().integer(client.values.directory.count(client.session.database, now_unix_ms()))
 
 
 def flush(client: Client, args: Sequence[Any]) -> None:
@@ -91,7 +91,7 @@ def flush(client: Client, args: Sequence[Any]) -> None:
     if len(args) > 2 or (len(args) == 2 and args[1].lower() not in (b"sync", b"async")):
         raise CommandError(SYNTAX)
     slot, shared = client.slot(), client.shared
-    values, directory = shared.values, shared.values.directory
+    values, directory = client.values, client.values.directory
     databases = [client.session.database] if args[0].lower() == b"flushdb" else directory.databases
     newest = directory.newest
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -15,7 +14,9 @@ from skymemory.agent.gateway.pattern import Pattern
 from skymemory.agent.gateway.replies import OK, CommandError, Text, bulk, encode
 from skymemory.agent.gateway.requests import BULK_BYTES_MAX
 from skymemory.agent.gateway.session import Session
-from skymemory.agent.gateway.shared import Shared
+from skymemory.agent.gateway.slots import Slot
+from skymemory.agent.gateway.users import User
+from skymemory.common.guesses import TooManyGuessesError
 from skymemory.store.keyvalue import now_unix_ms
 
 DATABASES: Final = 16
@@ -100,23 +101,59 @@ def unwatch(client: Client, args: Sequence[Any]) -> None:
 # ---- who is it ------------------------------------------------------------------------------------------------------
 
 
-def _admit(client: Client, user: bytes, password: bytes) -> None:
-    if client.shared.password is None:  # as with Redis: the default user needs none
-        if user != _USER:
+def _admit(client: Client, name: bytes, password: bytes, then: Callable[[Slot], None]) -> None:
+    """Let the client be a user, and go on in `then`. After wrong passwords from its address it waits first."""
+    users, guesses, source = client.shared.users, client.shared.guesses, client.session.source
+    user = users.open_user
+    if user is not None:  # as with Redis: the default user needs no password
+        if name != _USER:
             raise CommandError(_WRONG_PASSWORD)
-    elif not (hmac.compare_digest(password, client.shared.password) and hmac.compare_digest(user, _USER)):
-        raise CommandError(_WRONG_PASSWORD)
-    client.trust()
+    elif guesses.is_new(source):
+        user = users.find(name, password)
+    if user is not None:
+        client.trust(user)
+        then(client.slot())
+        return
+    slot = client.slot()
+
+    async def wait() -> None:
+        found: list[User] = []
+
+        def is_right() -> bool:
+            found.extend(user for user in (users.find(name, password),) if user is not None)
+            return bool(found)
+
+        try:
+            await guesses.check(source, is_right)
+        except TooManyGuessesError as error:
+            slot.error(f"ERR {error}")
+            return
+        if found:
+            client.trust(found[0])
+            then(slot)
+        else:
+            slot.error(_WRONG_PASSWORD)
+
+    client.work(wait(), slot)
 
 
 def auth(client: Client, args: Sequence[Any]) -> None:
-    """Take the password, alone or behind the user `default`."""
+    """Take a user and its password, or the password of the user `default` alone."""
     if len(args) > 3:
         raise CommandError("ERR syntax error")
-    if len(args) == 2 and client.shared.password is None:
+    if len(args) == 2 and not client.shared.users.has_password:
         raise CommandError(_NO_PASSWORD)
-    _admit(client, args[1] if len(args) == 3 else _USER, args[-1])
-    client.slot().answer(OK)
+    _admit(client, args[1] if len(args) == 3 else _USER, args[-1], lambda slot: slot.answer(OK))
+
+
+def acl(client: Client, args: Sequence[Any]) -> None:
+    """Tell the user that this client is (WHOAMI). Users are set with the agent's settings."""
+    if args[1].lower() != b"whoami":
+        raise _unknown("acl", args[1])
+    if len(args) > 2:
+        raise _wrong_count("acl|whoami")
+    assert client.session.user is not None
+    client.slot().answer(*bulk(client.session.user.name.encode()))
 
 
 def hello(client: Client, args: Sequence[Any]) -> None:
@@ -129,7 +166,9 @@ def hello(client: Client, args: Sequence[Any]) -> None:
         if args[1] not in (b"2", b"3"):
             raise CommandError("NOPROTO unsupported protocol version")
         protocol = int(args[1])
-    user = password = name = None
+    user: bytes | None = None
+    password: bytes | None = None
+    name: str | None = None
     words = iter(args[2:])
     for word in words:
         option, values = word.lower(), [next(words, None)]
@@ -140,17 +179,12 @@ def hello(client: Client, args: Sequence[Any]) -> None:
         if option == b"auth":
             user, password = values
         else:
-            name = values[0]
-    if user is not None and password is not None:
-        _admit(client, user, password)
-    if not session.is_trusted:
-        raise CommandError(_NOT_YET)
-    if name is not None:
-        session.name = _name(name)
-    session.protocol = protocol
-    _tell(
-        client,
-        {
+            name = _name(values[0] or b"")
+
+    def greet(slot: Slot) -> None:
+        session.name = session.name if name is None else name
+        session.protocol = protocol
+        told = {
             "server": "skymemory",
             "version": REDIS_VERSION,
             "proto": protocol,
@@ -158,8 +192,15 @@ def hello(client: Client, args: Sequence[Any]) -> None:
             "mode": "standalone",
             "role": "master",
             "modules": [],
-        },
-    )
+        }
+        slot.answer(encode(told, protocol))
+
+    if user is not None and password is not None:
+        _admit(client, user, password, greet)
+    elif not session.is_trusted:
+        raise CommandError(_NOT_YET)
+    else:
+        greet(client.slot())
 
 
 def _name(raw: bytes) -> str:
@@ -192,17 +233,24 @@ def client_(client: Client, args: Sequence[Any]) -> None:
         else:
             session.library_version = _name(rest[1])
     else:
-        listed = [session] if what == b"info" else list(client.shared.sessions.values())
+        listed = [session] if what == b"info" else _fellows(client)
         answer = "".join(_described(one) + "\n" for one in listed)
     _tell(client, answer)
 
 
+def _fellows(client: Client) -> list[Session]:
+    """Return the sessions of all clients that see the same values."""
+    shared, values = client.shared, client.values
+    return [one for one in shared.sessions.values() if one.user is None or shared.values_of(one.user) is values]
+
+
 def _described(session: Session) -> str:
     now_s = time.monotonic()
+    user = "(none)" if session.user is None else session.user.name
     return (
         f"id={session.number} addr={session.address} name={session.name} age={now_s - session.started_s:.0f}"
         f" idle={now_s - session.active_s:.0f} db={session.database} cmd={session.last_command}"
-        f" tot-cmds={session.commands} user=default resp={session.protocol} lib-name={session.library}"
+        f" tot-cmds={session.commands} user={user} resp={session.protocol} lib-name={session.library}"
         f" lib-ver={session.library_version}"
     )
 
@@ -213,7 +261,7 @@ def _described(session: Session) -> str:
 def info(client: Client, args: Sequence[Any]) -> None:
     """Tell the gateway's numbers: all sections, or those that are named."""
     asked = {word.lower().decode("utf-8", "replace") for word in args[1:]} - {"all", "default", "everything"}
-    sections = _sections(client.shared)
+    sections = _sections(client)
     if asked:
         sections = {name: lines for name, lines in sections.items() if name.lower() in asked}
     text = "\r\n".join(
@@ -222,16 +270,17 @@ def info(client: Client, args: Sequence[Any]) -> None:
     _tell(client, text)
 
 
-def _sections(shared: Shared) -> dict[str, dict[str, object]]:
+def _sections(client: Client) -> dict[str, dict[str, object]]:
+    shared, values = client.shared, client.values
     store, meter = shared.sky.store, shared.meter
     up_s = int(time.monotonic() - shared.started_s)
     keyspace = {
         f"db{number}": f"keys={count},expires={expiring},avg_ttl=0"
-        for number, (count, expiring) in shared.values.directory.counts(now_unix_ms()).items()
+        for number, (count, expiring) in values.directory.counts(now_unix_ms()).items()
     }
     sky: dict[str, object] = {"reachable": int(shared.sky.reachable)}
     if store is not None:
-        sky |= {"value_bytes_max": shared.values.value_bytes_max, "chunk_bytes": store.constellation.cache.chunk_bytes}
+        sky |= {"value_bytes_max": values.value_bytes_max, "chunk_bytes": store.constellation.cache.chunk_bytes}
     return {
         "Server": {
             "redis_version": REDIS_VERSION,

@@ -3,6 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
+from skymemory.agent.gateway.users import User
+
 
 @dataclass(slots=True)
 class Session:
@@ -10,8 +12,8 @@ class Session:
 
     number: int
     address: str
-    is_trusted: bool
-    """True: the client has sent the password, or needs none."""
+    user: User | None
+    """User that the client has proved to be; None: it has not yet."""
     database: int = 0
     protocol: int = 2
     name: str = ""
@@ -21,3 +23,13 @@ class Session:
     commands: int = 0
     started_s: float = field(default_factory=time.monotonic)
     active_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_trusted(self) -> bool:
+        """True: the client has sent a password, or needs none."""
+        return self.user is not None
+
+    @property
+    def source(self) -> str:
+        """Address without the port."""
+        return self.address.rpartition(":")[0]

@@ -7,28 +7,41 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from skymemory.agent.gateway.directory import Directory
+from skymemory.agent.gateway.directory import ENTRIES_MAX, NAMES_BYTES_MAX, Directory
 from skymemory.agent.gateway.memory import Memory
 from skymemory.agent.gateway.meter import Meter
 from skymemory.agent.gateway.requests import READ_BYTES
 from skymemory.agent.gateway.session import Session
+from skymemory.agent.gateway.users import Tenancy, User, Users
 from skymemory.agent.gateway.values import Values
 from skymemory.agent.shared_sky import SharedSky
+from skymemory.common.guesses import Guesses
 
 
 class Shared:
     """Values, memory and settings of one gateway. Used from one event loop."""
 
-    def __init__(self, sky: SharedSky, host: str, password: str | None, memory_bytes: int, clients_max: int) -> None:
+    def __init__(
+        self, sky: SharedSky, host: str, users: Users, memory_bytes: int, clients_max: int, guesses: Guesses | None = None
+    ) -> None:
         """Make it; arguments are those of `Gateway`."""
         self.sky = sky
         self.host = host
         self.port = 0
         """Port where the gateway listens, once it was started."""
-        self.password = None if password is None else password.encode()
+        self.users = users
+        self.guesses = Guesses() if guesses is None else guesses
         self.clients_max = clients_max
         self.memory = Memory(memory_bytes)
-        self.values = Values(sky, self.memory, Directory())
+        tenancies = users.tenancies
+        share = 1 + len(tenancies)
+
+        def values_of(tenancy: Tenancy | None) -> Values:
+            return Values(sky, self.memory, Directory(ENTRIES_MAX // share, NAMES_BYTES_MAX // share), tenancy)
+
+        self.values = values_of(None)
+        """Values of the agent's own tenant."""
+        self._tenants = {tenancy: values_of(tenancy) for tenancy in tenancies}
         self.meter = Meter()
         self.sessions: dict[int, Session] = {}
         """Sessions of all connections, by their numbers."""
@@ -37,6 +50,15 @@ class Shared:
         self.started_s = time.monotonic()
         self._step = asyncio.Lock()
         self.meter.gauges(lambda: len(self.sessions), lambda: self.memory.used_bytes)
+
+    def values_of(self, user: User | None) -> Values:
+        """Return the values that a user sees; None: that of clients that have not said who they are."""
+        return self.values if user is None or user.tenancy is None else self._tenants[user.tenancy]
+
+    async def drained(self) -> None:
+        """Wait until all operations on values are done."""
+        for values in (self.values, *self._tenants.values()):
+            await values.drained()
 
     def claim(self, length: int) -> str | None:
         """Return why a large argument of this length may not come, as far as is known now; None: it may."""

@@ -12,7 +12,7 @@ from skymemory.agent.gateway.operations import State
 from skymemory.agent.gateway.replies import ONE, ZERO, Pieces, bulk, error, header, integer, null
 from skymemory.agent.gateway.session import Session
 
-KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "WRONGPASS", "NOPROTO", "EXECABORT"))
+KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "NOPERM", "WRONGPASS", "NOPROTO", "EXECABORT"))
 
 
 class Owner(Protocol):

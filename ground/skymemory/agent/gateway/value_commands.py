@@ -23,7 +23,7 @@ def _length(data: bytes | Large) -> int:
 
 
 def _check_length(client: Client, data: bytes | Large) -> None:
-    if (why := client.shared.values.too_long(_length(data))) is not None:
+    if (why := client.values.too_long(_length(data))) is not None:
         raise CommandError(why)
 
 

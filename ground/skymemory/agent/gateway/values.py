@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from skymemory.agent.gateway.directory import Directory
+from skymemory.agent.gateway.lmcache import Lengths
 from skymemory.agent.gateway.memory import Answer, Held, Memory
 from skymemory.agent.gateway.operations import Needs, Operation, State
 from skymemory.agent.gateway.requests import BULK_BYTES_MAX
+from skymemory.agent.gateway.users import Tenancy
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.whole_file import Buffer
 from skymemory.link.control import Purged
@@ -19,21 +21,19 @@ from skymemory.store.keyvalue import (
     FRAME_BYTES_MAX,
     HEAD_BYTES,
     Value,
+    ValueKeys,
     block_length,
-    key_of,
     may_expire,
     now_unix_ms,
-    pack,
-    pack_in_place,
-    unpack,
 )
 from skymemory.store.results import SILENCE, FindResult, GetResult, PutResult, Status
+from skymemory.store.versions import Versions
 
 _log = logging.getLogger(__name__)
 
 BLOCK_BYTES_MAX: Final = BULK_BYTES_MAX + FRAME_BYTES_MAX
 _IN_THREAD_BYTES: Final = 1 << 18
-"""Length of values whose digests are computed in the event loop, and not beside it."""
+"""Length of values that are sealed and opened in the event loop, and not beside it."""
 _CALL_ITEMS: Final = 512
 _CALL_BYTES: Final = 32 << 20
 """Bytes of one call, but one item at least: items of one call have one deadline."""
@@ -122,12 +122,15 @@ class _Calls(Generic[Item, Result]):
 class _Line:
     """Operations on one value."""
 
-    __slots__ = ("awaits_memory", "database", "doing", "held", "key", "name", "waiting")
+    __slots__ = ("awaits_memory", "database", "doing", "held", "key", "keys", "name", "waiting")
 
     def __init__(self, database: int, name: bytes) -> None:
         self.database = database
         self.name = name
-        self.key = key_of(name, namespace_of(database))
+        self.key = b""
+        """Key of the name under `keys`."""
+        self.keys: ValueKeys | None = None
+        """Keys of the tenant, while operations are done; None: no constellation is known."""
         self.waiting: list[tuple[Operation, Answer]] = []
         self.doing: list[tuple[Operation, Answer]] = []
         self.held: Held | None = None
@@ -148,29 +151,43 @@ class _Line:
 
 
 class Values:
-    """Values of one gateway. Used from one event loop."""
+    """Values of one gateway and tenant. Used from one event loop."""
 
-    def __init__(self, sky: SharedSky, memory: Memory, directory: Directory) -> None:
-        """Begin without operations."""
+    def __init__(self, sky: SharedSky, memory: Memory, directory: Directory, tenancy: Tenancy | None = None) -> None:
+        """Begin without operations.
+
+        Args:
+            tenancy: Tenant of the values; None: the constellation's, as `skymem put` has it.
+        """
         self._sky = sky
         self._memory = memory
         self.directory = directory
+        self.lengths = Lengths()
+        """Lengths of values that clients of LMCache have put or seen."""
+        self._tenant = tenant = None if tenancy is None else tenancy.number
+        self._own_secret = b"" if tenancy is None else tenancy.secret
+        """Secret of the tenant; empty: it has none of its own, and the sky's counts."""
         self._lines: dict[tuple[int, bytes], _Line] = {}
-        self._finds: _Calls[bytes, FindResult] = _Calls(sky.find, lambda key: FindResult(key, None, Status.UNANSWERED))
+        self._finds: _Calls[bytes, FindResult] = _Calls(
+            lambda keys: sky.find(keys, tenant=tenant), lambda key: FindResult(key, None, Status.UNANSWERED)
+        )
         self._asks: _Calls[bytes, FindResult] = _Calls(
-            lambda keys: sky.find(keys, fresh=True), lambda key: FindResult(key, None, Status.UNANSWERED)
+            lambda keys: sky.find(keys, fresh=True, tenant=tenant), lambda key: FindResult(key, None, Status.UNANSWERED)
         )
         self._gets = self._calls_of_gets(4 * _ASIDE_BYTES, aside=False)
         self._large_gets = self._calls_of_gets(_CALL_BYTES, aside=True)
-        self._ways: _Calls[bytes, Purged] = _Calls(sky.make_way, lambda key: Purged(0, False))
+        self._ways: _Calls[bytes, Purged] = _Calls(lambda keys: sky.make_way(keys, tenant=tenant), lambda key: Purged(0, False))
         self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
-            sky.put,
+            lambda items: sky.put(items, tenant=tenant),
             lambda item: PutResult(item[0], Status.UNANSWERED, None, 0.0),
             lambda item: memoryview(item[1]).nbytes,
             _CALL_BYTES,
         )
         self._purges: _Calls[bytes, Purged] = _Calls(self._purge, lambda key: Purged(0, False))
         self._working: set[asyncio.Task[None]] = set()
+        self._keys: tuple[bytes, ValueKeys] | None = None
+        """The tenant secret that was used last, and the keys of it."""
+        self._versions = Versions()
 
     async def drained(self) -> None:
         """Wait until all operations are done."""
@@ -208,6 +225,15 @@ class Values:
         line.doing.append((operation, answer))
         self._begin(line)
 
+    def _keys_now(self) -> ValueKeys | None:
+        """Return the keys for the constellation that is served now."""
+        secret = self._own_secret or self._sky.tenant_secret
+        if secret is None:
+            return None
+        if self._keys is None or self._keys[0] != secret:
+            self._keys = secret, ValueKeys(secret, self._tenant)
+        return self._keys[1]
+
     # ---- what must be known --------------------------------------------------------------------------------------------
 
     def _begin(self, line: _Line) -> None:
@@ -217,7 +243,10 @@ class Values:
             if operation.decides:
                 break
         store = self._sky.store
-        if store is None or store.silent:
+        line.keys = self._keys_now()
+        if line.keys is not None:
+            line.key = line.keys.key_of(line.name, namespace_of(line.database))
+        if store is None or line.keys is None or store.silent:
             self._refuse(line, NO_ANSWER)
         elif needs is Needs.NOTHING:
             self._apply(line, State())
@@ -267,7 +296,9 @@ class Values:
         """Make calls for keys, with the lengths of their blocks."""
 
         async def get(items: list[tuple[bytes, int]]) -> list[GetResult]:
-            return await self._sky.get([key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX, aside=aside)
+            return await self._sky.get(
+                [key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX, aside=aside, tenant=self._tenant
+            )
 
         def otherwise(item: tuple[bytes, int]) -> GetResult:
             return GetResult(item[0], None, Status.UNANSWERED, 0.0)
@@ -275,7 +306,8 @@ class Values:
         return _Calls(get, otherwise, lambda item: item[1], most_bytes)
 
     def _fetched(self, line: _Line, result: GetResult) -> None:
-        data = result.data
+        data, keys = result.data, line.keys
+        assert keys is not None
         if data is None and result.status in SILENCE:
             self._unanswered(line)
         elif data is None and result.status is Status.MISS:
@@ -283,13 +315,16 @@ class Values:
         elif data is None:
             self._unread(line, result.status)
         elif len(data) <= _IN_THREAD_BYTES:
-            self._opened(line, unpack(line.key, data))
+            self._opened(line, keys.unpack(line.key, data))
         else:
-            self._beside(line, lambda: unpack(line.key, data), lambda value: self._opened(line, value))
+            self._beside(line, lambda: keys.unpack(line.key, data), lambda value: self._opened(line, value))
 
     def _opened(self, line: _Line, value: Value | None) -> None:
         if value is None or value.is_over(now_unix_ms()):
             self._ways.ask(line.key, lambda _: self._missed(line))  # of no use to others either
+            return
+        if not self._versions.seen(line.key, value.version):  # somebody put back what was replaced
+            self._missed(line)
             return
         length = len(value.data)
         self.directory.put(line.database, line.name, length, value.expires_unix_ms)
@@ -342,6 +377,7 @@ class Values:
             self._refuse(line, NO_ANSWER)
             return
         self.directory.remove(line.database, line.name)
+        self._versions.deleted(line.key)
         if purged.chunks == 0:  # known, but gone: another host deleted it
             for operation, _ in line.doing:
                 if operation.deletes:
@@ -353,22 +389,25 @@ class Values:
         self._finish(line)
 
     def _store(self, line: _Line, state: State) -> None:
-        data, large, terms = state.data, state.large, state.expires_unix_ms
+        data, large, terms, keys = state.data, state.large, state.expires_unix_ms, line.keys
         assert data is not None
-        if large is None:
-            self._make_way(line, pack(line.key, data, terms), len(data), terms)
-            return
-        block = large.memory[: block_length(large.length, terms)]
-        if large.length <= _IN_THREAD_BYTES:
-            pack_in_place(line.key, block, large.length, terms)
-            self._make_way(line, block, large.length, terms)
-        else:
-            length = large.length
-            self._beside(
-                line, lambda: pack_in_place(line.key, block, length, terms), lambda _: self._make_way(line, block, length, terms)
-            )
+        assert keys is not None
+        version, length = self._versions.choose(line.key), len(data)
 
-    def _make_way(self, line: _Line, block: Buffer, length: int, terms: int) -> None:
+        def sealed() -> Buffer:
+            # What is sealed in place cannot be read any more. Operations beside this one may still have to answer with it
+            if large is None or len(line.doing) > 1:
+                return keys.pack(line.key, data, terms, version=version)
+            block = large.memory[: block_length(length, terms)]
+            keys.pack_in_place(line.key, block, length, terms, version=version)
+            return block
+
+        if length <= _IN_THREAD_BYTES:
+            self._make_way(line, sealed(), length, terms, version)
+        else:
+            self._beside(line, sealed, lambda block: self._make_way(line, block, length, terms, version))
+
+    def _make_way(self, line: _Line, block: Buffer, length: int, terms: int, version: int) -> None:
         def put(purged: Purged, *, is_first: bool = True) -> None:
             if purged.confirmed:
                 self._puts.ask((line.key, block), lambda result: stored(result, is_first))
@@ -377,6 +416,7 @@ class Values:
 
         def stored(result: PutResult, is_first: bool) -> None:
             if result.ok:
+                self._versions.stored(line.key, version)
                 self.directory.put(line.database, line.name, length, terms)
                 self._finish(line)
             elif result.status is Status.BAD_KEY and is_first:  # something is left of a block without its first share
@@ -389,7 +429,7 @@ class Values:
         self._ways.ask(line.key, put)
 
     async def _purge(self, keys: list[bytes]) -> list[Purged]:
-        return [await self._sky.purge([key]) for key in keys]  # few; and of each it counts how much went
+        return [await self._sky.purge([key], tenant=self._tenant) for key in keys]  # few; and of each it counts how much went
 
     # ---- the end -------------------------------------------------------------------------------------------------------
 

@@ -134,6 +134,8 @@ class Survey:
             "deadline_ms": cache.deadline_ms,
             "store_chunks": max(slots, default=0),
             "links": self.constellation.links.model,
+            "security": self.constellation.security.words,
+            "secured": bool(self.constellation.security.keyring),
             "site": self._globe.site,
         }
 

@@ -31,7 +31,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.common.machine import memory_bytes
 from skymemory.engines.framing import BlockFormat
-from skymemory.engines.tenant import read_secret
+from skymemory.engines.tenant import engine_secret
 from skymemory.engines.vllm import identity
 from skymemory.engines.vllm.adapters import Adapters, watch_loads
 from skymemory.engines.vllm.events import BlockEvents
@@ -130,7 +130,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         model, load = vllm_config.model_config, vllm_config.load_config
         dummy = str(load.load_format) == "dummy"
         self._weights = [] if dummy else weight_files(model.model, model.revision, load.download_dir)
-        self._secret = read_secret(self._settings.tenant_secret_file)
+        self._secret = engine_secret(self._settings.tenant_secret_file, self._settings.socket)
         self._opening: Future[AgentSession] = Future()
         self._digests = ThreadPoolExecutor(1, thread_name_prefix="skymemory-digest")
 

@@ -1,7 +1,7 @@
 """Keys of vLLM's blocks (`skymemory.wire.key_derivation`).
 
     root  = of the format, all else that decides the bytes of a block but the tokens, and the tenant secret
-    key   = of vLLM's hash of the block, under root
+    key   = of vLLM's hash of the block, under the root's key of names
     shard = of the worker's part of all heads, under key: what the satellites see
 
 vLLM's hash (`request.block_hashes`, SHA-256) is a chain over the tokens, `cache_salt`, images and the like, and name and path
@@ -54,7 +54,7 @@ def root_key(block_format: BlockFormat, known: dict[str, Any], weights: bytes, s
 
 
 def derived_root(root: bytes, digest: bytes) -> bytes:
-    """Return a root below another one, for an adapter's weights or a salt."""
+    """Return a root of names below another one, for an adapter's weights or a salt."""
     return block_key(root, b"derived", digest)
 
 

@@ -22,7 +22,7 @@ from skymemory.engines.vllm.identity import derived_root, shard_key
 from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.transfer_room import TransferRoom
-from skymemory.wire.key_derivation import block_key
+from skymemory.wire.key_derivation import block_key, name_key
 
 _log = logging.getLogger("vllm.skymemory")
 """Logger below vLLM's own: of other loggers vLLM shows only warnings."""
@@ -435,7 +435,8 @@ class SchedulerSide:
             root = self._root(session.identity.root, track)
             if root is None:
                 return False
-            track.keys += [block_key(root, value) for value in track.request.block_hashes[len(track.keys) : blocks]]
+            names = name_key(root)
+            track.keys += [block_key(names, value) for value in track.request.block_hashes[len(track.keys) : blocks]]
         return True
 
     def _root(self, root: bytes, track: _Track) -> bytes | None:

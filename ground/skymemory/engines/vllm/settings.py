@@ -19,7 +19,7 @@ class ConnectorSettings:
     socket: str | None = None
     """Path of the agent's socket; by default where the agent puts it."""
     tenant_secret_file: str | None = None
-    """File whose bytes go into all keys and digests: without them blocks are neither found nor accepted."""
+    """File whose bytes go into all keys: without them blocks are neither found nor read. Default: the agent's secret."""
     arena_mib: int | None = None
     """Memory of each worker for blocks on their way; None: as much as the blocks of two steps need (`room.room_for`)."""
     always_fetch: bool = False

@@ -81,12 +81,14 @@ def test_a_record_that_was_lost_is_written_again_with_a_later_block(full_sky: Lo
     async def work(sky: SharedSky) -> None:
         records = Formats(sky)
         await recorded(records, engine)
-        assert (await sky.purge([formats.record_key(engine.model)])).confirmed
+        assert sky.tenant_secret is not None
+        key, _ = formats.record_keys(engine.model, sky.tenant_secret)
+        assert (await sky.purge([key])).confirmed
         await recorded(records, engine)
         assert await known(records, engine.model) == []  # not with every block
         again = Formats(sky, refresh_s=0.0)
         for _ in range(2):
-            assert (await sky.purge([formats.record_key(engine.model)])).confirmed
+            assert (await sky.purge([key])).confirmed
             await recorded(again, engine)
             assert await known(again, engine.model) == [16]
 

@@ -128,6 +128,24 @@ def test_links_show_requested_least_and_mean_delay(skymem: Command) -> None:
     assert " 3.00 " in skymem("status", "--links").output
 
 
+def test_tenants_are_listed_with_their_quotas(skymem: Command) -> None:
+    with (skymem.folder / "constellation.toml").open("a") as file:
+        file.write("tenant = 7\n[[tenants]]\nnumber = 7\nreserved_percent = 25\nmost_percent = 50\n")
+    skymem("up")
+    stored = json.loads(skymem("put", "k", "-", "--json", stdin=bytes(300_000)).stdout)
+    report = json.loads(skymem("status", "--json").stdout)
+    own, others = report["tenants"]
+    assert (own["tenant"], own["slots_used"], own["refused"]) == (7, stored["chunks"], 0)
+    assert (others["tenant"], others["slots_used"], others["slots_reserved"]) == ("others", 0, 0)
+    slots = sum(entry["store"]["slots"] for entry in report["satellites"])
+    assert others["slots_most"] == slots
+    assert own["slots_reserved"] + 12 >= slots / 4 >= own["slots_reserved"]
+    assert [one["tenant"] for one in report["satellites"][0]["tenants"]] == ["others", 7]
+    rows = [line.split() for line in skymem("status").output.splitlines()]
+    shown = [f"{own[name]:,}" for name in ("slots_reserved", "slots_most", "slots_used", "blocks")]
+    assert ["7", *shown, "0", "0"] in rows
+
+
 def test_what_is_not_measured_has_no_delay(skymem: Command) -> None:
     with (skymem.folder / "constellation.toml").open("a") as file:
         file.write("[[links.override]]\nfrom = [2, 2]\nto = [2, 3]\ncut = true\n")

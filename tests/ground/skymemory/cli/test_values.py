@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.sky.whereabouts import Whereabouts
+from skymemory.store.keyvalue import KeyValue
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
@@ -129,3 +132,35 @@ def test_without_a_schedule_there_is_nothing_to_prefetch(full_sky: LocalConstell
     done = User(full_sky, tmp_path).run("prefetch", "name", "--at", "+60")
     assert done.returncode == 1
     assert done.stderr == b"Error: the constellation follows no schedule: what it holds stays where it is\n"
+
+
+def test_who_has_another_secret_finds_nothing(full_sky: LocalConstellation, tmp_path: Path) -> None:
+    user = User(full_sky, tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name).write_bytes(name.encode())
+    words = ("of a tenant", "-", "--tenant-secret-file")
+    assert user.run("put", *words, str(tmp_path / "one"), stdin=b"mine").returncode == 0
+    assert user.run("get", *words, str(tmp_path / "two")).returncode == 1
+    assert user.run("del", words[0], words[2], str(tmp_path / "two")).returncode == 1
+    assert user.run("get", *words, str(tmp_path / "one")).stdout == b"mine"
+    done = user.run("get", *words, str(tmp_path / "none"))
+    assert done.returncode == 1
+    assert done.stderr.decode() == f"Error: tenant secret {tmp_path}/none cannot be read: No such file or directory\n"
+
+
+def test_a_users_programs_share_a_secret_by_default(
+    full_sky: LocalConstellation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(SECRET_VARIABLE)
+    user, other = User(full_sky, tmp_path / "user"), User(full_sky, tmp_path / "other")
+    assert user.run("put", "by default", "-", stdin=b"mine").returncode == 0
+    assert user.run("get", "by default", "-").stdout == b"mine"
+    assert other.run("get", "by default", "-").returncode == 1
+    [file] = (tmp_path / "user").glob("*.secret")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert other.run("get", "by default", "-", "--tenant-secret-file", str(file)).stdout == b"mine"
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "user"))
+    with SkyStore(full_sky.constellation) as store:
+        assert KeyValue(store).get("by default") == b"mine"
+    file.chmod(0o644)
+    assert b"has mode 0644" in user.run("get", "by default", "-").stderr

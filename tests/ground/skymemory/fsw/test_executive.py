@@ -12,7 +12,7 @@ import pytest
 from skymemory import fsw
 from skymemory.fsw import App, EventType, Executive, FswError, Message, Pipe, messages, structures
 from skymemory.fsw.link_names import links_of
-from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcFunctionCode, KvcLimitsTable
+from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcFunctionCode, KvcLimitsTable, KvcScheduleTable
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
@@ -193,7 +193,7 @@ def test_a_table_is_loaded_in_flight_and_a_bad_one_refused(satellite: Executive)
     with pytest.raises(FswError, match="no table has this name"):
         load_table("ISL.Nothing", table)
     with pytest.raises(FswError, match="larger than the table"):
-        load_table("KVC.Limits", table)
+        load_table("KVC.Limits", KvcScheduleTable())
 
 
 def test_it_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:

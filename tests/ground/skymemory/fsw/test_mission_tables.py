@@ -170,6 +170,18 @@ def test_without_links_and_schedule_images_are_empty(include: list[str], tmp_pat
     assert (limits.store_bytes, limits.slot_bytes, limits.credit) == (16 << 20, 6144, 20)
 
 
+def test_quotas_of_tenants(include: list[str], tmp_path: Path) -> None:
+    quotas = [{"number": 7, "reserved_percent": 25, "most_percent": 50}, {"number": 2**32 - 1}]
+    for others in ([], [{"number": "others", "reserved_percent": 5, "most_percent": 10}]):
+        sky = Constellation().replace(tenants=[*quotas, *others])
+        paths = {path.stem: path for path in write(tmp_path / str(len(others)), sky, [])}
+        limits = KvcLimitsTable.from_buffer_copy(compile_table(paths["kvc_limits"], include)[2])
+        assert limits.tenant_count == 2
+        assert (limits.others_reserved_percent, limits.others_most_percent) == ((5, 10) if others else (0, 100))
+        found = [(one.tenant, one.reserved_percent, one.most_percent) for one in limits.tenant[:3]]
+        assert found == [(7, 25, 50), (2**32 - 1, 0, 100), (0, 0, 0)]
+
+
 def test_a_build_with_too_small_a_store_says_so(include: list[str], tmp_path: Path) -> None:
     path = tmp_path / "kvc_limits.c"
     path.write_text(dict(tables(Constellation(), []))["tables/kvc_limits.c"])

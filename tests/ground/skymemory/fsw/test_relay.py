@@ -56,7 +56,8 @@ def test_a_satellite_is_reached_through_another(full_sky: LocalConstellation) ->
                 commands.sendto(Message(ISL_SEND_HK_MID).encode(), ("127.0.0.1", relay.port))
                 try:
                     packet = telemetry.recv(65536)
-                    break
+                    if Message.decode(packet).mid == ISL_HK_TLM_MID:  # an event may come before
+                        break
                 except TimeoutError:
                     continue
     message = Message.decode(packet)

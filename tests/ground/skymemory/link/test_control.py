@@ -1,6 +1,7 @@
 """The control plane against answers that are late, lost, forged or wrong; `test_sky.py` has it with real satellites."""
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode
 from support.evictions import evict
+from support.openings import opened
 
 HERE = Satellite(3, 10)
 DIRECT = Route(HERE, HERE)
@@ -31,9 +33,10 @@ def answer(request: Packet, **fields: object) -> Packet:
 
 
 @contextmanager
-def peer(reply: Reply) -> Iterator[tuple[Constellation, list[Packet]]]:
+def peer(reply: Reply, openings_lost: int = 0) -> Iterator[tuple[Constellation, list[Packet]]]:
     """Something at satellite [3, 10]'s address that answers the nth packet with what `reply(packet, n)` says."""
     heard: list[Packet] = []
+    lost = iter(range(openings_lost))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
         endpoint.bind((Constellation().address(*HERE), 0))
         sky = Constellation().replace(network={"port": endpoint.getsockname()[1]})
@@ -44,6 +47,10 @@ def peer(reply: Reply) -> Iterator[tuple[Constellation, list[Packet]]]:
                 if not datagram:
                     return
                 request = decode(datagram)
+                if (opening := opened(request)) is not None:
+                    if next(lost, None) is None:
+                        endpoint.sendto(opening.encode(), source)
+                    continue
                 heard.append(request)
                 for packet in reply(request, len(heard)):
                     endpoint.sendto(packet if isinstance(packet, bytes) else packet.encode(), source)
@@ -105,10 +112,10 @@ def test_a_host_that_is_refused_for_good_is_told_so() -> None:
 
 
 def test_patience_follows_the_round_trip() -> None:
-    def reply(request: Packet, nth: int) -> list[Packet | bytes]:
-        return [answer(request)] if nth >= 3 else []  # as if it took 0.75 s to come
-
-    with peer(reply) as (sky, _), ControlPlane(sky) as control:
+    with (
+        peer(lambda request, _: [answer(request)], openings_lost=2) as (sky, _),  # as if the first answer took 0.75 s to come
+        ControlPlane(sky) as control,
+    ):
         unknown = control.patience_s([DIRECT])
         control.ping([DIRECT], 10)
         slow = control.patience_s([DIRECT])
@@ -190,6 +197,40 @@ def test_statistics_of_a_wrong_length_do_not_count(size: int) -> None:
     with peer(lambda request, _: [answer(request, payload=bytes(size))]) as (sky, _), ControlPlane(sky) as control:
         assert control.store_stats([DIRECT], 5) == {}
         assert control.link_stats([DIRECT], 5) == {}
+
+
+def tenants_of(request: Packet, count: int, at_once: int) -> Packet:
+    """Return the answer of a satellite with `count` records of tenants, of which a packet has room for `at_once`."""
+    fixed = [0] * len(icd.STATS_KVC)
+    fixed[icd.STATS_KVC_TENANTS] = count
+    numbers = range(count)[request.chunk_id - 1 : request.chunk_id - 1 + at_once] if request.chunk_id else ()
+    some = [[icd.UDP_PORT + number, *range(len(icd.STATS_TENANT) - 1)] for number in numbers]
+    values = [*fixed, *(value for record in some for value in record)]
+    return answer(request, payload=struct.pack(f">{len(values)}Q", *values))
+
+
+@pytest.mark.parametrize(("count", "at_once", "packets"), [(0, 13, 1), (17, 13, 2), (17, 1, 17), (3, 3, 1), (3, 0, 1)])
+def test_tenants_are_asked_for_until_all_are_here(count: int, at_once: int, packets: int) -> None:
+    with peer(lambda request, _: [tenants_of(request, count, at_once)]) as (sky, heard), ControlPlane(sky) as control:
+        found = control.tenant_stats([DIRECT], 10)[HERE]
+        assert [one.number for one in found] == [icd.UDP_PORT + index for index in range(count if at_once else 0)]
+        assert all(one[1:] == tuple(range(len(icd.STATS_TENANT) - 1)) for one in found)
+        assert len(heard) == packets
+        assert control.store_stats([DIRECT], 10)[HERE]["tenants"] == count
+
+
+def test_a_satellite_cannot_have_itself_asked_for_ever() -> None:
+    def reply(request: Packet, _: int) -> list[Packet | bytes]:
+        return [tenants_of(replace(request, chunk_id=1), 2**62, 1)]
+
+    with peer(reply) as (sky, heard), ControlPlane(sky) as control:
+        assert len(control.tenant_stats([DIRECT], 10)[HERE]) == icd.LIMIT_TENANTS + 1
+        assert len(heard) == icd.LIMIT_TENANTS + 1
+
+
+def test_a_silent_satellite_has_no_tenants() -> None:
+    with peer(lambda *_: []) as (sky, _), ControlPlane(sky) as control:
+        assert control.tenant_stats([DIRECT], 0.1) == {}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 from skymemory.wire.packets import Packet, decode
+from support.openings import ask_cookie
 
 DEADLINE_MS = 20_000
 SHORT_MS = 2000
@@ -63,8 +64,10 @@ def path_to(satellite: Endpoint, change: Change, *, from_elsewhere: bool) -> Ite
                     pass
                 try:
                     while True:
-                        answer = change(decode(there.recv(65536))).encode()
-                        (elsewhere if from_elsewhere else here).sendto(answer, client[0])
+                        packet = decode(there.recv(65536))
+                        opens = packet.op == icd.OP_ASSOCIATE
+                        answer = (packet if opens else change(packet)).encode()
+                        (elsewhere if from_elsewhere and not opens else here).sendto(answer, client[0])
                 except TimeoutError:
                     pass
 
@@ -134,8 +137,11 @@ def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> No
     with NativeClient() as client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         number = client.counters().host_number
         other.settimeout(10)
-        ping = Packet(is_request=True, apid=icd.APID_KVC, op=icd.OP_PING, src=Satellite(0, number), dst=satellite, request_id=1)
-        other.sendto(ping.encode(), (sky.address(*entry), port))
+        address = (sky.address(*entry), port)
+        itself = Satellite(0, number)
+        cookie = ask_cookie(other, address, itself, entry)
+        ping = Packet(is_request=True, apid=icd.APID_KVC, op=icd.OP_PING, src=itself, dst=satellite, request_id=1, cookie=cookie)
+        other.sendto(ping.encode(), address)
         assert decode(other.recv(65536)).status == icd.STATUS_OK  # the number is the other's now
         stored = upload()
         client.put([stored], servers, DEADLINE_MS)
@@ -148,16 +154,31 @@ def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> No
 
 TOO_LARGE_FOR_THE_PATH = """
 import json
+import socket
+import threading
+from dataclasses import replace
+
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Transfer
 from skymemory.wire.address import Satellite
+from skymemory.wire.packets import decode
 
+satellite = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+satellite.bind(("127.0.0.1", 0))
+
+def open_to_all():
+    while True:
+        data, sender = satellite.recvfrom(65536)
+        request = decode(data)
+        satellite.sendto(replace(request, is_request=False, src=request.dst, dst=request.src, cookie=1).encode(), sender)
+
+threading.Thread(target=open_to_all, daemon=True).start()
 here = Satellite(1, 1)
 results = []
 for chunks in (1, 5):
     with NativeClient() as client:
         block = Transfer(BlockEntry(bytes(32), 6000 * chunks, 6000, chunks, 0, 0.0), 0, bytes(6000 * chunks))
-        client.put([block], [(here, here, "127.0.0.1", 9)], 60_000)
+        client.put([block], [(here, here, "127.0.0.1", satellite.getsockname()[1])], 60_000)
         results.append([block.status.name, block.last_status, client.counters().tx_offload])
 print(json.dumps(results))
 """

@@ -23,6 +23,7 @@ from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 from skymemory.wire.packets import ChunkSet, Packet, decode
+from support.openings import opened
 from support.waiting import wait_until
 
 DEADLINE_MS = 20_000
@@ -265,7 +266,8 @@ def liar(satellite: Satellite, lie: Lie) -> Iterator[Server]:
             while not over.is_set():
                 with suppress(TimeoutError):
                     data, sender = end.recvfrom(65536)
-                    for packet in lie(decode(data)):
+                    opening = opened(request := decode(data))
+                    for packet in lie(request) if opening is None else [opening]:
                         end.sendto(packet.encode(), sender)
 
         thread = threading.Thread(target=answer)

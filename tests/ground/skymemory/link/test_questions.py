@@ -21,6 +21,7 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import PacketError, decode
+from support.openings import opened
 
 HERE = Satellite(3, 10)
 DIRECT = Route(HERE, HERE)
@@ -75,9 +76,12 @@ def test_an_answer_that_has_no_room_comes_without_its_payload() -> None:
         sky = Constellation().replace(network={"port": endpoint.getsockname()[1]})
 
         def serve() -> None:
-            for size in (questions.ROOM_BYTES, questions.ROOM_BYTES + 1):
+            for size in (0, questions.ROOM_BYTES, questions.ROOM_BYTES + 1):
                 datagram, source = endpoint.recvfrom(65535)
                 request = decode(datagram)
+                if (opening := opened(request)) is not None:
+                    endpoint.sendto(opening.encode(), source)
+                    continue
                 payload = bytes(size)
                 reply = replace(request, is_request=False, src=request.dst, dst=request.src, deadline_ms=0, payload=payload)
                 endpoint.sendto(reply.encode(), source)

@@ -8,31 +8,32 @@ from hypothesis import strategies as st
 from skymemory.prompt.blocks import BlockHeader, block_bytes_max, pack_block, unpack_block
 from skymemory.prompt.codecs import CodecError, get_codec
 from skymemory.wire.envelope import BlockError, Kind, seal, unseal
+from skymemory.wire.key_derivation import SealKeys, seal_keys
 
 KEY = bytes(range(32))
-SECRET = bytes(range(32, 64))
+KEYS = seal_keys(bytes(range(32, 64)))
 RAW = get_codec("raw")
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 
 
 def make(codec: str = "raw", dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, bytearray]:
     tensors = torch.randn(3, 2, 2, 16, 8, generator=torch.Generator().manual_seed(5)).to(dtype)
-    words = {"key": KEY, "digest_key": SECRET, "block_index": 4, "first_position": 64, "rope": ROPE}
+    words = {"key": KEY, "keys": KEYS, "block_index": 4, "first_position": 64, "rope": ROPE}
     return tensors, pack_block(tensors, codec=get_codec(codec), **words)
 
 
-def unpack(data: bytearray, codec: str = "raw", key: bytes = KEY, secret: bytes = SECRET) -> tuple[BlockHeader, torch.Tensor]:
-    return unpack_block(bytearray(data), key=key, digest_key=secret, codec=get_codec(codec))
+def unpack(data: bytearray, codec: str = "raw", key: bytes = KEY, keys: SealKeys = KEYS) -> tuple[BlockHeader, torch.Tensor]:
+    return unpack_block(bytearray(data), key=key, keys=keys, codec=get_codec(codec))
 
 
 def forge(data: bytearray, **fields: object) -> bytearray:
-    """The block with other words in its header, and a right digest."""
-    text, payload = unseal(Kind.PROMPT, KEY, data, digest_key=SECRET)
+    """The block with other words in its header, and a right seal."""
+    text, payload, _ = unseal(Kind.PROMPT, KEY, bytearray(data), keys=KEYS)
     return sealed(json.dumps(json.loads(bytes(text)) | fields).encode().ljust(464), bytes(payload))
 
 
 def sealed(header: bytes, payload: bytes = b"") -> bytearray:
-    return seal(Kind.PROMPT, KEY, header, payload, digest_key=SECRET)
+    return seal(Kind.PROMPT, KEY, header, payload, keys=KEYS)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -53,6 +54,7 @@ def test_a_block_describes_itself(codec: str, dtype: torch.dtype) -> None:
 
 def test_payload_is_layer_major_keys_before_values() -> None:
     tensors, data = make()
+    unpack_block(data, key=KEY, keys=KEYS, codec=RAW)  # in place
     start = len(data) - tensors.nbytes
     flat = torch.frombuffer(data, dtype=torch.float32, offset=start)
     layer = flat.numel() // 3
@@ -75,12 +77,12 @@ def test_garbage_is_an_error_of_its_own_kind(garbage: bytes) -> None:
     with pytest.raises(BlockError):
         unpack(bytearray(garbage))
     with pytest.raises(BlockError):
-        unpack(bytearray(bytes(32) + b"SKYM\x02\x01" + garbage))
+        unpack(bytearray(bytes(12) + (3).to_bytes(4, "big") + garbage))
 
 
 def test_a_shortened_block_is_found_out() -> None:
     _, data = make()
-    with pytest.raises(BlockError, match="digest"):
+    with pytest.raises(BlockError, match="seal does not match"):
         unpack(data[:-1])
 
 
@@ -92,12 +94,12 @@ def test_a_block_under_another_key_is_found_out() -> None:
 
 
 def test_who_does_not_know_the_secret_cannot_make_a_block() -> None:
-    """One that saw a block go by can read it, and its key, and knows all that goes into it but the digest's key."""
+    """One that saw a block's key, and knows all that goes into it but the keys of the seal."""
     tensors, data = make()
     header, _ = unpack(data)
     fields = {"block_index": header.block_index, "first_position": header.first_position, "rope": header.rope}
-    forged = pack_block(tensors + 1, key=KEY, digest_key=KEY, codec=RAW, **fields)
-    with pytest.raises(BlockError, match="digest does not match"):
+    forged = pack_block(tensors + 1, key=KEY, keys=seal_keys(KEY), codec=RAW, **fields)
+    with pytest.raises(BlockError, match="seal does not match"):
         unpack(forged)
 
 
@@ -122,9 +124,9 @@ class Shifted(type(RAW)):
 
 def test_the_codec_may_be_the_callers_own() -> None:
     tensors = torch.randn(1, 2, 1, 4, 4)
-    words = {"key": KEY, "digest_key": SECRET, "codec": Shifted()}
+    words = {"key": KEY, "keys": KEYS, "codec": Shifted()}
     data = pack_block(tensors, block_index=0, first_position=0, **words)
-    torch.testing.assert_close(unpack_block(data, **words)[1], tensors)
+    torch.testing.assert_close(unpack_block(bytearray(data), **words)[1], tensors)
     with pytest.raises(BlockError, match="of codec 'shifted', not 'raw'"):
         unpack(data)
 
@@ -161,13 +163,13 @@ def test_a_header_that_is_none_is_found_out(header: bytes) -> None:
 
 def test_another_format_is_named() -> None:
     _, data = make()
-    data[36] = 9
-    with pytest.raises(BlockError, match="format 9; known is 2"):
+    data[15] = 9
+    with pytest.raises(BlockError, match="format 9; known is 3"):
         unpack(data)
 
 
 def test_what_cannot_be_packed_is_named() -> None:
-    words = {"key": KEY, "digest_key": SECRET, "codec": RAW, "block_index": 0, "first_position": 0}
+    words = {"key": KEY, "keys": KEYS, "codec": RAW, "block_index": 0, "first_position": 0}
     with pytest.raises(CodecError, match="int64; supported are float32, float16, bfloat16"):
         pack_block(torch.zeros(1, 2, 1, 4, 4, dtype=torch.int64), **words)
     with pytest.raises(CodecError, match=r"\[1, 1, 4, 4\]; wanted is"):

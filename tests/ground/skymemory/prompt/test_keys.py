@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.prompt.keys import block_keys, prompt_root
-from skymemory.wire.key_derivation import digest_key
+from skymemory.wire.key_derivation import block_key, name_key, seal_keys
 
 FIELDS = {"fingerprint": b"f" * 32, "layout": "layout", "codec": "raw", "block_tokens": 4, "tenant_secret": b"s"}
 tokens = st.lists(st.integers(0, 2**32 - 1), max_size=40)
@@ -12,9 +12,11 @@ tokens = st.lists(st.integers(0, 2**32 - 1), max_size=40)
 
 def test_chain_is_what_the_design_says() -> None:
     root = prompt_root(**FIELDS)
-    size = (4 * 8).to_bytes(8, "big")
-    first = blake3(size + b"".join(token.to_bytes(8, "big") for token in (1, 2, 3, 4)), key=root).digest()
-    second = blake3(size + b"".join(token.to_bytes(8, "big") for token in (5, 6, 7, 8)), key=first).digest()
+    names, size = name_key(root), (4 * 8).to_bytes(8, "big")
+    text = size + b"".join(token.to_bytes(8, "big") for token in (1, 2, 3, 4))
+    first = blake3(bytes(8) + text, key=names).digest()
+    text = size + b"".join(token.to_bytes(8, "big") for token in (5, 6, 7, 8))
+    second = blake3((32).to_bytes(8, "big") + first + text, key=names).digest()
     assert block_keys(root, [1, 2, 3, 4, 5, 6, 7, 8, 9], 4) == [first, second]
 
 
@@ -55,10 +57,16 @@ def test_a_longer_prompt_keeps_the_keys_of_its_beginning(prompt: list[int], bloc
     assert len(set(keys)) == len(keys)
 
 
-def test_the_digests_key_is_of_the_root_and_is_no_block_key() -> None:
+def test_the_keys_of_seals_are_of_the_root_and_are_no_block_keys() -> None:
     root, other = prompt_root(**FIELDS), prompt_root(**{**FIELDS, "tenant_secret": b"t"})
-    assert len(digest_key(root)) == 32
-    assert len({digest_key(root), digest_key(other), root, *block_keys(root, list(range(40)), 4)}) == 13
+    assert len({*seal_keys(root), *seal_keys(other), root, *block_keys(root, list(range(40)), 4)}) == 15
+
+
+def test_who_sees_the_keys_of_a_prompt_cannot_try_out_its_tokens() -> None:
+    """A key does not follow from the one before it and the tokens: it takes the key of names."""
+    first, second = block_keys(prompt_root(**FIELDS), [1, 2, 3, 4, 5, 6, 7, 8], 4)
+    tokens = b"".join(token.to_bytes(8, "big") for token in (5, 6, 7, 8))
+    assert second not in (block_key(first, tokens), block_key(first, first, tokens), *block_keys(first, [5, 6, 7, 8], 4))
 
 
 def test_wrong_arguments_are_named() -> None:

@@ -237,6 +237,16 @@ def test_each_codec(make_llama, seed, tokenizer, store, codec, dtype) -> None:
             assert (tensor.float() - right.float()).norm() <= limit * right.float().norm()
 
 
+def test_keys_depend_on_scope_and_secret(model, tokenizer, store) -> None:
+    ids = prompt(64)
+    managers = [
+        KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK, tenant_secret=secret) for secret in (b"1", b"2")
+    ]
+    managers[0].add_blocks(ids, scope=b"one")
+    found = [[each.get_cache(ids, scope=scope).get_seq_length() for scope in (b"", b"one", b"other")] for each in managers]
+    assert found == [[0, 63, 0], [0, 0, 0]]
+
+
 def test_any_change_is_a_miss(manager, model, tokenizer, store) -> None:
     ids = prompt(64)
     manager.add_blocks(ids)
@@ -281,7 +291,7 @@ def test_a_damaged_block_is_a_miss_and_is_put_again(manager, model, store, caplo
     counts = manager.statistics
     assert (counts.blocks_hit, counts.blocks_missed) == (3, 3)
     assert dict(counts.errors) == {"damaged": 1}
-    assert "digest does not match" in caplog.text
+    assert "seal does not match" in caplog.text
     assert len(store.find_longest(keys).entries) == 3  # purged
     report = manager.add_blocks(ids)
     assert report.present == 3

@@ -15,7 +15,7 @@ from skymemory.prompt.keys import prompt_root
 from skymemory.prompt.manager import KVCManager, run_length
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
-from skymemory.wire.key_derivation import digest_key
+from skymemory.wire.key_derivation import seal_keys
 from support.memory_store import MemoryStore
 from support.waiting import wait_until
 
@@ -161,7 +161,7 @@ def test_all_damaged_blocks_of_a_prompt_are_healed_by_one_run(make_manager, stor
         {"block_index": 1},
         {"first_position": 16},
         {"codec": get_codec("int8")},
-        {"digest_key": bytes(32)},
+        {"keys": seal_keys(bytes(32))},
         {},
     ],
 )
@@ -175,7 +175,7 @@ def test_a_whole_block_that_is_another_one_is_a_miss(make_manager, model, tokeni
         tenant_secret=b"a secret",
     )
     key = manager.keys(IDS)[0]
-    words = {"tensors": torch.zeros(3, 2, 2, BLOCK, 16), "digest_key": digest_key(root), "codec": get_codec("raw")}
+    words = {"tensors": torch.zeros(3, 2, 2, BLOCK, 16), "keys": seal_keys(root), "codec": get_codec("raw")}
     words |= {"block_index": 0, "first_position": 0, **change}
     spoil(store, key, bytes(pack_block(words.pop("tensors"), key=key, **words)))
     assert covered(manager) == (0 if change else BLOCK)

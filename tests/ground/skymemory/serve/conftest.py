@@ -2,79 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import subprocess
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from email.message import Message
 from pathlib import Path
-from typing import Any
 
-import openai
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from skymemory.agent.constellation_source import ConstellationSource, FixedSource
-from skymemory.demo.model import random_llama
-from skymemory.sky.constellation import Constellation
-from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.run_record import Running, RunRecord
-from support.waiting import wait_until
+from skymemory.testbed.local import LocalConstellation
+from support import served
+from support.served import Server
 
-BLOCK = 16
-TEMPLATE = (
-    "{% for message in messages %}"
-    "{% if message.role == 'user' and message.content == '' %}{{ raise_exception('an empty message') }}{% endif %}"
-    "[{{ message.role }}] {{ message.content }}\n{% endfor %}"
-    "{% if add_generation_prompt %}[assistant] {% endif %}"
-)
 POEM = "Größe 你好, 世界! 😀👩‍👩‍👧 naïve – ¿qué? Привет; नमस्ते. The end."
 
 
 @pytest.fixture(scope="session")
 def letters() -> PreTrainedTokenizerFast:
-    """A token for every printable ASCII character and the newline: whatever a model says is read back as the same tokens."""
-    text = "".join(map(chr, range(32, 127))) + "\n"
-    ((mapped, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)
-    tokenizer = Tokenizer(models.BPE(vocab={letter: index for index, letter in enumerate(mapped)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, chat_template=TEMPLATE)
-
-
-def _config(vocabulary: int, **sizes: int) -> LlamaConfig:
-    return LlamaConfig(
-        **{
-            "hidden_size": 64,
-            "intermediate_size": 128,
-            "num_hidden_layers": 3,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "vocab_size": vocabulary,
-            "max_position_embeddings": 16384,
-            "bos_token_id": None,
-            "eos_token_id": None,
-            **sizes,
-        }
-    )
+    """A token for every printable ASCII character and the newline."""
+    return served.letters()
 
 
 @pytest.fixture(scope="session")
-def babbler(tmp_path_factory: pytest.TempPathFactory, letters: PreTrainedTokenizerFast) -> Path:
-    """A Llama of random weights that never ends by itself; the same in every run, as rounding chooses among tokens that are
-    nearly equally likely."""
-    folder = tmp_path_factory.mktemp("babbler")
-    random_llama(_config(len(letters)), seed=1).save_pretrained(folder)
-    letters.save_pretrained(folder)
-    return folder
+def babbler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of random weights that never ends by itself."""
+    return served.save_babbler(tmp_path_factory.mktemp("babbler"))
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +43,7 @@ def reciter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.decoder = decoders.ByteLevel()
     folder = tmp_path_factory.mktemp("reciter")
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", eos_token="</s>").save_pretrained(folder)
-    model = LlamaForCausalLM(_config(len(vocabulary), eos_token_id=len(vocabulary) - 1))
+    model = LlamaForCausalLM(served.small_config(len(vocabulary), eos_token_id=len(vocabulary) - 1))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "o_proj" in name or "down_proj" in name:
@@ -102,61 +56,10 @@ def reciter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class Response:
-    status: int
-    headers: Message
-    text: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.text)
-
-
 @pytest.fixture(scope="session")
 def poem() -> str:
     """What the reciter says."""
     return POEM
-
-
-class Server:
-    """A process of `skymem serve`."""
-
-    def __init__(self, process: subprocess.Popen[str], address: str, log: Path) -> None:
-        self.process = process
-        self.address = address
-        self.log = log
-        self.client = self.client_of("no key")
-
-    def client_of(self, api_key: str) -> openai.OpenAI:
-        return openai.OpenAI(base_url=f"{self.address}/v1", api_key=api_key, max_retries=0)
-
-    def request(self, path: str, body: bytes | None = None, content_type: str = "application/json", **headers: str) -> Response:
-        """Plain HTTP: GET, or POST of a body."""
-        if body is not None:
-            headers["Content-Type"] = content_type
-        try:
-            with urllib.request.urlopen(urllib.request.Request(self.address + path, body, headers), timeout=60) as answer:
-                return Response(answer.status, answer.headers, answer.read().decode())
-        except urllib.error.HTTPError as answer:
-            return Response(answer.status, answer.headers, answer.read().decode())
-
-    def metric(self, name: str) -> float:
-        """The sum of a metric over its labels."""
-        answer = self.request("/metrics")
-        assert answer.status == 200
-        return sum(float(line.split()[-1]) for line in answer.text.splitlines() if re.match(rf"{name}[ {{]", line))
-
-    def wait(self, name: str, value: float) -> None:
-        """Until a metric has a value."""
-        wait_until(
-            lambda: self.metric(name) == value, lambda: f"{name} is {self.metric(name)}, not {value}\n{self.log.read_text()}"
-        )
-
-    def wait_stored(self) -> None:
-        """Until what was answered is in the sky."""
-        self.wait("skymem_serve_running", 0)
-        self.wait("skymem_serve_storing", 0)
 
 
 ServeModel = Callable[..., Server]
@@ -167,23 +70,10 @@ def start_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeMod
     with ExitStack() as stack:
 
         def start(model: Path, *words: str, up: LocalConstellation | None = None, state: Path | None = None) -> Server:
-            folder = tmp_path_factory.mktemp("server")
-            state = state or folder / "state"
-            if up is not None:
-                RunRecord(state).save(Running("local", up.constellation, dict(up.processes)))
-            command = [Path(sys.executable).with_name("skymem"), "serve", model, "--port", "0", *words]
-            environment = {**os.environ, "SKYMEM_STATE": str(state), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-            log = folder / "log"
-            process = stack.enter_context(
-                subprocess.Popen(
-                    list(map(str, command)), env=environment, stdout=subprocess.PIPE, stderr=log.open("w"), text=True, cwd=folder
-                )
-            )
-            stack.callback(process.kill)
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert " at http" in line, log.read_text()
-            return Server(process, line.split()[-1].removesuffix("/v1"), log)
+            server = served.start_server(tmp_path_factory.mktemp("server"), model, *words, up=up, state=state)
+            stack.callback(server.process.wait)
+            stack.callback(server.process.kill)
+            return server
 
         yield start
 
@@ -206,12 +96,7 @@ def serve_model(start_servers: ServeModel) -> Iterator[ServeModel]:
 @pytest.fixture(scope="session")
 def small_sky() -> Iterator[LocalConstellation]:
     """3 x 5 satellites for blocks of 16 tokens. Do not kill any."""
-    sections = {
-        "constellation": {"planes": 3, "slots": 5},
-        "cache": {"servers": 9, "centre": [2, 3], "block_tokens": BLOCK, "chunk_bytes": 1000},
-    }
-    base = Constellation.model_validate(sections, strict=False)
-    with LocalConstellation(base.replace(network={"port": free_port(base)})) as local:
+    with served.small_sky() as local:
         yield local
 
 

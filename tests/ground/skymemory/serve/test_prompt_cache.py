@@ -13,6 +13,7 @@ from skymemory.serve import prompt_cache
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import Running, RunRecord
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.model
 
@@ -93,9 +94,9 @@ def test_who_begins_like_an_answer_waits_for_its_blocks_and_others_do_not(
     let = threading.Event()
     add = KVCManager.add_blocks
 
-    def held(self, *words):
+    def held(self, *words, **more):
         let.wait(60)
-        return add(self, *words)
+        return add(self, *words, **more)
 
     monkeypatch.setattr(KVCManager, "add_blocks", held)  # as a slow sky does, for as long as the test wants
     cache = PromptCache(*loaded, small_source())
@@ -117,9 +118,9 @@ def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens,
     let = threading.Event()
     add = KVCManager.add_blocks
 
-    def held(self, *words):
+    def held(self, *words, **more):
         let.wait(60)
-        return add(self, *words)
+        return add(self, *words, **more)
 
     monkeypatch.setattr(KVCManager, "add_blocks", held)  # as a slow sky does, for as long as the test wants
     cache = PromptCache(*loaded, small_source())
@@ -132,6 +133,26 @@ def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens,
     again = PromptCache(*loaded, small_source())
     assert again.get(tokens, never).get_seq_length() == 96
     again.close()
+
+
+def test_a_scope_neither_finds_nor_waits_for_the_blocks_of_another(loaded, tokens, small_source, monkeypatch) -> None:
+    let = threading.Event()
+    add = KVCManager.add_blocks
+
+    def held(self, *words, **more):
+        let.wait(60)
+        return add(self, *words, **more)
+
+    monkeypatch.setattr(KVCManager, "add_blocks", held)  # as a slow sky does, for as long as the test wants
+    cache = PromptCache(*loaded, small_source())
+    cache.keep(tokens, 90, computed(cache, tokens), b"one")
+    for scope in (b"", b"other"):
+        assert cache.get(tokens, never, scope).get_seq_length() == 0  # at once: the other one's blocks still wait
+    assert cache.waiting == 1
+    let.set()
+    wait_until(lambda: not cache.waiting, "the blocks are stored")
+    assert [cache.get(tokens, never, scope).get_seq_length() for scope in (b"", b"other", b"one")] == [0, 0, 96]
+    cache.close()
 
 
 def test_what_cannot_be_stored_is_logged_and_no_more(loaded, tokens, small_source, caplog) -> None:

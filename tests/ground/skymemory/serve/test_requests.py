@@ -141,6 +141,15 @@ def test_what_asks_for_nothing_is_taken() -> None:
     chat(metadata={"a": "b"}, parallel_tool_calls=True, service_tier="auto", modalities=["text"], temperature=1, top_p=1)
 
 
+def test_a_salt_is_text_and_not_empty() -> None:
+    given = b'{"model": "m", "prompt": "a", "cache_salt": %s}'
+    assert parse(CompletionRequest, given % b'"s"').cache_salt == "s"
+    assert parse(CompletionRequest, given % b"null").cache_salt is None
+    for wrong in (b'""', b"1", b'"' + b"s" * 1025 + b'"'):
+        with pytest.raises(ApiError, match="cache_salt: "):
+            parse(CompletionRequest, given % wrong)
+
+
 def test_prompts_of_all_kinds() -> None:
     for given, prompts in (("a", ["a"]), (["a", ""], ["a", ""]), ([1, 2], [[1, 2]]), ([[1], [2, 3]], [[1], [2, 3]])):
         assert completion(prompt=given).prompt == prompts

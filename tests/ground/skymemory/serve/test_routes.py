@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from skymemory.serve.connections import ConnectionLimits
 from skymemory.serve.generation import Generator
 from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.metrics import ServeMetrics
@@ -27,7 +28,7 @@ def test_a_body_that_does_not_come_gives_its_place_back() -> None:
                 assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
 
     queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
-    api = Api(ServedModel("model", 100), queue, Mock(spec=RequestTokens), ServeMetrics(), body_s=0.01)
+    api = Api(ServedModel("model", 100), queue, Mock(spec=RequestTokens), ServeMetrics(), ConnectionLimits(body_s=0.01))
     try:
         asyncio.run(asyncio.wait_for(ask(api), 60))
     finally:

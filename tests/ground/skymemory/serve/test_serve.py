@@ -411,28 +411,6 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(serve_model, babbler) 
     assert server.log.read_text().count("no constellation is up") == 1
 
 
-def test_requests_have_their_place_in_the_queue_from_before_their_body(serve_model, babbler) -> None:
-    server = serve_model(babbler, "--served-model-name", "babbler", "--max-queue", "1", "--max-batch", "1")
-    host, port = server.address.removeprefix("http://").split(":")
-    head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n"
-    body = json.dumps({"model": "babbler", "prompt": "a", "max_tokens": 1}).encode()
-
-    def wait(status: int) -> None:
-        def is_answered() -> bool:
-            answer = server.request("/v1/completions", body)
-            assert answer.status == 200 or answer.json["error"]["code"] == "queue_full"
-            return answer.status == status
-
-        wait_until(is_answered, f"status {status}")
-
-    with socket.create_connection((host, int(port))) as first:
-        with socket.create_connection((host, int(port))) as second:
-            for half in (first, second):
-                half.sendall(head.encode() + b"{")
-            wait(429)
-        wait(200)
-
-
 # ---- satellites -----------------------------------------------------------------------------------------------------
 
 

@@ -99,7 +99,8 @@ def test_empty_file_is_the_default(tmp_path: Path) -> None:
         ),
         (
             "[links]\n[zoo]\n",
-            "constellation.toml:2: zoo is unknown; allowed as tables are constellation, network, satellite, links, cache, site",
+            "constellation.toml:2: zoo is unknown; allowed as tables are constellation, network, satellite, links, cache, site, "
+            "security, tenants",
         ),
         ("cache = 3", "constellation.toml:1: cache is 3; allowed are tables"),
         (
@@ -193,6 +194,62 @@ def test_networks_that_cannot_work(tmp_path: Path, network: str) -> None:
 )
 def test_any_unicast_network_will_do(tmp_path: Path, network: str) -> None:
     assert load(tmp_path, f'[network]\nnetwork = "{network}"').address(3, 10) == network.partition("0.0/")[0] + "3.10"
+
+
+QUOTA = "[[tenants]]\nnumber = 7\nreserved_percent = 60\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "[[tenants]]\nmost_percent = 5",
+            '1: tenants.number is missing; allowed are whole numbers from 0 to 4294967295 and "others"',
+        ),
+        (
+            '[[tenants]]\nnumber = "7"',
+            '2: tenants.number is "7"; allowed are whole numbers from 0 to 4294967295 and "others"',
+        ),
+        (
+            "[[tenants]]\nnumber = 4294967296",
+            '2: tenants.number is 4294967296; allowed are whole numbers from 0 to 4294967295 and "others"',
+        ),
+        (
+            "[[tenants]]\nnumber = true",
+            '2: tenants.number is true; allowed are whole numbers from 0 to 4294967295 and "others"',
+        ),
+        (QUOTA + "most_percent = 101", "4: tenants.most_percent is 101; allowed are whole numbers from 0 to 100"),
+        (QUOTA + "most_percent = 59", "3: tenants.reserved_percent is 60, more than most_percent; allowed are 0 to 59"),
+        (
+            QUOTA + "[[tenants]]\nnumber = 8\nreserved_percent = 41",
+            "6: tenants.reserved_percent is 41, and with those before 101; allowed are 0 to 40, 100 in all",
+        ),
+        (
+            QUOTA + "[[tenants]]\nnumber = 7",
+            "5: tenants.number is 7 for the second time; allowed is one table for each tenant",
+        ),
+        (
+            '[[tenants]]\nnumber = "others"',
+            '2: tenants.number is "others" alone; allowed is this beside a table of a tenant',
+        ),
+        (
+            "".join(f"[[tenants]]\nnumber = {number}\n" for number in range(17)),
+            "33: tenants has 17 tenants; allowed are 16, as a satellite has room",
+        ),
+    ],
+)
+def test_quotas_that_contradict_are_refused(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, text)
+    assert str(error.value).endswith(f"constellation.toml:{expected}")
+
+
+def test_quotas_of_tenants(tmp_path: Path) -> None:
+    assert Constellation().tenants == ()
+    sky = load(tmp_path, QUOTA + '[[tenants]]\nnumber = "others"\nmost_percent = 30\n')
+    assert [str(one) for one in sky.tenants] == ["7:60:100", "others:0:30"]
+    assert sky.replace(cache={"servers": 9}).tenants == sky.tenants
+    assert sky.replace(tenants=[{"number": 1}]).tenants[0].number == 1
 
 
 def test_a_link_has_an_override_for_each_direction(tmp_path: Path) -> None:

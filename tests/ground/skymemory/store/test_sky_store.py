@@ -24,6 +24,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.packets import Packet
 from support import flight_core as core
 from support.evictions import evict
+from support.openings import ask_cookie
 from support.waiting import PATIENCE_S, wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -437,7 +438,7 @@ def test_wrong_arguments() -> None:
         for call in (lambda one: store.find([one]), lambda one: store.put([(one, b"x")]), lambda one: store.get([one])):
             with pytest.raises(ValueError, match="key of 5 bytes; 32 are allowed"):
                 call(b"short")
-        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 158,040,000"):
+        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 157,680,000"):
             store.put([(key("empty"), b"")])
         assert store.put([]) == []
         assert store.get([]) == []
@@ -497,7 +498,10 @@ def test_a_forged_length_takes_no_memory(full_sky: LocalConstellation) -> None:
     nearest = Whereabouts(sky).servers(0)[0]
     total = 333_334
     with SkyStore(sky) as store, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
+        forger.settimeout(10)
+        address = (sky.address(*nearest), sky.network.port)
         packet = Packet(
+            cookie=ask_cookie(forger, address, Satellite(0, 4242), nearest),
             is_request=True,
             apid=icd.APID_KVC,
             op=icd.OP_PUT,
@@ -513,7 +517,7 @@ def test_a_forged_length_takes_no_memory(full_sky: LocalConstellation) -> None:
         )
 
         def is_stored() -> bool:  # a PUT is not answered
-            forger.sendto(packet.encode(), (sky.address(*nearest), sky.network.port))
+            forger.sendto(packet.encode(), address)
             return bool(store.find_longest([one], block_bytes_max=1 << 32).entries)
 
         wait_until(is_stored)

@@ -3,7 +3,11 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
+from skymemory.security.keyring import HostRecord
+from skymemory.security.keyring_use import files_for_containers, find_satellite_files
+from skymemory.security.mission_folder import begin_mission
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import compose_file, in_containers
 
@@ -57,3 +61,26 @@ def test_where_the_image_is_built_from() -> None:
     assert '    build: {context: "..", dockerfile: docker/Dockerfile, target: satellite}\n' in compose_file(Constellation())
     assert 'build: {context: "../a \\"b\\", $$c", dockerfile' in compose_file(Constellation(), context='../a "b", $c')
     assert "build:" not in compose_file(Constellation(), context=None)
+
+
+def test_each_container_has_its_own_key_file_and_no_other() -> None:
+    made = yaml.safe_load(compose_file(Constellation(), keys=Path("../a $b/containers")))
+    assert len(made["secrets"]) == 95
+    assert made["secrets"]["keys-3-10"] == {"file": "../a $$b/containers/3-10.key"}
+    for name, service in made["services"].items():
+        _, plane, slot = name.split("-")
+        assert service["secrets"] == [{"source": f"keys-{plane}-{slot}", "target": "/run/secrets/satellite.key"}]
+        assert service["command"][-2:] == ["--keys", "/run/secrets/satellite.key"]
+    assert "secrets" not in yaml.safe_load(compose_file(Constellation()))
+
+
+def test_copies_for_containers_are_behind_a_folder_of_their_owner(tmp_path: Path) -> None:
+    begin_mission(tmp_path / "keys", 1, 3, HostRecord(name="host", tenants=(0,)))
+    folder = find_satellite_files(tmp_path / "keys" / "mission.json")
+    copies = files_for_containers(folder)
+    assert copies == files_for_containers(folder) == folder / "containers"
+    assert copies.stat().st_mode & 0o777 == 0o700
+    for path in folder.glob("*.key"):
+        copy = copies / path.name
+        assert (copy.read_bytes(), copy.stat().st_mode & 0o777) == (path.read_bytes(), 0o444)
+    assert len(list(copies.iterdir())) == 3

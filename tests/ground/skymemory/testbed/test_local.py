@@ -2,12 +2,15 @@
 
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from skymemory.link.control import ControlPlane
-from skymemory.sky.constellation import Constellation
+from skymemory.security.keyring import HostRecord, KeyringError
+from skymemory.security.mission_folder import begin_mission, host_file
+from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation, StartError, free_port
 from skymemory.testbed.processes import is_alive
@@ -77,6 +80,23 @@ def test_an_address_in_use_is_refused_and_nothing_is_left_running() -> None:
 
 
 def test_an_address_that_is_not_ours_is_told() -> None:
-    sky = Constellation().replace(network={"network": "203.0.0.0/16"})
+    sky = Constellation().replace(network={"network": "203.0.0.0/16"}, security={"insecure": True})
     with pytest.raises(StartError, match=r"203\.0\.1\.1 is no address of this machine"):
         LocalConstellation(sky).start()
+
+
+def test_satellites_that_others_reach_need_a_keyring_or_a_decision() -> None:
+    sky = Constellation().replace(network={"network": "203.0.0.0/16"})
+    with pytest.raises(ConfigError, match=r'no keyring protects them; allowed are security\.keyring = "FILE".*insecure = true'):
+        LocalConstellation(sky).start()
+
+
+def test_a_hosts_keyring_starts_no_satellites(tmp_path: Path) -> None:
+    begin_mission(tmp_path / "keys", 1, 2, HostRecord(name="host", tenants=(0,)))
+    sky = Constellation().replace(
+        constellation={"planes": 1, "slots": 2},
+        cache={"servers": 1, "centre": [1, 1]},
+        security={"keyring": str(host_file(tmp_path / "keys", 1, "host"))},
+    )
+    with pytest.raises(KeyringError, match=r"is the keyring of host host, which starts no satellites"):
+        LocalConstellation(sky, tmp_path).start()

@@ -34,6 +34,11 @@ def test_of_the_default_constellation() -> None:
     ]
 
 
+def test_quotas_of_tenants() -> None:
+    quotas = [{"number": 7, "reserved_percent": 25, "most_percent": 50}, {"number": "others", "most_percent": 10}]
+    assert options(Constellation().replace(tenants=quotas), Satellite(3, 10))[-2:] == ["tenant 7:25:50", "tenant others:0:10"]
+
+
 def test_what_is_off_is_left_out() -> None:
     sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60})
     assert options(sky, Satellite(3, 10))[-2:] == ["gossip", "scrub-ms 60000"]
@@ -90,3 +95,8 @@ def test_the_satellite_takes_what_the_file_may_hold(option: str, name: str, most
         done = subprocess.run([*words, f"{name}{number}", "--bad", "1"], capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode
         assert complaint in done.stderr
+
+
+def test_a_satellite_with_keys_is_told_their_file() -> None:
+    words = arguments(Constellation(), Satellite(3, 10), "/run/secrets/satellite.key")
+    assert words == [*arguments(Constellation(), Satellite(3, 10)), "--keys", "/run/secrets/satellite.key"]

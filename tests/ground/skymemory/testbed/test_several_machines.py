@@ -1,5 +1,6 @@
 """The stack for Swarm and the manifests for Kubernetes are those of docker/five-hosts.toml, and what their readers accept."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,9 +13,11 @@ import yaml
 
 from skymemory.agent.gateway.memory import MEMORY_BYTES
 from skymemory.engines.vllm.transfer_room import room_for
+from skymemory.security.keyring import HostRecord
+from skymemory.security.mission_folder import begin_mission, rotate
 from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed import satellite_program as skysat
-from skymemory.testbed.several_machines import AGENT, AGENT_SECRET, kubernetes_file, stack_file
+from skymemory.testbed.several_machines import AGENT, AGENT_SECRET, LMCACHE_PORT, RESP_PORT, kubernetes_file, stack_file
 
 ROOT = Path(__file__).resolve().parents[4]
 FILE = ROOT / "docker" / "five-hosts.toml"
@@ -134,11 +137,42 @@ def test_agents_have_the_constellation_and_probes(tmp_path: Path) -> None:
     assert Constellation.load(copy) == SKY
     pod = documents[-1]["spec"]["template"]["spec"]
     (agent,) = pod["containers"]
-    assert agent["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 8090}
-    assert agent["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": 8090}
+    assert agent["livenessProbe"]["httpGet"] == {"path": "/healthz", "host": "127.0.0.1", "port": 8090}
+    assert agent["readinessProbe"]["httpGet"] == {"path": "/readyz", "host": "127.0.0.1", "port": 8090}
     assert {"name": "socket", "hostPath": {"path": "/run/skymemory", "type": "DirectoryOrCreate"}} in pod["volumes"]
     words = " ".join(agent["args"])
     assert "--constellation /etc/skymemory/constellation.toml --socket /run/skymemory/agent.sock" in words
+
+
+def test_nothing_is_open_without_a_password() -> None:
+    """Redis clients need the secret's; health and the page, which have none, are for the machine alone."""
+    published = [port["target"] for port in stack()["services"]["agent"]["ports"]]
+    assert published == [RESP_PORT, LMCACHE_PORT]
+    (agent,) = manifests()[-1]["spec"]["template"]["spec"]["containers"]
+    for words in (stack()["services"]["agent"]["command"], agent["args"]):
+        assert words[words.index("--config") + 1] == "/run/secrets/agent.toml"
+        assert words[words.index("--http-host") + 1] == "127.0.0.1"
+    volumes = {volume["name"]: volume for volume in manifests()[-1]["spec"]["template"]["spec"]["volumes"]}
+    assert volumes["settings"]["secret"] == {"secretName": AGENT_SECRET, "defaultMode": 0o400}
+    mounts = {mount["name"]: mount["mountPath"] for mount in agent["volumeMounts"]}
+    assert mounts["settings"] == "/run/secrets"
+
+
+def test_no_container_is_privileged_and_each_has_what_it_needs_alone() -> None:
+    for document in manifests():
+        if document["kind"] not in ("StatefulSet", "DaemonSet"):
+            continue
+        pod = document["spec"]["template"]["spec"]
+        assert pod["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+        for container in [*pod["initContainers"], *pod["containers"]]:
+            context = container["securityContext"]
+            assert "privileged" not in context
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["capabilities"]["drop"] == ["ALL"]
+            added = context["capabilities"].get("add", [])
+            assert added == (["NET_ADMIN"] if container["name"] == "sky-net" else [])
+            assert context.get("runAsNonRoot", False) == container["name"].startswith("sat-")
 
 
 def test_agents_take_the_options_that_they_are_given() -> None:
@@ -147,6 +181,73 @@ def test_agents_take_the_options_that_they_are_given() -> None:
     told = skymem("agent", "--help").stdout
     for word in [*agent["args"], *command[command.index("agent") :]]:
         assert not word.startswith("--") or f"{word} " in told
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Path:
+    """A constellation file whose keyring is the mission's."""
+    begin_mission(tmp_path / "keys", 5, 19, HostRecord(name="host", tenants=(0,)))
+    (file := tmp_path / "sky.toml").write_text(FILE.read_text().replace("insecure = true", 'keyring = "keys/mission.json"'))
+    return file
+
+
+def made_of(file: Path, form: str) -> str:
+    done = skymem("compose", f"--{form}", "--constellation", str(file), "--output", str(file.parent / "made"))
+    assert done.returncode == 0, done.stderr
+    return (file.parent / "made").read_text()
+
+
+def test_a_service_of_the_swarm_has_its_planes_keys_only(secured: Path) -> None:
+    rotate(secured.parent / "keys")
+    made = yaml.safe_load(made_of(secured, "swarm"))
+    for plane in range(1, 6):
+        service = made["services"][f"plane-{plane}"]
+        assert [(one["source"], one["target"]) for one in service["secrets"]] == [
+            (f"keys-{plane}-{slot}", f"{plane}-{slot}.key") for slot in range(1, 20)
+        ]
+        assert all((one["uid"], one["gid"], one["mode"]) == ("65534", "65534", 0o400) for one in service["secrets"])
+        assert all(f" --keys /run/secrets/{plane}-{slot}.key" in service["command"][3 + slot] for slot in range(1, 20))
+    assert made["secrets"]["keys-2-7"] == {"file": "keys/generation-2/satellites/2-7.key", "name": "skymemory-keys-2-7-2"}
+    assert made["secrets"]["keyring"] == {"external": True, "name": "skymemory-keyring-2"}
+    agent = made["services"]["agent"]
+    assert {"source": "keyring", "target": "keyring.json", "mode": 0o400} in agent["secrets"]
+    assert agent["environment"]["SKYMEM_KEYRING"] == "/run/secrets/keyring.json"
+
+
+def test_a_container_of_a_pod_has_its_own_keys_only(secured: Path) -> None:
+    text = made_of(secured, "kubernetes")
+    documents = list(yaml.safe_load_all(text))
+    for document in documents:
+        kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+    sets = [document for document in documents if document["kind"] == "StatefulSet"]
+    for plane, document in enumerate(sets, start=1):
+        pod = document["spec"]["template"]["spec"]
+        assert pod["securityContext"] == {"fsGroup": 65534}
+        assert {volume["name"]: volume["secret"] for volume in pod["volumes"]} == {
+            f"keys-{plane}-{slot}": {"secretName": f"keys-{plane}-{slot}-1", "defaultMode": 0o400} for slot in range(1, 20)
+        }
+        for slot, container in enumerate(pod["containers"], start=1):
+            assert container["args"][-2:] == ["--keys", "/run/secrets/satellite.key"]
+            assert container["volumeMounts"] == [{"name": f"keys-{plane}-{slot}", "mountPath": "/run/secrets", "readOnly": True}]
+    pod = documents[-1]["spec"]["template"]["spec"]
+    (agent,) = pod["containers"]
+    assert agent["env"] == [{"name": "SKYMEM_KEYRING", "value": "/etc/skymemory-keyring/keyring.json"}]
+    assert {"name": "keyring", "secret": {"secretName": "skymemory-keyring-1", "defaultMode": 0o400}} in pod["volumes"]
+    for path in (secured.parent / "keys").rglob("*.json"):
+        fields = json.loads(path.read_text())
+        assert (fields.get("root") or fields["pair_keys"]) not in text
+
+
+@pytest.mark.parametrize("form", ["swarm", "kubernetes"])
+def test_satellites_on_machines_need_a_keyring_or_a_decision(form: str, tmp_path: Path) -> None:
+    (file := tmp_path / "sky.toml").write_text(FILE.read_text().replace("insecure = true", ""))
+    done = skymem("compose", f"--{form}", "--constellation", str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'allowed are security.keyring = "FILE"' in done.stderr
+    assert "security.insecure = true" in done.stderr
 
 
 # ---- what cannot be --------------------------------------------------------------------------------------------------------

@@ -2,10 +2,13 @@
 
 import multiprocessing
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 
 import pytest
 
 from skymemory.twin import seeds
+from skymemory.twin.faults import Faults
+from skymemory.twin.single_run import Twin
 from skymemory.twin.structures import Break
 
 
@@ -14,6 +17,25 @@ def test_a_handful(seed: int) -> None:
     report = seeds.run_seed(seed)
     assert report.seed == seed
     assert report.violated == 0, [str(one) for one in report.first]
+
+
+@pytest.mark.parametrize("seed", [3, 9, 24])
+def test_quotas_hold(seed: int) -> None:
+    """Stores have too little room. Hosts ask for counters while satellites have records of tenants to tell."""
+    setup = seeds.setup_of(seed)
+    tenants = setup.workload.tenants
+    setup = replace(setup, quota=(60 // tenants, 70), slots=4 * -(-setup.workload.chunks_max // setup.servers) * tenants)
+    with Twin(setup, seed, Faults.random(seed, setup.duration_ms)) as twin:
+        report = twin.run()
+    assert report.evicted_chunks > 0
+    assert report.violated == 0, [str(one) for one in report.first]
+
+
+def test_quotas_that_a_satellite_ignores_are_noticed() -> None:
+    setup = seeds.setup_of(3)
+    setup = replace(setup, quota=(5, 10), slots=4 * -(-setup.workload.chunks_max // setup.servers))
+    with Twin(setup, 3, broken=Break.COMMON) as twin:
+        assert twin.run().violations["quota"] > 0
 
 
 def test_seeds_differ_in_everything() -> None:

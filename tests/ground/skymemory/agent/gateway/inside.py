@@ -34,6 +34,7 @@ class StubSky:
 
     def __init__(self) -> None:
         self.store = StubStore()
+        self.tenant_secret = b"secret of the stub"
         self.observer = OnlyActivity()
         self.reachable = True
         self.blocks: dict[bytes, bytes] = {}
@@ -48,6 +49,8 @@ class StubSky:
         self.held = asyncio.Event()
         """puts wait for this one"""
         self.held.set()
+        self.puts = 0
+        """calls that began"""
         self.put_bytes: list[int] = []
         """of each call"""
         self.got: list[list[int]] = []
@@ -61,7 +64,7 @@ class StubSky:
         data = self.blocks.get(key)
         return None if data is None else BlockEntry(key, len(data), 6000, -(-len(data) // 6000), 0, 0.0)
 
-    async def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+    async def find(self, keys: Sequence[bytes], *, fresh: bool = False, tenant: int | None = None) -> list[FindResult]:
         if self.is_unanswered:
             return [FindResult(key, None, Status.UNANSWERED) for key in keys]
         found = [self.store.index.get(key) or self.entry(key) if not fresh else self.entry(key) for key in keys]
@@ -72,7 +75,9 @@ class StubSky:
             for key, one in zip(keys, found, strict=True)
         ]
 
-    async def get(self, keys: Sequence[bytes], *, block_bytes_max: int, aside: bool) -> list[GetResult]:
+    async def get(
+        self, keys: Sequence[bytes], *, block_bytes_max: int, aside: bool, tenant: int | None = None
+    ) -> list[GetResult]:
         (self.got_aside if aside else self.got).append([len(self.blocks.get(key, b"")) for key in keys])
         if aside:
             await self.held_aside.wait()
@@ -84,16 +89,17 @@ class StubSky:
             for key, data in found
         ]
 
-    async def put(self, items: Sequence[tuple[bytes, Any]]) -> list[PutResult]:
+    async def put(self, items: Sequence[tuple[bytes, Any]], *, tenant: int | None = None) -> list[PutResult]:
+        self.puts += 1
         await self.held.wait()
         self.put_bytes.append(sum(len(data) for _, data in items))
         self.blocks |= {key: bytes(data) for key, data in items}
         return [PutResult(key, Status.DONE, self.entry(key), 0.0) for key, _ in items]
 
-    async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+    async def make_way(self, keys: Sequence[bytes], *, tenant: int | None = None) -> list[Purged]:
         return [Purged(int(key not in self.torn and self.blocks.pop(key, None) is not None), True) for key in keys]
 
-    async def purge(self, keys: Sequence[bytes]) -> Purged:
+    async def purge(self, keys: Sequence[bytes], *, tenant: int | None = None) -> Purged:
         return Purged(sum(self.blocks.pop(key, None) is not None for key in keys), True)
 
 

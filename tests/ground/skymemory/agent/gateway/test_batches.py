@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from skymemory.agent.gateway import connection
+from skymemory.agent.gateway.users import Users
 from support.waiting import wait_until
 
 from .inside import InsideGateway
@@ -169,7 +170,7 @@ def test_waiting_fetches_are_not_looked_at_for_each_answer() -> None:
 
 
 def test_strangers_begin_none() -> None:
-    with InsideGateway(password="secret") as inside, RawClient(inside.port) as client:
+    with InsideGateway(users=Users("secret")) as inside, RawClient(inside.port) as client:
         for word in ("MULTI", "EXEC", "DISCARD"):
             assert client.ask(word) == "NOAUTH Authentication required."
 

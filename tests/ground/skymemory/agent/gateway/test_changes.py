@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from skymemory.store.keyvalue import key_of
+from skymemory.store.keyvalue import ValueKeys
 from skymemory.store.results import Status
 
 from .inside import InsideGateway
@@ -111,7 +111,7 @@ def test_no_answer_of_the_sky_is_told(change: tuple[str, ...]) -> None:
         assert client.ask(*change) == "ERR the value cannot be read: too large; DEL deletes it"
         inside.run(lambda: setattr(inside.sky, "get_status", None))
         assert client.ask("GET", "k") == b"7"
-        assert key_of("k") in inside.sky.blocks
+        assert ValueKeys(inside.sky.tenant_secret).key_of("k") in inside.sky.blocks
 
 
 @pytest.mark.parametrize(

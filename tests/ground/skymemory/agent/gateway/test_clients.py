@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
@@ -215,7 +217,8 @@ def test_a_password(full_sky: LocalConstellation, start_agent: Callable[..., Any
             assert client.set("k", "v")
         with redis.Redis(port=port, protocol=protocol, username="default", password="open sesame") as client:
             assert client.get("k") == b"v"
-        with redis.Redis(port=port, protocol=protocol, password="wrong") as client, pytest.raises(redis.AuthenticationError):
+        once = {"protocol": protocol, "retry": Retry(NoBackoff(), 0)}
+        with redis.Redis(port=port, password="wrong", **once) as client, pytest.raises(redis.AuthenticationError):
             client.ping()
         with redis.Redis(port=port, protocol=protocol) as client, pytest.raises(redis.AuthenticationError):
             client.get("k")

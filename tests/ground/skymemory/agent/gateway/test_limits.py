@@ -13,6 +13,7 @@ import pytest
 
 from skymemory.agent.gateway import connection, requests, values
 from skymemory.agent.gateway.lmcache import Lengths
+from skymemory.agent.gateway.users import Users
 from support.waiting import wait_until
 
 from .inside import InsideGateway
@@ -263,7 +264,7 @@ def test_who_asks_for_little_does_not_wait_for_a_large_value() -> None:
 
 
 def test_who_does_not_say_the_password_loses_the_place() -> None:
-    with InsideGateway(password="secret") as inside, RawClient(inside.port) as client, RawClient(inside.port) as stranger:
+    with InsideGateway(users=Users("secret")) as inside, RawClient(inside.port) as client, RawClient(inside.port) as stranger:
         assert client.ask("AUTH", "secret") == b"OK"
         assert stranger.ask("PING") == "NOAUTH Authentication required."
 

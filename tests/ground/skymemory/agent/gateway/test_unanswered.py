@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from skymemory.store.keyvalue import key_of
+from skymemory.store.keyvalue import ValueKeys
 from skymemory.store.results import Status
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
@@ -55,7 +55,7 @@ def test_a_lookup_that_nobody_answers_says_nothing_of_the_value() -> None:
 def test_one_name_that_nobody_answers_for_does_not_change_what_is_said_of_others() -> None:
     with InsideGateway() as inside, RawClient(inside.port) as client:
         assert client.ask("MSET", "k1", "v", "k2", "v", "k3", "v") == b"OK"
-        inside.run(lambda: inside.sky.unanswered.add(key_of("k2")))
+        inside.run(lambda: inside.sky.unanswered.add(ValueKeys(inside.sky.tenant_secret).key_of("k2")))
         client.send(b"".join(encoded("SET", f"k{number}", "new", "NX") for number in range(1, 5)))
         assert [client.answer() for _ in range(4)] == [None, NO_ANSWER, None, b"OK"]
         client.send(b"".join(encoded("DEL", f"k{number}") for number in range(1, 6)))

@@ -3,8 +3,9 @@
 import pytest
 
 from skymemory.sky.entry_satellites import server_routes
+from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.store.keyvalue import key_of, pack
+from skymemory.store.keyvalue import ValueKeys
 from skymemory.store.results import Status
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -23,10 +24,12 @@ def told(status: Status) -> str:
 
 def put_unreadable(inside: InsideGateway, status: Status) -> None:
     """Under the name k; it may have expired, so that nobody knows whether it is there who has not read it."""
-    inside.sky.blocks[key_of("k")] = bytes(pack(key_of("k"), b"v", FAR_UNIX_MS))
+    keys = ValueKeys(inside.sky.tenant_secret)
+    key = keys.key_of("k")
+    inside.sky.blocks[key] = bytes(keys.pack(key, b"v", FAR_UNIX_MS, version=1))
     inside.sky.get_status = status
     if status is Status.BAD_KEY:
-        inside.sky.torn.add(key_of("k"))
+        inside.sky.torn.add(key)
 
 
 @STATUSES
@@ -62,8 +65,9 @@ def test_what_waits_with_it_is_done_in_order(status: Status) -> None:
 
 def test_shares_of_two_values_are_deleted(full_sky: LocalConstellation, port: int) -> None:
     """A host stored half of a value where another was."""
-    key = key_of("two values")
-    old, new = (pack(key, bytes(length), FAR_UNIX_MS) for length in (60_000, 70_000))
+    keys = ValueKeys(secret_of(full_sky.constellation))
+    key = keys.key_of("two values")
+    old, new = (keys.pack(key, bytes(length), FAR_UNIX_MS, version=1) for length in (60_000, 70_000))
     with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other, RawClient(port) as client:
         routes = server_routes(Whereabouts(full_sky.constellation), 0.0)
         assert store.put([(key, old)])[0].ok

@@ -281,6 +281,11 @@ def test_it_says_how_many_tokens_of_each_model_the_sky_holds(browser: Browser, w
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_it_says_whether_links_are_protected(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url) as seen:
+        expect(seen.page.locator("#security")).to_have_text("not secured: no keyring")
+
+
 def test_the_last_get_tells_its_way(browser: Browser, watched: Watched) -> None:
     with visit(browser, watched.url) as seen:
         page = seen.page

@@ -1,0 +1,44 @@
+"""Keys with which a host makes associations with satellites, as the native library takes them."""
+
+import ctypes
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from skymemory.link import structures
+from skymemory.security.keyring import load_keyring
+from skymemory.sky.constellation import Constellation
+from skymemory.wire import icd
+
+
+@dataclass(frozen=True, slots=True)
+class LinkKeys:
+    """Keyring of a host in bytes, and the security suite that it asks satellites for."""
+
+    credential: bytes = field(repr=False)
+    """Packed credential, 48 bytes (`icd/skymemory.toml`, payload `associate`)."""
+    pair_keys: bytes = field(repr=False)
+    """Keys shared with all satellites, plane by plane, 32 bytes each."""
+    planes: int
+    slots: int
+    suite: int = 0
+    """Number of the suite (`icd.SECURITY_*`); 0: GMAC of headers where the library has it, else BLAKE2b of headers."""
+
+    def put_into(self, config: structures.Config) -> None:
+        """Fill the fields of a client's configuration. The library copies what they point to; until then `self` has to live."""
+        config.credential = ctypes.cast(ctypes.c_char_p(self.credential), ctypes.c_void_p).value or 0
+        config.pair_keys = ctypes.cast(ctypes.c_char_p(self.pair_keys), ctypes.c_void_p).value or 0
+        config.planes, config.slots, config.suite = self.planes, self.slots, self.suite
+
+
+def keys_of(constellation: Constellation) -> LinkKeys | None:
+    """Return the keys of the keyring that a constellation names, None without one.
+
+    Raises:
+        SecretFileError: The keyring cannot be read, others may read it, or it is damaged.
+    """
+    security = constellation.security
+    if not security.keyring:
+        return None
+    keyring = load_keyring(Path(security.keyring))
+    suite = 0 if security.suite == "auto" else getattr(icd, f"SECURITY_{security.suite.upper()}")
+    return LinkKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite)

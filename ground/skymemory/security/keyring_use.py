@@ -1,0 +1,103 @@
+"""Origin of a constellation's keys: the keyring that its file names, and the key files of its satellites."""
+
+from pathlib import Path
+from typing import Final
+
+from skymemory.security.credential import told_tenants
+from skymemory.security.keyring import KeyringError, MissionKeyring, load_keyring
+from skymemory.security.mission_folder import satellites_folder
+from skymemory.security.satellite_file import file_name, read_satellite_keys
+from skymemory.security.secret_files import drafted, make_folder, put_folder, write_secret
+from skymemory.wire.address import Satellite
+
+CONTAINERS: Final = "containers"
+"""Folder inside that of the key files, with copies for containers."""
+_COPY_MODE: Final = 0o444
+
+
+def check_keyring(path: Path, planes: int, slots: int, tenant: int) -> None:
+    """Check that a keyring fits a constellation. A folder of key files of satellites counts as one.
+
+    Args:
+        tenant: Tenant that the constellation names.
+
+    Raises:
+        SecretFileError: It cannot be read, others may read it, it is damaged, or it is of another constellation.
+    """
+    if path.is_dir():
+        check_satellite_files(path, planes, slots)
+        return
+    if not path.exists():
+        raise KeyringError(f"{path} does not exist; `skymem keys new` makes keyrings")
+    keyring = load_keyring(path)
+    _check_size(path, (keyring.planes, keyring.slots), (planes, slots))
+    if keyring.tenants is not None and tenant not in keyring.tenants:
+        raise KeyringError(
+            f"{path} is for other tenants than cache.tenant = {tenant}; allowed are {told_tenants(keyring.tenants)}"
+        )
+
+
+def find_satellite_files(path: Path) -> Path:
+    """Return the folder of the satellites' key files that belong to a keyring.
+
+    Args:
+        path: The mission's keyring, or the folder itself.
+
+    Raises:
+        KeyringError: It is a host's, or the folder is not there.
+    """
+    if path.is_dir():
+        return path
+    keyring = load_keyring(path)
+    if not isinstance(keyring, MissionKeyring):
+        allowed = "the mission's keyring, or a folder of the satellites' key files"
+        raise KeyringError(f"{path} is the keyring of host {keyring.name}, which starts no satellites; allowed are {allowed}")
+    folder = satellites_folder(path.parent, keyring.generation)
+    if not folder.is_dir():
+        raise KeyringError(
+            f"{folder} is missing, with the satellites' key files; `skymem keys satellites {path} {folder}` makes it"
+        )
+    return folder
+
+
+def check_satellite_files(folder: Path, planes: int, slots: int) -> None:
+    """Check that a folder has the key file of each satellite, all of one generation.
+
+    Raises:
+        SecretFileError: A file is missing, damaged, open to others, or of another satellite, constellation or generation.
+    """
+    generations = set()
+    for place in (Satellite(plane, slot) for plane in range(1, planes + 1) for slot in range(1, slots + 1)):
+        path = folder / file_name(place)
+        keys = read_satellite_keys(path)
+        _check_size(path, (keys.planes, keys.slots), (planes, slots))
+        if keys.place != place:
+            raise KeyringError(f"{path} is the file of satellite {keys.place}")
+        generations.add(keys.generation)
+    if len(generations) > 1:
+        raise KeyringError(f"{folder} has files of generations {', '.join(map(str, sorted(generations)))}; allowed is one")
+
+
+def files_for_containers(folder: Path) -> Path:
+    """Return the folder with copies of the key files that a container's user can read; make it if it is not there.
+
+    Compose mounts a file with the owner and the mode that it has here, and satellites run as nobody. So the copies may be read by
+    anybody, but only their owner can enter their folder. A container sees its own file and no folder.
+
+    Raises:
+        SecretFileError: The folder cannot be written.
+    """
+    copies = folder / CONTAINERS
+    if not copies.is_dir():
+        with drafted(folder) as draft:
+            make_folder(draft / CONTAINERS)
+            for path in folder.glob("*.key"):
+                write_secret(draft / CONTAINERS / path.name, path.read_bytes(), _COPY_MODE)
+            put_folder(draft / CONTAINERS, copies)
+    return copies
+
+
+def _check_size(path: Path, size: tuple[int, int], needed: tuple[int, int]) -> None:
+    if size != needed:
+        told = f"{path} is for {size[0]} planes x {size[1]} slots"
+        raise KeyringError(f"{told}; allowed is a keyring for {needed[0]} planes x {needed[1]} slots")

@@ -1,0 +1,273 @@
+"""Connections of clients: how many there may be, in all and of one source, and how long each may take.
+
+A connection is idle, sends a head, sends a body, or waits for its answer. One that has not sent a whole request makes room when
+a place is needed: the longest idle first. One whose request is whole never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.http import HttpProcessingError
+
+from skymemory.common.guesses import source_of
+
+CLIENT_LOG: Final = logging.getLogger("skymemory.serve.http")
+"""Log for what aiohttp says of connections."""
+
+
+class _Stage(IntEnum):
+    """Stages of a connection; those with a lower number make room first."""
+
+    IDLE = 0
+    HEAD = 1
+    BODY = 2
+    ANSWER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits of a server's connections and bodies."""
+
+    connections_max: int = 512
+    source_connections_max: int = 128
+    """Connections from one address."""
+    idle_s: float = 60.0
+    """Time for which a connection is kept without a request, and in which an answer's last bytes must be taken."""
+    head_s: float = 10.0
+    """Time in which the head of a request must come whole."""
+    body_s: float = 60.0
+    """Time in which a body must come whole."""
+    take_s: float = 60.0
+    """Time in which a client must take the next part of a stream."""
+    body_bytes_max: int = 1 << 23
+    """Bytes of one body."""
+    bodies_bytes_max: int = 1 << 26
+    """Bytes of all bodies whose requests wait for nothing else yet."""
+
+
+class _Connection(web.RequestHandler):
+    """A connection of aiohttp's that tells what it is at."""
+
+    def __init__(self, owner: Connections, server: web.Server, **settings: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **settings)
+        self.owner = owner
+        self.source = ""
+        self.stage = _Stage.IDLE
+        self.since_s = 0.0
+        """Time when the stage began, by the loop's clock."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self.source = source_of(peer[0] if peer else "")
+        self.since_s = asyncio.get_running_loop().time()
+        self.owner.came(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.owner.left(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.stage is _Stage.IDLE:
+            self.enter(_Stage.HEAD)
+        super().data_received(data)
+
+    def enter(self, stage: _Stage) -> None:
+        self.stage, self.since_s = stage, asyncio.get_running_loop().time()
+
+    def end(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()  # what it has not taken is dropped
+
+
+class _Body:
+    """Bytes of a body that came so far."""
+
+    __slots__ = ("connection", "count", "is_whole")
+
+    def __init__(self, connection: _Connection | None) -> None:
+        self.connection = connection
+        self.count = 0
+        self.is_whole = False
+
+
+class BodyMemoryError(RuntimeError):
+    """Bodies of other requests take all memory that there is for bodies."""
+
+
+class Connections:
+    """The connections of one server. Used from one event loop."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._open: set[_Connection] = set()
+        self._of_source: Counter[str] = Counter()
+        self._bodies: dict[_Body, None] = {}
+        self._bodies_bytes = 0
+        self._server: web.Server | None = None
+        self._settings: dict[str, Any] = {}
+        self._listener: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of connections."""
+        return len(self._open)
+
+    async def start(self, server: web.Server, listener: Any, **settings: Any) -> None:
+        """Take clients.
+
+        Args:
+            server: Server of aiohttp's `AppRunner`.
+            listener: Socket that has the address.
+            settings: Settings of aiohttp's connections.
+        """
+        self._server, self._settings = server, settings
+        self._listener = await asyncio.get_running_loop().create_server(self._new, sock=listener)
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    async def close(self) -> None:
+        """Take no more clients, and look after those that are there no more; safe to call twice."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
+            self._sweeper = None
+
+    def _new(self) -> asyncio.Protocol:
+        assert self._server is not None
+        return _Connection(self, self._server, **self._settings)
+
+    # ---- for connections ----------------------------------------------------------------------------------------------
+
+    def came(self, new: _Connection) -> None:
+        """Count a new connection, and end another one, or this one, if there are too many."""
+        self._open.add(new)
+        self._of_source[new.source] += 1
+        if self._of_source[new.source] > self.limits.source_connections_max:
+            self._make_room(new, new.source)
+        elif len(self._open) > self.limits.connections_max:
+            self._make_room(new, self._of_source.most_common(1)[0][0])
+
+    def left(self, one: _Connection) -> None:
+        """Forget a connection."""
+        if one not in self._open:
+            return
+        self._open.discard(one)
+        self._of_source[one.source] -= 1
+        if not self._of_source[one.source]:
+            del self._of_source[one.source]
+
+    def _make_room(self, new: _Connection, source: str) -> None:
+        """End the connection of a source that can best be spared; the new one, if all others wait for answers."""
+        spare = [one for one in self._open if one.source == source and one is not new and one.stage is not _Stage.ANSWER]
+        last = min(spare, key=lambda one: (one.stage, one.since_s), default=new)
+        self.left(last)
+        last.end()
+
+    async def _sweep(self) -> None:
+        """End connections that take too long."""
+        limits = self.limits
+        allowed_s = {_Stage.IDLE: limits.idle_s, _Stage.HEAD: limits.head_s}
+        while True:
+            await asyncio.sleep(min(1.0, *(0.25 * one_s for one_s in allowed_s.values())))
+            now_s = asyncio.get_running_loop().time()
+            for one in list(self._open):
+                if now_s - one.since_s >= allowed_s.get(one.stage, float("inf")):
+                    one.end()
+
+    # ---- for requests -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def at_work(self, request: web.Request) -> Iterator[None]:
+        """Note that a request is being answered: its connection makes room for no other."""
+        connection = request.protocol
+        if not isinstance(connection, _Connection):
+            yield
+            return
+        connection.enter(_Stage.ANSWER)
+        try:
+            yield
+        finally:
+            connection.enter(_Stage.IDLE)
+
+    @contextmanager
+    def body(self, request: web.Request) -> Iterator[_Body]:
+        """Count the bytes of a request's body, which `read` reads, until the end of this context."""
+        connection = request.protocol if isinstance(request.protocol, _Connection) else None
+        body = _Body(connection)
+        self._bodies[body] = None
+        try:
+            yield body
+        finally:
+            del self._bodies[body]
+            self._bodies_bytes -= body.count
+
+    async def read(self, request: web.Request, body: _Body) -> bytes:
+        """Read a whole body. Its connection may have to make room meanwhile.
+
+        Raises:
+            web.HTTPRequestEntityTooLarge: It is longer than allowed.
+            BodyMemoryError: There is no memory for it.
+            TimeoutError: It did not come in time.
+        """
+        limits, connection = self.limits, body.connection
+        length = request.content_length
+        if length is not None and length > limits.body_bytes_max:
+            raise web.HTTPRequestEntityTooLarge(max_size=limits.body_bytes_max, actual_size=length)
+        if connection is not None:
+            connection.enter(_Stage.BODY)
+        came = bytearray()
+        try:
+            async with asyncio.timeout(limits.body_s):
+                async for piece in request.content.iter_any():
+                    if len(came) + len(piece) > limits.body_bytes_max:
+                        raise web.HTTPRequestEntityTooLarge(max_size=limits.body_bytes_max, actual_size=len(came) + len(piece))
+                    self._take(body, len(piece))
+                    came += piece
+        finally:
+            if connection is not None:
+                connection.enter(_Stage.ANSWER)
+        body.is_whole = True
+        return bytes(came)
+
+    def _take(self, body: _Body, count: int) -> None:
+        """Count bytes. If bodies take too much together, the oldest unfinished one of the source that has most of them goes."""
+        while self._bodies_bytes + count > self.limits.bodies_bytes_max:
+            halves = [one for one in self._bodies if not one.is_whole and one is not body and one.count and one.connection]
+            if not halves:
+                raise BodyMemoryError(f"bodies of other requests take {self._bodies_bytes:,} bytes; try again")
+            of_source: Counter[str] = Counter()
+            for one in halves:
+                of_source[_source(one)] += one.count
+            most = of_source.most_common(1)[0][0]
+            last = next(one for one in halves if _source(one) == most)
+            self._bodies_bytes -= last.count
+            last.count = 0
+            assert last.connection is not None
+            last.connection.end()
+        body.count += count
+        self._bodies_bytes += count
+
+
+def _source(body: _Body) -> str:
+    return "" if body.connection is None else body.connection.source
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Return False for a fault of the client: it is told, and could fill the log by it."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
+
+
+CLIENT_LOG.addFilter(_is_ours)

@@ -1,0 +1,66 @@
+"""Programs that are attacked: real processes, as operators start them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skymemory.testbed.local import LocalConstellation
+from support.agents import AgentProcess, tell_up
+
+if TYPE_CHECKING:
+    from support.served import Server
+
+StartAgent = Callable[..., AgentProcess]
+StartServer = Callable[..., "Server"]
+
+
+@pytest.fixture
+def start_agent(tmp_path: Path) -> Iterator[StartAgent]:
+    """Start an agent over a constellation: `start_agent(local, *flags)`."""
+    with ExitStack() as stack:
+
+        def start(local: LocalConstellation, *flags: str) -> AgentProcess:
+            tell_up(tmp_path, local)
+            agent = stack.enter_context(AgentProcess(tmp_path, *flags))
+            agent.wait_ready()
+            return agent
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def babbler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model that never ends by itself."""
+    from support.served import save_babbler
+
+    return save_babbler(tmp_path_factory.mktemp("babbler"))
+
+
+@pytest.fixture(scope="session")
+def small_sky() -> Iterator[LocalConstellation]:
+    """Satellites for blocks of 16 tokens."""
+    from support.served import small_sky
+
+    with small_sky() as local:
+        yield local
+
+
+@pytest.fixture
+def start_server(tmp_path: Path, babbler: Path) -> Iterator[StartServer]:
+    """Start a server of the babbler: `start_server(*options, up=constellation)`."""
+    from support.served import start_server
+
+    with ExitStack() as stack:
+
+        def start(*words: str, up: LocalConstellation | None = None) -> Server:
+            server = start_server(tmp_path, babbler, "--served-model-name", "babbler", *words, up=up)
+            stack.callback(server.process.wait)
+            stack.callback(server.process.kill)
+            return server
+
+        yield start

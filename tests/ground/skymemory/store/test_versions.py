@@ -1,0 +1,56 @@
+"""Versions of values: they rise, whatever clocks do, and older ones are told."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skymemory.store.versions import Versions
+
+KEY, OTHER = bytes(32), bytes(31) + b"\1"
+
+
+@given(clock=st.lists(st.integers(0, 1000), min_size=1, max_size=30))
+def test_a_hosts_versions_rise_whatever_its_clock_does(clock: list[int]) -> None:
+    times = iter(clock)
+    versions = Versions(lambda: next(times))
+    chosen = [versions.choose(KEY if number % 2 else OTHER) for number in range(len(clock))]
+    assert chosen == sorted(set(chosen))
+    assert all(version >= time for version, time in zip(chosen, clock, strict=True))
+
+
+def test_what_is_put_over_a_value_that_was_seen_is_newer() -> None:
+    """The host that put it has a clock that is ahead."""
+    versions = Versions(lambda: 100)
+    assert versions.seen(KEY, 5000)
+    assert versions.choose(OTHER) == 100
+    assert versions.choose(KEY) == 5001
+    versions.stored(KEY, 5001)
+    assert not versions.seen(KEY, 5000)
+    assert versions.seen(KEY, 5001)
+    assert versions.seen(KEY, 7000)
+    assert not versions.seen(KEY, 5001)
+
+
+def test_a_version_that_was_not_stored_makes_nothing_old() -> None:
+    versions = Versions(lambda: 100)
+    versions.stored(KEY, versions.choose(KEY))
+    assert versions.choose(KEY) == 101
+    assert versions.seen(KEY, 100)
+
+
+def test_a_deletion_is_newer_than_what_was_there() -> None:
+    versions = Versions(lambda: 100)
+    versions.deleted(KEY)
+    assert versions.seen(KEY, 1)  # nothing was known
+    versions.deleted(KEY)
+    assert not versions.seen(KEY, 1)
+    assert versions.seen(KEY, 2)  # of a host whose clock is behind
+
+
+def test_the_value_unused_for_the_longest_time_is_forgotten() -> None:
+    versions = Versions(lambda: 100, values_max=2)
+    keys = [bytes([number]) * 32 for number in range(3)]
+    for key in (keys[0], keys[1], keys[0], keys[2]):
+        assert versions.seen(key, 50)
+    assert not versions.seen(keys[0], 49)
+    assert not versions.seen(keys[2], 49)
+    assert versions.seen(keys[1], 49)
