@@ -225,7 +225,7 @@ def test_a_container_of_a_pod_has_its_own_keys_only(secured: Path) -> None:
     sets = [document for document in documents if document["kind"] == "StatefulSet"]
     for plane, document in enumerate(sets, start=1):
         pod = document["spec"]["template"]["spec"]
-        assert pod["securityContext"] == {"fsGroup": 65534}
+        assert pod["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 65534}
         assert {volume["name"]: volume["secret"] for volume in pod["volumes"]} == {
             f"keys-{plane}-{slot}": {"secretName": f"keys-{plane}-{slot}-1", "defaultMode": 0o400} for slot in range(1, 20)
         }
