@@ -164,6 +164,27 @@ static void test_generations_of_keys_follow_each_other(void)
     }
 }
 
+/* skysat's tables have zeros at the satellite's own place. Everybody knows those, so they are no key. */
+static void test_zeros_are_no_key(void)
+{
+    static ISL_PeersTable_t peers;
+    party_t                 east, stranger;
+
+    party_satellite(&east, &theirs.crypto, parties++, rig_neighbour[SKY_LINK_EAST], rig_self, 1);
+    SKY_Credential_OfSatellite(rig_neighbour[SKY_LINK_EAST], 3, &east.credential);
+    peers.Generation = 3;
+    peers.First      = EAST_INDEX - 1u; /* the own place, (2, 2), comes first */
+    peers.Count      = 2;
+    (void)memcpy(peers.Peer[1].Key, east.pair, SKY_CRYPTO_KEY_BYTES);
+    rig_table_load("ISL.Peers1", &peers, sizeof(peers));
+    load_keys(2, 3);
+    CHECK(associate(&east, rig.neighbour[SKY_LINK_EAST]));
+
+    party_open(&stranger, &theirs.crypto, parties++, (SKY_Addr_t){0, RIG_HOST}, 1); /* it comes from the ground */
+    SKY_Credential_OfSatellite(rig_self, 3, &stranger.credential);
+    CHECK(!associate(&stranger, rig.ground));
+}
+
 int main(void)
 {
     static const char *const options[] = {"--hello-s", "0", NULL};
@@ -174,6 +195,7 @@ int main(void)
         RUN(test_wrong_tables_are_refused);
         RUN(test_a_keyed_satellite_serves_who_has_a_key);
         RUN(test_generations_of_keys_follow_each_other);
+        RUN(test_zeros_are_no_key);
         rig_close(&rig);
     }
     crypto_rig_close(&theirs);

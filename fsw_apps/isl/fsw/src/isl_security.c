@@ -87,6 +87,19 @@ CFE_Status_t ISL_Security_ValidatePeers(void *data)
 
 /* ---- keys between satellites --------------------------------------------------------------------------------------- */
 
+/** Return true if a place of a table has a key. Zeros, which everybody knows, are none: the own place has them, and gaps. */
+static bool ISL_IsKey(const ISL_PeerKey_t *peer)
+{
+    uint8  any = 0;
+    uint32 i;
+
+    for (i = 0; i < ISL_KEY_BYTES; ++i)
+    {
+        any = (uint8)(any | peer->Key[i]);
+    }
+    return any != 0;
+}
+
 /** Find the key between this satellite and another. Called under the node's lock. */
 static bool ISL_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
 {
@@ -102,7 +115,8 @@ static bool ISL_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t ge
     {
         const ISL_PeersTable_t *const table = &ISL_Security.peers[page];
 
-        if (table->Generation == generation && index >= table->First && index - table->First < table->Count)
+        if (table->Generation == generation && index >= table->First && index - table->First < table->Count &&
+            ISL_IsKey(&table->Peer[index - table->First]))
         {
             memcpy(key, table->Peer[index - table->First].Key, SKY_CRYPTO_KEY_BYTES);
             return true;
