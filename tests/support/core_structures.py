@@ -34,6 +34,8 @@ RESPONSE_BYTES: Final = 154
 REQUEST_OVERHEAD: Final = 162
 """room for all but the payload, tag included"""
 RESPONSE_OVERHEAD: Final = 170
+BASE_BYTES: Final = 118
+"""SKY_Packet_EncodeBase"""
 ISL_COUNT: Final = 4
 LINK_COUNT: Final = 5
 ISL_MASK: Final = 15
@@ -212,6 +214,8 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Packet_Finish": (None, [POINTER(Packet), POINTER(c_uint16), c_void_p, c_void_p, c_void_p]),
     "SKY_Packet_EncodeAround": (c_size_t, [POINTER(Packet), POINTER(c_uint16), c_void_p, c_void_p]),
     "SKY_Packet_Encode": (c_size_t, [POINTER(Packet), c_void_p, c_size_t]),
+    "SKY_Packet_IsOurs": (c_bool, [POINTER(Packet)]),
+    "SKY_Packet_EncodeBase": (None, [POINTER(Packet), c_void_p]),
     "SKY_Packet_TagCoversPayload": (c_bool, [POINTER(Packet)]),
     "SKY_Packet_Authenticated": (c_size_t, [POINTER(Packet), c_void_p]),
     "SKY_Packet_Relabel": (None, [c_void_p, c_size_t, c_uint8, Addr]),

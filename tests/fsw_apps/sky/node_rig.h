@@ -234,20 +234,28 @@ static void come(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
     SKY_Node_Receive(&node, now_us, wire, (uint32_t)len, endpoint);
 }
 
-/* A packet whose header says that it is of another version. */
-static inline void come_as_version(uint64_t now_us, const SKY_Packet_t *pkt, uint8_t version)
+/* Make checksum and PEC of a request right again. */
+static inline void mend(uint8_t *wire, size_t len)
 {
-    static uint8_t wire[SENT_MAX];
-    const size_t   len  = SKY_Packet_Encode(pkt, wire, sizeof(wire));
-    const size_t   head = SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES;
-
-    wire[SKY_PRIMARY_BYTES + 1u] = (uint8_t)(wire[SKY_PRIMARY_BYTES + 1u] ^ wire[head + SKY_OFF_VERSION] ^ version);
-    wire[head + SKY_OFF_VERSION] = version;
+    wire[SKY_PRIMARY_BYTES + 1u] = 0;
+    wire[SKY_PRIMARY_BYTES + 1u] = SKY_Xor8(0xFF, wire, len - SKY_PEC_BYTES);
     const uint16_t crc           = SKY_Crc16(SKY_CRC16_INIT, wire, len - SKY_PEC_BYTES);
     wire[len - 2u]               = (uint8_t)(crc >> 8);
     wire[len - 1u]               = (uint8_t)(crc & 0xFFu);
-    sent_count                   = 0;
-    SKY_Node_Receive(&node, now_us, wire, (uint32_t)len, GROUND);
+}
+
+/* Write a request without payload of another version, which has no fields but those that every version has. @return its bytes */
+static inline uint32_t encode_as_version(const SKY_Packet_t *pkt, uint8_t version, uint8_t *wire)
+{
+    const size_t head = SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES;
+    const size_t len  = head + SKY_BASE_HEADER_BYTES + SKY_PEC_BYTES;
+
+    CHECK(pkt->length == 0 && SKY_Packet_Encode(pkt, wire, SENT_MAX) > len);
+    wire[4]                      = 0;
+    wire[5]                      = (uint8_t)(len - 7u);
+    wire[head + SKY_OFF_VERSION] = version;
+    mend(wire, len);
+    return (uint32_t)len;
 }
 
 /* What was sent last. */

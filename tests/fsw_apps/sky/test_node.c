@@ -200,12 +200,8 @@ static void test_packets_that_do_not_decode(void)
     CHECK_EQ(rejected, 1);
     request.dst.slot = 3; /* another satellite's: our service does not count it */
     come(3, &request, GROUND);
-    request.dst  = self;
-    request.apid = SKY_APID_ISL;
-    come_as_version(4, &request, 1);
-    CHECK_EQ(answer().status, SKY_STATUS_BAD_VERSION);
-    request.apid = APID;
-    is_served    = false;
+    request.dst = self;
+    is_served   = false;
     SKY_Node_Run(&node, 5); /* lets go */
     come(6, &request, GROUND);
     CHECK_EQ(rejected, 1);
@@ -213,7 +209,40 @@ static void test_packets_that_do_not_decode(void)
     request.is_request = false;
     come(7, &request, GROUND);
     CHECK_EQ(sent_count, 0);
-    CHECK_EQ(node.undecoded, 6);
+    CHECK_EQ(node.undecoded, 5);
+}
+
+/* Whoever speaks another version is answered in what every version has, and not at length. */
+static void test_packets_of_other_versions(void)
+{
+    static uint8_t wire[SENT_MAX];
+    SKY_Packet_t   request = request_of(SKY_APID_ISL, SKY_OP_PING);
+    uint32_t       len;
+
+    start();
+    for (uint8_t version = 0; version < 4u; version = (uint8_t)(version + (version == 1u ? 2u : 1u)))
+    {
+        len        = encode_as_version(&request, version, wire);
+        sent_count = 0;
+        SKY_Node_Receive(&node, 1, wire, len, GROUND);
+        CHECK(sent_count == 1u && sent_link == SKY_LINK_GROUND && sent_endpoint == GROUND);
+        CHECK_EQ(sent_bytes, SKY_BASE_BYTES);
+        CHECK(sent_bytes <= len + 8u);
+        const uint8_t *header = sent + SKY_PRIMARY_BYTES + SKY_RESPONSE_SECONDARY_BYTES;
+
+        CHECK_EQ(header[SKY_OFF_VERSION], SKY_VERSION);
+        CHECK_EQ(header[SKY_OFF_STATUS], SKY_STATUS_BAD_VERSION);
+        CHECK_EQ(header[SKY_OFF_REQUEST_ID + 7u], 77);
+        CHECK_EQ(header[SKY_OFF_DST_SLOT + 1u], HOST);
+        CHECK_EQ(header[SKY_OFF_GATEWAY_SLOT + 1u], self.slot);
+        CHECK_EQ(sent[SKY_PRIMARY_BYTES + 3u], 7); /* it is dated */
+        CHECK_EQ((sent[2] & 0x3Fu) << 8 | sent[3], node.seq_count - 1u);
+    }
+    request.src = (SKY_Addr_t){2, 3}; /* a satellite finds its way with a whole header only */
+    len         = encode_as_version(&request, 1, wire);
+    sent_count  = 0;
+    SKY_Node_Receive(&node, 1, wire, len, endpoint_of(SKY_LINK_EAST));
+    CHECK(sent_count == 1u && sent_link == SKY_LINK_EAST && answer().status == SKY_STATUS_BAD_VERSION);
 }
 
 static void test_packets_that_go_nowhere(void)
@@ -340,6 +369,7 @@ int main(void)
     RUN(test_packets_are_forwarded);
     RUN(test_packets_that_are_too_long);
     RUN(test_packets_that_do_not_decode);
+    RUN(test_packets_of_other_versions);
     RUN(test_packets_that_go_nowhere);
     RUN(test_memory_that_is_too_little);
     RUN(test_a_satellite_that_is_nowhere);

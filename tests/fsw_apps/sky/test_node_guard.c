@@ -446,6 +446,50 @@ static void test_telemetry_ends_with_the_listeners_association(void)
     end();
 }
 
+/* ---- answers to what cannot be acted upon ------------------------------------------------------------------------------ */
+
+/* Whoever sends, and whatever is wrong, a stranger makes nobody get more than 8 bytes beyond what was sent. */
+static void test_no_answer_to_a_stranger_is_long(void)
+{
+    static uint8_t wire[SENT_MAX];
+    const size_t   header = SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES;
+
+    for (unsigned is_keyed = 0; is_keyed < 2u; ++is_keyed)
+    {
+        secure(is_keyed != 0u, 0);
+        for (uint32_t i = 0; i < 12u; ++i)
+        {
+            SKY_Packet_t pkt = request_of(i % 2u == 0u ? SKY_APID_ISL : APID, SKY_OP_GET);
+            uint32_t     len = 0;
+
+            pkt.dst = i < 6u ? self : in_the_east; /* which it would be passed on to */
+            if (i % 6u == 0u)                      /* version 1, at its shortest */
+            {
+                len = encode_as_version(&pkt, 1, wire);
+            }
+            else if (i % 6u == 1u) /* version 1 again, and the function code is wrong too */
+            {
+                len                     = encode_as_version(&pkt, 1, wire);
+                wire[SKY_PRIMARY_BYTES] = SKY_OP_PUT;
+            }
+            else
+            {
+                len                              = (uint32_t)SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+                wire[SKY_PRIMARY_BYTES]          = i % 6u == 2u ? SKY_OP_PUT : wire[SKY_PRIMARY_BYTES];
+                wire[header + SKY_OFF_LENGTH]    = i % 6u == 3u ? 1 : 0;
+                wire[header + SKY_OFF_DST_PLANE] = i % 6u == 4u ? 99 : 0; /* outside the constellation */
+            }
+            mend(wire, len);
+            come_bytes(1, wire, len, GROUND);
+            CHECK(sent_count == 1u && sent_link == SKY_LINK_GROUND && sent_endpoint == GROUND);
+            CHECK(sent_bytes <= len + 8u);
+        }
+        CHECK_EQ(begun, 0);
+        CHECK_EQ(known_hosts(), 0);
+        end();
+    }
+}
+
 /* ---- neighbours ------------------------------------------------------------------------------------------------------ */
 
 static SKY_Packet_t hello_of(SKY_Addr_t src)
@@ -546,6 +590,7 @@ int main(void)
     RUN(test_a_request_is_served_once);
     RUN(test_what_a_host_may_not_is_refused_under_its_association);
     RUN(test_telemetry_ends_with_the_listeners_association);
+    RUN(test_no_answer_to_a_stranger_is_long);
     RUN(test_only_tags_keep_a_neighbour_alive);
     RUN(test_what_has_no_session_yet_does_not_go);
     return CHECK_RESULT();

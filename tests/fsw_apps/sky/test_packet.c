@@ -481,6 +481,31 @@ static void Replies(void)
     CHECK_EQ(SKY_Packet_Decode(wire, SKY_RESPONSE_BYTES, &reply), SKY_STATUS_OK);
 }
 
+/* What is said to who speaks another version: fields that every version has, and no more bytes than they take. */
+static void EncodesWhatEveryVersionHas(void)
+{
+    SKY_Packet_t pkt = Sample(false, 0);
+    size_t       len;
+
+    pkt.status = SKY_STATUS_BAD_VERSION;
+    (void)memset(other, 0xEE, sizeof(other));
+    SKY_Packet_EncodeBase(&pkt, other);
+    CHECK_EQ(SKY_BASE_BYTES, SHORTEST + 8u);
+    CHECK_EQ(other[SKY_BASE_BYTES], 0xEE);
+    CHECK_EQ(other[4] << 8 | other[5], SKY_BASE_BYTES - 7u);
+    CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, other, SKY_BASE_BYTES), 0);
+    len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+    CHECK(memcmp(other, wire, 4) == 0);
+    CHECK(memcmp(other + 6, wire + 6, SKY_BASE_BYTES - 6u - SKY_PEC_BYTES) == 0);
+    CHECK_EQ(SKY_Packet_Decode(other, SKY_BASE_BYTES, &pkt), SKY_STATUS_SHORT); /* it is not for us */
+
+    CHECK_EQ(SKY_Packet_Decode(wire, len, &pkt), SKY_STATUS_OK);
+    CHECK(SKY_Packet_IsOurs(&pkt));
+    pkt = Sample(true, 20);
+    CHECK_EQ(DecodeChanged(&pkt, SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES, 3, &pkt), SKY_STATUS_BAD_VERSION);
+    CHECK(!SKY_Packet_IsOurs(&pkt));
+}
+
 int main(void)
 {
     for (uint32_t i = 0; i < sizeof(payload); ++i)
@@ -500,5 +525,6 @@ int main(void)
     RUN(CarriesATag);
     RUN(CoversThePayload);
     RUN(Replies);
+    RUN(EncodesWhatEveryVersionHas);
     return CHECK_RESULT();
 }

@@ -408,15 +408,20 @@ static void test_a_command_is_the_newest(void)
 {
     wire_t       late;
     wire_t       wire;
+    wire_t       all;
     SKY_Packet_t pkt;
 
     open(SKY_ROLE_MISSION);
+    pkt        = a_request(&host, &satellite, SKY_OP_MIGRATE);
+    pkt.key[0] = 0; /* of a whole tenant */
+    send(&host, &pkt, &all);
     pkt = a_request(&host, &satellite, SKY_OP_RELAY);
     send(&host, &pkt, &late);
     send(&host, &pkt, &wire);
     CHECK_EQ(arrive(&wire), SKY_ADMIT_OK);
     CHECK_EQ(arrive(&wire), SKY_ADMIT_DROP);
     CHECK_EQ(arrive(&late), SKY_ADMIT_DROP); /* it came too late to be obeyed */
+    CHECK_EQ(arrive(&all), SKY_ADMIT_DROP);
     pkt = a_request(&host, &satellite, SKY_OP_GET);
     send(&host, &pkt, &wire); /* what is no command may come in any order */
     pkt = a_request(&host, &satellite, SKY_OP_RELAY);
@@ -427,6 +432,18 @@ static void test_a_command_is_the_newest(void)
     send(&host, &pkt, &wire);
     CHECK_EQ(arrive(&wire), SKY_ADMIT_OK);
     CHECK_EQ(arrive(&late), SKY_ADMIT_DROP);
+    pkt.op     = SKY_OP_MIGRATE;
+    pkt.key[0] = 0;
+    send(&host, &pkt, &all);
+    pkt.op = SKY_OP_RELAY;
+    send(&host, &pkt, &late);
+    pkt.op     = SKY_OP_MIGRATE;
+    pkt.key[0] = 1; /* of one block, which is none */
+    send(&host, &pkt, &wire);
+    CHECK_EQ(arrive(&wire), SKY_ADMIT_OK);
+    CHECK_EQ(arrive(&all), SKY_ADMIT_OK);
+    CHECK_EQ(arrive(&late), SKY_ADMIT_OK);
+    CHECK_EQ(arrive(&all), SKY_ADMIT_DROP);
     close_all();
 }
 
@@ -461,8 +478,8 @@ static void test_each_role_has_its_rights(void)
         {SKY_OP_PING, OTHER_TENANT, 0},
         {SKY_OP_STATS, OTHER_TENANT, 0},
         {SKY_OP_ASSOCIATE, 0, 0},
-        {SKY_OP_MIGRATE, ALL_BLOCKS, 1},
-        {SKY_OP_MIGRATE, ALL_BLOCKS | OTHER_TENANT, 1},
+        {SKY_OP_MIGRATE, ALL_BLOCKS, 5}, /* a captured satellite empties no others */
+        {SKY_OP_MIGRATE, ALL_BLOCKS | OTHER_TENANT, 5},
         {SKY_OP_GET, ALL_BLOCKS, 0}, /* the block with that key */
         {SKY_OP_RELAY, 0, 5},
         {SKY_OP_HELLO, 0, 3},

@@ -371,6 +371,30 @@ static void test_who_has_no_key_is_not_asked(void)
     close_all(2);
 }
 
+/* Whoever is asked may have a library that can do more, and would grant what this one cannot do. */
+static void test_what_the_library_cannot_do_is_not_asked_for(void)
+{
+    static const uint8_t entropy[SKY_SECURITY_ENTROPY_BYTES] = {1};
+    SKY_SecurityCfg_t    cfg;
+    wire_t               there;
+
+    for (uint8_t suite = SKY_SUITE_GMAC_HEADER; suite <= SKY_SUITE_BLAKE2B_PACKET; ++suite)
+    {
+        open(1);
+        satellite.rig.crypto.suites = SKY_SUITES_BLAKE2B;
+        cfg                         = a_config(&satellite);
+        cfg.peer_suite              = suite;
+        CHECK(SKY_Security_Init(&satellite.security, &cfg, satellite.addr, satellite.memory, sizeof(satellite.memory), entropy));
+        CHECK(SKY_Security_SetMaster(&satellite.security, 0, master_0));
+        begin(&peers[0], NOW);
+        CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+        CHECK_EQ(there.pkt.security, suite == SKY_SUITE_GMAC_HEADER || suite == SKY_SUITE_BLAKE2B_HEADER
+                                         ? SKY_SUITE_BLAKE2B_HEADER
+                                         : SKY_SUITE_BLAKE2B_PACKET);
+        close_all(1);
+    }
+}
+
 static void test_a_new_generation_ends_the_sessions_of_before(void)
 {
     SKY_SecurityAsk_t      out;
@@ -599,6 +623,7 @@ int main(void)
     RUN(test_a_free_place_is_taken_first);
     RUN(test_nobody_is_asked_for_ever);
     RUN(test_who_has_no_key_is_not_asked);
+    RUN(test_what_the_library_cannot_do_is_not_asked_for);
     RUN(test_a_new_generation_ends_the_sessions_of_before);
     RUN(test_before_it_is_keyed_all_goes_without_a_tag);
     RUN(test_numbers_end_before_they_repeat);

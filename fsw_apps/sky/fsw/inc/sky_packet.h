@@ -23,6 +23,7 @@
 #define SKY_RESPONSE_BYTES    (SKY_RESPONSE_HEAD + SKY_PEC_BYTES) /**< a response without payload and tag */
 #define SKY_REQUEST_OVERHEAD  (SKY_REQUEST_HEAD + SKY_TAIL_MAX)   /**< room for all but the payload, tag included */
 #define SKY_RESPONSE_OVERHEAD (SKY_RESPONSE_HEAD + SKY_TAIL_MAX)
+#define SKY_BASE_BYTES        (SKY_RESPONSE_BYTES - (SKY_HEADER_BYTES - SKY_BASE_HEADER_BYTES)) /**< SKY_Packet_EncodeBase */
 
 /** Status codes are SKY_STATUS_*: the same on the wire and as results. */
 typedef uint8_t SKY_Status_t;
@@ -129,6 +130,15 @@ size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_
 
 /** Encode a whole packet without a security suite into @p out. @return its size, 0 if @p cap is too small. */
 size_t SKY_Packet_Encode(const SKY_Packet_t *pkt, uint8_t *out, size_t cap);
+
+/** Return true if a decoded packet, or one that was refused and can be answered, has a header of our version. */
+bool SKY_Packet_IsOurs(const SKY_Packet_t *pkt);
+
+/**
+ * Write a response without payload and tag for who speaks another version: it has the fields that every version has, and no others.
+ * @param out  SKY_BASE_BYTES
+ */
+void SKY_Packet_EncodeBase(const SKY_Packet_t *pkt, uint8_t *out);
 
 /** Return true if the tag of a packet covers its payload: always, but for bytes of a chunk under a suite of headers alone. */
 bool SKY_Packet_TagCoversPayload(const SKY_Packet_t *pkt);

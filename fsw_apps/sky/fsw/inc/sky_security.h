@@ -7,7 +7,7 @@
  * what its credential says:
  *
  *     role       may
- *     host       put, get, ask for and purge blocks of its tenants; ask for counters
+ *     host       put, get, ask for, move and purge blocks of its tenants; ask for counters
  *     mission    all of that for any tenant, and send commands (RELAY, MIGRATE of a whole tenant)
  *     satellite  what satellites ask each other: blocks of any tenant, HELLO, gossip
  *
@@ -39,8 +39,8 @@ typedef struct
 typedef struct
 {
     const SKY_Crypto_t *crypto;
-    uint32_t            suites;          /**< mask of the suites that hosts and satellites get */
-    uint8_t             peer_suite;      /**< suite that this satellite asks other satellites for */
+    uint32_t            suites;     /**< mask of the suites that hosts and satellites get */
+    uint8_t             peer_suite; /**< suite to ask other satellites for; without it in @c crypto BLAKE2b of the same scope */
     uint32_t            established_max; /**< associations, from 1 */
     uint32_t            half_open_max;   /**< associations that have not been used yet, from 1 */
     uint32_t            session_max;     /**< sessions with other satellites, from 1 */

@@ -130,8 +130,8 @@ static void PollServices(SKY_Node_t *node, uint64_t now_us)
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
 
 /*
- * Tell the sender of a request why nothing comes of it. This answer is no larger than the request. What a service answers can be
- * a thousand times as large, and goes to whatever address the request claims to come from: see docs/cfs-integration.md, limits.
+ * Tell the sender of a request why nothing comes of it. This answer is at most 8 bytes longer than the request. What a service answers
+ * can be a thousand times as large, and goes to whatever address the request claims to come from: see docs/cfs-integration.md, limits.
  */
 static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
                    uint64_t endpoint)
@@ -155,7 +155,14 @@ static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
     if (ingress == SKY_LINK_GROUND)
     {
         reply.gateway = node->router.self;
-        SKY_NodeLink_SendOver(node, now_us, &reply, SKY_LINK_GROUND, endpoint);
+        if (SKY_Packet_IsOurs(pkt))
+        {
+            SKY_NodeLink_SendOver(node, now_us, &reply, SKY_LINK_GROUND, endpoint);
+        }
+        else /* our header is longer than that of version 1, so the answer would be much longer than the request */
+        {
+            SKY_NodeLink_SendBase(node, now_us, &reply, endpoint);
+        }
     }
     else
     {

@@ -244,13 +244,32 @@ void SKY_NodeLink_SendWhole(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_
     }
 }
 
+/* Number and date a packet of our own. */
+static void Stamp(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self));
+    SKY_ASSERT(node->shell.ClockOffsetUs != NULL);
+    pkt->seq_count = node->seq_count++;
+    SKY_Packet_SetTime(pkt, now_us + node->shell.ClockOffsetUs(node->shell.context));
+}
+
 void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t id, uint64_t endpoint)
 {
     SKY_ASSERT(id < SKY_LINK_COUNT);
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self));
-    pkt->seq_count = node->seq_count++;
-    SKY_Packet_SetTime(pkt, now_us + node->shell.ClockOffsetUs(node->shell.context));
+    Stamp(node, now_us, pkt);
     SKY_NodeLink_SendWhole(node, now_us, pkt, NULL, id, endpoint);
+}
+
+void SKY_NodeLink_SendBase(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    uint8_t                 bytes[SKY_BASE_BYTES];
+    const SKY_PacketParts_t parts = {bytes, NULL, NULL, sizeof(bytes), 0, 0};
+    SKY_ASSERT(endpoint != 0u);
+
+    Stamp(node, now_us, pkt);
+    SKY_Packet_EncodeBase(pkt, bytes);
+    SKY_NodeLink_Send(node, now_us, SKY_LINK_GROUND, endpoint, &parts);
 }
 
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)

@@ -24,6 +24,8 @@ void SKY_NodeLink_SendWhole(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_
                             SKY_LinkId_t id, uint64_t endpoint);
 /** Number, date and send a packet of our own over a link, whatever the router decides. @p endpoint matters on SKY_LINK_GROUND only. */
 void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t id, uint64_t endpoint);
+/** Number, date and send a response to who speaks another version, on the ground: as SKY_Packet_EncodeBase. */
+void SKY_NodeLink_SendBase(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, uint64_t endpoint);
 /** Route and send a packet of our own; a payload of at most SKY_NODE_COPY_BYTES is copied. */
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
 /** Greet neighbours, and tell them news of links. */

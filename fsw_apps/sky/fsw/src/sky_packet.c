@@ -441,6 +441,26 @@ size_t SKY_Packet_Encode(const SKY_Packet_t *pkt, uint8_t *out, size_t cap)
     return head_len + pkt->length + sizeof(tail);
 }
 
+bool SKY_Packet_IsOurs(const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->head != NULL); /* the packet came in */
+    return pkt->head[HeaderOffset(pkt->is_request) + SKY_OFF_VERSION] == SKY_VERSION;
+}
+
+void SKY_Packet_EncodeBase(const SKY_Packet_t *pkt, uint8_t *out)
+{
+    const size_t len = SKY_BASE_BYTES - SKY_PEC_BYTES;
+    uint8_t      head[SKY_HEAD_MAX];
+    uint8_t      tail[SKY_PEC_BYTES];
+
+    SKY_ASSERT(!pkt->is_request);
+    SKY_ASSERT(pkt->length == 0u);
+    (void)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
+    Store16(head + 4, SKY_BASE_BYTES - LENGTH_BIAS);
+    (void)memcpy(out, head, len);
+    Store16(out + len, SKY_Crc16(SKY_CRC16_INIT, out, len));
+}
+
 void SKY_Packet_Relabel(uint8_t *data, size_t len, uint8_t hop_limit, SKY_Addr_t gateway)
 {
     const bool   is_request = (Load16(data) & TYPE_REQUEST) != 0u;

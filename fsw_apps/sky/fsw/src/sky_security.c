@@ -44,6 +44,19 @@ size_t SKY_Security_MemoryBytes(const SKY_SecurityCfg_t *cfg)
     return bytes == 0u ? 0u : bytes + cfg->session_max * sizeof(SKY_SecuritySession_t);
 }
 
+/* Return the suite to ask other satellites for. What the library cannot do is replaced by BLAKE2b of the same scope: who is asked may have
+ * a library that can, and would grant it. */
+static uint8_t SuiteToAskFor(const SKY_SecurityCfg_t *cfg)
+{
+    SKY_ASSERT(cfg->peer_suite >= SKY_SUITE_GMAC_HEADER);
+    SKY_ASSERT(cfg->peer_suite <= SKY_SUITE_BLAKE2B_PACKET);
+    if ((cfg->crypto->suites & SKY_SUITE_BIT(cfg->peer_suite)) != 0u)
+    {
+        return cfg->peer_suite;
+    }
+    return cfg->peer_suite == SKY_SUITE_GMAC_HEADER ? SKY_SUITE_BLAKE2B_HEADER : SKY_SUITE_BLAKE2B_PACKET;
+}
+
 bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, SKY_Addr_t self, void *memory, size_t memory_bytes,
                        const uint8_t *entropy)
 {
@@ -64,7 +77,7 @@ bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, S
     security->sessions = memory;
     for (uint32_t i = 0; i < cfg->session_max; ++i)
     {
-        SKY_Session_Init(&security->sessions[i].session, cfg->peer_suite, cfg->suites, SKY_ASSOCIATION_PLACES * i,
+        SKY_Session_Init(&security->sessions[i].session, SuiteToAskFor(cfg), cfg->suites, SKY_ASSOCIATION_PLACES * i,
                          SKY_ASSOCIATION_PLACES * i + 1u);
     }
     SKY_ASSERT(needed > sessions);
@@ -158,6 +171,13 @@ static bool IsOfAllBlocks(const SKY_Packet_t *pkt)
     return pkt->op == SKY_OP_MIGRATE && any == 0u;
 }
 
+/* Commands are those of a mission, and are acted upon in the order in which they were sent. */
+static bool IsCommand(const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->is_request);
+    return pkt->op == SKY_OP_RELAY || IsOfAllBlocks(pkt);
+}
+
 /* Return true if the owner of a credential may send a request. */
 static bool MayAsk(const SKY_Credential_t *credential, const SKY_Packet_t *pkt)
 {
@@ -167,14 +187,14 @@ static bool MayAsk(const SKY_Credential_t *credential, const SKY_Packet_t *pkt)
 
     if (role == SKY_ROLE_SATELLITE)
     {
-        return SKY_Addr_Equal(pkt->src, SKY_Credential_Satellite(credential)) && pkt->op != SKY_OP_RELAY;
+        return SKY_Addr_Equal(pkt->src, SKY_Credential_Satellite(credential)) && !IsCommand(pkt);
     }
     if (pkt->src.plane != 0u || IsAmongSatellites(pkt))
     {
         return false;
     }
-    return role == SKY_ROLE_MISSION || (pkt->op != SKY_OP_RELAY && !IsOfAllBlocks(pkt) &&
-                                        (!NamesATenant(pkt) || SKY_Credential_Allows(credential, pkt->tenant)));
+    return role == SKY_ROLE_MISSION ||
+           (!IsCommand(pkt) && (!NamesATenant(pkt) || SKY_Credential_Allows(credential, pkt->tenant)));
 }
 
 static SKY_Admission_t Deny(SKY_Security_t *security)
@@ -205,7 +225,7 @@ SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, co
     {
         return Deny(security);
     }
-    const bool is_command = pkt->op == SKY_OP_RELAY;
+    const bool is_command = IsCommand(pkt);
 
     if (!SKY_Replay_IsNew(&found->replay, pkt->sequence) || (is_command && !SKY_Rising_IsNew(&found->commands, pkt->sequence)))
     {
