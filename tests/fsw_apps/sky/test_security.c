@@ -72,60 +72,6 @@ static void open_peer(void)
     CHECK(associate(&host, &satellite, NOW, 1));
 }
 
-/* ---- memory ---- */
-
-static void test_numbers_and_memory_have_limits(void)
-{
-    static const uint8_t entropy[SKY_SECURITY_ENTROPY_BYTES];
-    SKY_Security_t       security;
-
-    open_unkeyed(&satellite, 1, 2);
-    const SKY_SecurityCfg_t right  = a_config(&satellite);
-    const size_t            needed = SKY_Security_MemoryBytes(&right);
-    SKY_SecurityCfg_t       cfg    = right;
-
-    CHECK_EQ(needed, SESSIONS * sizeof(SKY_SecuritySession_t) + (ESTABLISHED + HALF_OPEN) * sizeof(SKY_Association_t));
-    CHECK(needed <= sizeof(satellite.memory));
-    CHECK(SKY_Security_Init(&security, &right, satellite.addr, satellite.memory, needed, entropy));
-    CHECK(!SKY_Security_Init(&security, &right, satellite.addr, satellite.memory, needed - 1u, entropy));
-    cfg.session_max = 0;
-    CHECK_EQ(SKY_Security_MemoryBytes(&cfg), 0);
-    CHECK(!SKY_Security_Init(&security, &cfg, satellite.addr, satellite.memory, needed, entropy));
-    cfg.session_max = 4097;
-    CHECK_EQ(SKY_Security_MemoryBytes(&cfg), 0);
-    cfg.session_max = UINT32_MAX;
-    CHECK_EQ(SKY_Security_MemoryBytes(&cfg), 0);
-    cfg.session_max = (RIG_PLACES - SKY_ASSOCIATION_PLACES * (ESTABLISHED + HALF_OPEN)) / SKY_ASSOCIATION_PLACES;
-    CHECK(SKY_Security_MemoryBytes(&cfg) > needed);
-    cfg.session_max += 1u; /* the library has no places for it */
-    CHECK_EQ(SKY_Security_MemoryBytes(&cfg), 0);
-    cfg          = right;
-    cfg.retry_us = 0; /* a handshake would be due for ever */
-    CHECK_EQ(SKY_Security_MemoryBytes(&cfg), 0);
-    cfg                 = right;
-    cfg.established_max = 0;
-    CHECK_EQ(SKY_Security_MemoryBytes(&cfg), 0);
-    close_party(&satellite);
-}
-
-static void test_a_library_with_wrong_answers_is_not_taken(void)
-{
-    static const uint8_t entropy[SKY_SECURITY_ENTROPY_BYTES];
-    SKY_Security_t       security;
-
-    for (crypto_fault_t fault = FAULT_NONE; fault < FAULT_COUNT; ++fault)
-    {
-        open_unkeyed(&satellite, 1, 2);
-        const SKY_SecurityCfg_t cfg = a_config(&satellite);
-
-        satellite.rig.fault  = fault;
-        satellite.rig.loaded = 0;
-        CHECK_EQ(SKY_Security_Init(&security, &cfg, satellite.addr, satellite.memory, sizeof(satellite.memory), entropy),
-                 fault == FAULT_NONE);
-        close_party(&satellite);
-    }
-}
-
 /* ---- cookies ---- */
 
 static void test_a_cookie_is_that_of_an_endpoint_and_a_time(void)
@@ -620,8 +566,6 @@ static void test_a_master_key_that_is_changed_ends_its_hosts(void)
 
 int main(void)
 {
-    RUN(test_numbers_and_memory_have_limits);
-    RUN(test_a_library_with_wrong_answers_is_not_taken);
     RUN(test_a_cookie_is_that_of_an_endpoint_and_a_time);
     RUN(test_a_host_associates_and_is_served);
     RUN(test_a_malformed_handshake_is_refused);

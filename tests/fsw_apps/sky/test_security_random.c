@@ -3,37 +3,13 @@
  * Satellites that ask each other at random: no number is used twice under one key.
  */
 #define STEPS        20000u
-#define PEERS        5u
-#define PARTIES      (PEERS + 1u)
 #define MADE_MAX     (2u * STEPS)
-#define MADE_PARTIES PARTIES
+#define MADE_PARTIES 6u /* all satellites of the rig */
 
 #include "made_tags.h"
-#include "security_rig.h"
+#include "session_rig.h"
 
-#define NOW UINT64_C(60000000)
-
-static party_t satellite, peers[PEERS];
-
-static void open(uint32_t count)
-{
-    open_satellite(&satellite, 1, 1);
-    for (uint32_t i = 0; i < count; ++i)
-    {
-        open_satellite(&peers[i], 1, (uint16_t)(2u + i));
-    }
-}
-
-static void close_all(uint32_t count)
-{
-    close_party(&satellite);
-    for (uint32_t i = 0; i < count; ++i)
-    {
-        close_party(&peers[i]);
-    }
-}
-
-static party_t *parties[PARTIES];
+static party_t *parties[MADE_PARTIES];
 
 static bool carry_sent(const SKY_Packet_t *pkt, const SKY_TagKey_t *key, wire_t *wire)
 {
