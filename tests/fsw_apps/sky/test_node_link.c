@@ -20,14 +20,18 @@ static void test_a_link_that_is_cut(void)
     come(1, &request, GROUND);
     CHECK_EQ(sent_count, 1);
     CHECK(sent_link != SKY_LINK_EAST); /* another way */
+    CHECK(node.links[SKY_LINK_GROUND].heard_once);
+    CHECK_EQ(node.links[SKY_LINK_GROUND].heard_us, 1);
+    request.src      = request.dst;
+    request.dst.slot = 2;
+    request.apid     = SKY_APID_ISL;
     come(2, &request, endpoint_of(SKY_LINK_EAST));
     CHECK_EQ(sent_count, 0); /* nothing comes in over it */
     CHECK_EQ(node.links[SKY_LINK_EAST].counters.drop_cut, 1);
+    CHECK_EQ(node.links[SKY_LINK_EAST].counters.rx_packets, 0);
     set_cut(SKY_LINK_GROUND, true);
-    request.dst.slot  = 2;
     request.src.plane = 2;
     request.src.slot  = 1;
-    request.apid      = SKY_APID_ISL;
     request.op        = SKY_OP_PING;
     come(3, &request, endpoint_of(SKY_LINK_WEST));
     CHECK_EQ(sent_link, SKY_LINK_WEST);
