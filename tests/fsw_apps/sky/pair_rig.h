@@ -131,7 +131,10 @@ static bool on_send(void *context, uint64_t now_us, SKY_LinkId_t link, uint64_t 
     (void)now_us;
     CHECK(len <= PARTY_WIRE && flying_count + 1u < FLYING);
     CHECK(link == SKY_LINK_GROUND ? endpoint == GROUND : link == links[which]);
-    (void)memcpy(at, parts->head, parts->head_len);
+    if (parts->head_len > 0) /* what is passed on is a body alone */
+    {
+        (void)memcpy(at, parts->head, parts->head_len);
+    }
     if (parts->body_len > 0)
     {
         (void)memcpy(at + parts->head_len, parts->body, parts->body_len);

@@ -276,6 +276,7 @@ static void test_what_a_host_may_not_is_refused_under_its_association(void)
     ask(1, &host, &pkt);
     CHECK_EQ(answered(&host), SKY_STATUS_REFUSED);
     CHECK_EQ(counter(1, &host, SKY_STATS_ISL_DROP_REFUSED), 2);
+    CHECK_EQ(node.router.counters.drops[SKY_STATUS_REFUSED], 2);
     CHECK(associate(1, &mission));
     pkt         = request_of(SKY_APID_ISL, SKY_OP_RELAY);
     pkt.payload = body;

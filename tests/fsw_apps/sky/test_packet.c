@@ -210,9 +210,12 @@ static void RefusesBadHeaders(void)
     CHECK_EQ(DecodeChanged(&request, 6, 0x02, &pkt), SKY_STATUS_BAD_HEADER); /* function code GET, operation PUT */
     CHECK_EQ(DecodeChanged(&request, 6, 0x81, &pkt), SKY_STATUS_BAD_HEADER); /* reserved bit */
     CHECK_EQ(DecodeChanged(&request, 5, 0x00, &pkt), SKY_STATUS_BAD_LENGTH); /* primary header's length */
-    CHECK_EQ(DecodeChanged(&request, h, 1, &pkt), SKY_STATUS_BAD_VERSION);   /* of our header */
+    (void)memset(&pkt, 0xEE, sizeof(pkt));
+    CHECK_EQ(DecodeChanged(&request, h, 1, &pkt), SKY_STATUS_BAD_VERSION); /* of our header */
     CHECK_EQ(pkt.request_id, request.request_id);
-    CHECK_EQ(pkt.spi, 0); /* another version may have other fields there */
+    CHECK(pkt.spi == 0u && pkt.sequence == 0u && pkt.cookie == 0u); /* another version may have other fields there */
+    CHECK(pkt.code_k == 0u && pkt.code_m == 0u && pkt.code_scheme == 0u && pkt.track == 0u);
+    CHECK(pkt.content == 0u && pkt.block_version == 0u && pkt.tag == NULL);
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, SKY_SECURITY_HANDSHAKE + 1u, &pkt), SKY_STATUS_BAD_VERSION);
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, 1, &pkt), SKY_STATUS_BAD_LENGTH); /* 16 bytes are the tag now */
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_LENGTH + 3u, 19, &pkt), SKY_STATUS_BAD_LENGTH);
