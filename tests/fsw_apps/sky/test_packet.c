@@ -217,6 +217,7 @@ static void RefusesBadHeaders(void)
     CHECK(pkt.code_k == 0u && pkt.code_m == 0u && pkt.code_scheme == 0u && pkt.track == 0u);
     CHECK(pkt.content == 0u && pkt.block_version == 0u && pkt.tag == NULL);
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, SKY_SECURITY_HANDSHAKE + 1u, &pkt), SKY_STATUS_BAD_VERSION);
+    CHECK_EQ(pkt.security, SKY_SECURITY_NONE);                                               /* nobody can check a tag of it */
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, 1, &pkt), SKY_STATUS_BAD_LENGTH); /* 16 bytes are the tag now */
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_LENGTH + 3u, 19, &pkt), SKY_STATUS_BAD_LENGTH);
 
