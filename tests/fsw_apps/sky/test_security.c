@@ -500,6 +500,10 @@ static void test_numbers_of_operations_are_those_of_the_cache(void)
     pkt.apid   = SKY_APID_KVC;
     pkt.tenant = 9;
     CHECK_EQ(ask_for(pkt), SKY_ADMIT_OK); /* counters are those of all */
+    pkt                         = a_request(&host, &satellite, SKY_OP_MIGRATE);
+    pkt.key[0]                  = 0; /* a block whose key is almost that of all */
+    pkt.key[SKY_KEY_BYTES - 1u] = 1;
+    CHECK_EQ(ask_for(pkt), SKY_ADMIT_OK);
     close_all();
 }
 
