@@ -233,9 +233,10 @@ static bool IsAnswer(const SKY_Host_t *host, const SKY_HostQuestion_t *question,
     const bool       is_theirs = pkt->apid == question->apid && SKY_Addr_Equal(pkt->src, asked);
     SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
     SKY_ASSERT(question->request_id == pkt->request_id);
+    SKY_ASSERT((pkt->flags & SKY_FLAG_TLM) == 0u); /* SKY_Host_Receive takes telemetry before */
 
     return endpoint == question->place.endpoint && !pkt->is_request && pkt->op == question->op &&
-           SKY_Addr_Equal(pkt->dst, host->self) && (pkt->flags & SKY_FLAG_TLM) == 0u && (!is_word || is_theirs);
+           SKY_Addr_Equal(pkt->dst, host->self) && (!is_word || is_theirs);
 }
 
 SKY_HostQuestion_t *SKY_HostAsk_Asked(const SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt)
