@@ -173,6 +173,8 @@ bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size
     satellite_options = *options;
     MakeTables(&satellite_options);
     why[0] = '\0';
+    (void)memset(&satellite_keys, 0, sizeof satellite_keys); /* the program may have run another one before */
+    (void)memset(satellite_peers, 0, sizeof satellite_peers);
     if (options->keys != NULL && !SKYSAT_ReadKeyFile(options, &satellite_keys, satellite_peers, why, why_size))
     {
         return false;

@@ -210,6 +210,17 @@ static void test_a_satellite_without_a_key_does_not_associate(void)
     close_all();
 }
 
+static void test_nobody_associates_as_the_satellite_itself(void)
+{
+    open_peer();
+    SKY_Credential_OfSatellite(satellite.addr, 0, &host.credential);
+    CHECK(rig_peer_key(&satellite, 1, 2, 0, host.pair));
+    SKY_Session_End(&host.session, &host.rig.crypto);
+    host.session.next_us = 0;
+    CHECK(!associate(&host, &satellite, NOW, 1));
+    close_all();
+}
+
 static void test_without_a_suite_there_is_no_association(void)
 {
     static const uint8_t entropy[SKY_SECURITY_ENTROPY_BYTES];
@@ -575,6 +586,7 @@ int main(void)
     RUN(test_a_malformed_handshake_is_refused);
     RUN(test_a_handshake_with_a_wrong_tag_is_refused);
     RUN(test_a_satellite_without_a_key_does_not_associate);
+    RUN(test_nobody_associates_as_the_satellite_itself);
     RUN(test_without_a_suite_there_is_no_association);
     RUN(test_a_request_needs_spi_suite_and_tag);
     RUN(test_an_association_is_that_of_one_host);

@@ -4,6 +4,8 @@
  */
 #include "isl_crypto.h"
 
+#include <string.h>
+
 const SKY_Crypto_t *ISL_Crypto_Open(uint32_t key_count)
 {
     (void)key_count;

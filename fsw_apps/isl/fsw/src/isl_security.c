@@ -38,6 +38,7 @@ static struct
     CFE_TBL_Handle_t peers_handle[ISL_PEERS_PAGES];
     ISL_PeersTable_t peers[ISL_PEERS_PAGES];
     bool             is_open;
+    bool             cannot_open; /**< it was tried in vain: no table with a key is taken */
     uint16           slots;
     SKY_Security_t   security;
     uint64_t         memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
@@ -53,6 +54,18 @@ static bool ISL_KeyValueIs(bool is_allowed, const char *table, const char *field
                                 (unsigned long)value, allowed);
     }
     return is_allowed;
+}
+
+static bool ISL_HasKey(const ISL_KeysTable_t *table)
+{
+    uint32 i;
+    bool   has_one = false;
+
+    for (i = 0; i < ISL_MASTER_KEYS; ++i)
+    {
+        has_one = has_one || table->Master[i].IsSet != 0;
+    }
+    return has_one;
 }
 
 CFE_Status_t ISL_Security_ValidateKeys(void *data)
@@ -72,6 +85,10 @@ CFE_Status_t ISL_Security_ValidateKeys(void *data)
     {
         is_valid = ISL_KeyValueIs(table->Master[0].Generation != table->Master[1].Generation, "ISL.Keys", "Generation",
                                   table->Master[1].Generation, "another than that of the first key");
+    }
+    if (is_valid && ISL_Security.cannot_open)
+    {
+        is_valid = ISL_KeyValueIs(!ISL_HasKey(table), "ISL.Keys", "IsSet", 1, "0: there is no cryptographic library that works");
     }
     return is_valid ? CFE_SUCCESS : CFE_STATUS_VALIDATION_FAILURE;
 }
@@ -231,11 +248,12 @@ static bool ISL_TakePeers(void)
 
 CFE_Status_t ISL_Security_Update(void)
 {
-    void              *keys   = NULL;
-    const CFE_Status_t status = CFE_TBL_GetAddress(&keys, ISL_Security.keys_handle);
-    const bool         is_new = status == CFE_TBL_INFO_UPDATED;
-    const char        *what   = NULL;
-    ISL_Node_t *const  isl    = ISL_Task_Enter();
+    void              *keys    = NULL;
+    const CFE_Status_t status  = CFE_TBL_GetAddress(&keys, ISL_Security.keys_handle);
+    const bool         is_new  = status == CFE_TBL_INFO_UPDATED;
+    const char        *what    = NULL;
+    bool               is_safe = true;
+    ISL_Node_t *const  isl     = ISL_Task_Enter();
 
     if (isl != NULL)
     {
@@ -246,6 +264,9 @@ CFE_Status_t ISL_Security_Update(void)
         }
         if (is_new && !ISL_Security.is_open && !ISL_Security_Open(isl, keys))
         {
+            /* With a key, the mission wants its links secured. A satellite that cannot do so must not serve everybody. */
+            is_safe                  = !ISL_HasKey(keys);
+            ISL_Security.cannot_open = true;
             what = "ISL: links cannot be secured: there is no cryptographic library, or its answers are wrong";
         }
         if (is_new && ISL_Security.is_open)
@@ -262,9 +283,10 @@ CFE_Status_t ISL_Security_Update(void)
     }
     if (what != NULL)
     {
-        (void)CFE_EVS_SendEvent(ISL_SECURITY_INF_EID, CFE_EVS_EventType_INFORMATION, "%s", what);
+        (void)CFE_EVS_SendEvent(is_safe ? ISL_SECURITY_INF_EID : ISL_SECURITY_ERR_EID,
+                                is_safe ? CFE_EVS_EventType_INFORMATION : CFE_EVS_EventType_ERROR, "%s", what);
     }
-    return isl == NULL ? CFE_STATUS_EXTERNAL_RESOURCE_FAIL : status == CFE_SUCCESS || is_new ? CFE_SUCCESS : status;
+    return isl == NULL || !is_safe ? CFE_STATUS_EXTERNAL_RESOURCE_FAIL : status == CFE_SUCCESS || is_new ? CFE_SUCCESS : status;
 }
 
 CFE_Status_t ISL_Security_InitTables(void)
@@ -272,7 +294,8 @@ CFE_Status_t ISL_Security_InitTables(void)
     CFE_Status_t status;
     uint32       page;
 
-    ISL_Security.is_open = false; /* the app may have been started before */
+    ISL_Security.is_open     = false; /* the app may have been started before */
+    ISL_Security.cannot_open = false;
     for (page = 0; page < ISL_PEERS_PAGES; ++page)
     {
         ISL_Security.peers[page].Count = 0;

@@ -249,6 +249,14 @@ SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, co
     return SKY_ADMIT_OK;
 }
 
+/* Return true if a credential is that of the satellite itself, which nobody else may be, whatever the table of keys says. */
+static bool IsOwn(const SKY_Security_t *security, const SKY_Credential_t *credential)
+{
+    SKY_ASSERT(security->is_keyed);
+    return SKY_Credential_Role(credential) == SKY_ROLE_SATELLITE &&
+           SKY_Addr_Equal(SKY_Credential_Satellite(credential), security->self);
+}
+
 uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
                                 SKY_SecurityHandshake_t *handshake)
 {
@@ -260,6 +268,7 @@ uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const
     SKY_ASSERT(pkt->is_request);
     handshake->key = (SKY_TagKey_t){security->cfg.crypto, 0, handshake->pair, NULL};
     if (!SKY_Handshake_DecodeRequest(pkt->payload, pkt->length, &handshake->request) ||
+        IsOwn(security, &handshake->request.credential) ||
         !SKY_Associations_PairKey(&security->associations, &handshake->request.credential, handshake->pair) ||
         !SKY_Tag_IsRight(pkt, &handshake->key))
     {
