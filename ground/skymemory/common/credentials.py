@@ -16,6 +16,7 @@ NAMES: Final = "names of 1 to 64 letters, digits, '.', '_', '-'"
 DIGESTS: Final = "digests of 64 hexadecimal digits"
 
 F = TypeVar("F", bound=BaseModel)
+C = TypeVar("C", bound="Credential")
 
 
 class Credential(CheckedModel):
@@ -50,6 +51,17 @@ def check_names(path: Path, entries: Sequence[Credential]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise SecretFileError(f"{path}: {name} is there {names.count(name)} times; allowed is once")
+
+
+def without(path: Path, entries: Sequence[C], name: str) -> list[C]:
+    """Return the entries without the one of this name.
+
+    Raises:
+        SecretFileError: There is no such entry.
+    """
+    if all(entry.name != name for entry in entries):
+        raise SecretFileError(f"{path}: there is no {name}; there are {', '.join(entry.name for entry in entries) or 'none'}")
+    return [entry for entry in entries if entry.name != name]
 
 
 def save(path: Path, table: str, entries: Sequence[Credential], head: str) -> None:

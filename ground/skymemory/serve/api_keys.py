@@ -120,10 +120,7 @@ def remove_key(path: Path, name: str) -> None:
         SecretFileError: There is no such key, or the file is wrong.
         OSError: The file cannot be written.
     """
-    entries = list_keys(path)
-    if all(entry.name != name for entry in entries):
-        raise SecretFileError(f"{path}: there is no {name}; there are {', '.join(entry.name for entry in entries) or 'none'}")
-    credentials.save(path, "key", [entry for entry in entries if entry.name != name], _HEAD)
+    credentials.save(path, "key", credentials.without(path, list_keys(path), name), _HEAD)
 
 
 def _read(path: Path) -> list[tuple[str, ApiKey]]:

@@ -11,6 +11,7 @@ from pydantic import Field
 from skymemory.common import credentials
 from skymemory.common.checked_toml import CheckedModel, whole_numbers
 from skymemory.common.credentials import Credential
+from skymemory.common.secret_file import SecretError, read_secret
 from skymemory.common.secret_words import SecretFileError, check_private, digest_of, is_word, new_word
 from skymemory.sky.constellation import UINT32_MAX
 
@@ -129,10 +130,7 @@ def remove_user(path: Path, name: str) -> None:
         SecretFileError: There is no such user, or the file is wrong.
         OSError: The file cannot be written.
     """
-    entries = list_users(path)
-    if all(entry.name != name for entry in entries):
-        raise SecretFileError(f"{path}: there is no {name}; there are {', '.join(entry.name for entry in entries) or 'none'}")
-    credentials.save(path, "user", [entry for entry in entries if entry.name != name], _HEAD)
+    credentials.save(path, "user", credentials.without(path, list_users(path), name), _HEAD)
 
 
 def _read(path: Path) -> list[User]:
@@ -146,9 +144,6 @@ def _read(path: Path) -> list[User]:
 def _secret(path: Path) -> bytes:
     check_private(path)
     try:
-        secret = path.read_bytes().strip()
-    except OSError as error:
-        raise SecretFileError(f"{path}: {error.strerror}") from error
-    if not secret:
-        raise SecretFileError(f"{path}: there is no secret in it")
-    return secret
+        return read_secret(path)  # as `--tenant-secret-file` does, so that one file means the same keys everywhere
+    except SecretError as error:
+        raise SecretFileError(str(error)) from error

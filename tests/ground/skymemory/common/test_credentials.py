@@ -84,8 +84,8 @@ def test_users_have_tenants(tmp_path: Path) -> None:
     users = Users("own", path)
     found = [users.find(name, word) for name, word in ((b"alice", alice), (b"bob", bob), (b"eve", eve), (b"default", b"own"))]
     assert [None if user is None else (user.name, user.tenancy, user.read_only) for user in found] == [
-        ("alice", Tenancy(7, b"of tenant 7"), False),
-        ("bob", Tenancy(7, b"of tenant 7"), True),
+        ("alice", Tenancy(7, b"of tenant 7\n"), False),
+        ("bob", Tenancy(7, b"of tenant 7\n"), True),
         ("eve", Tenancy(7, b""), False),
         ("default", None, False),
     ]
