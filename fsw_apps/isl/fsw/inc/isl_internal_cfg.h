@@ -88,9 +88,9 @@
 /** Session keys: two for each association and session. */
 #define ISL_PLATFORM_KEYS (2u * (ISL_PLATFORM_ASSOCIATIONS + ISL_PLATFORM_HALF_OPEN + ISL_PLATFORM_SESSIONS))
 
-/** Memory of associations and sessions; SKY_Security_MemoryBytes has to fit. */
+/** Memory of associations and sessions, 384 KiB; SKY_Security_MemoryBytes has to fit. */
 #define ISL_PLATFORM_SECURITY_BYTES         ISL_PLATFORM_CFGVAL(SECURITY_BYTES)
-#define DEFAULT_ISL_PLATFORM_SECURITY_BYTES (384 * 1024)
+#define DEFAULT_ISL_PLATFORM_SECURITY_BYTES 393216
 
 /** Sizes of socket buffers to ask for; the system may give less. */
 #define ISL_PLATFORM_SOCKET_BYTES         ISL_PLATFORM_CFGVAL(SOCKET_BYTES)

@@ -26,7 +26,7 @@ size_t SKY_Associations_MemoryBytes(const SKY_AssociationsConfig_t *config)
     {
         return 0;
     }
-    const uint64_t places = (uint64_t)config->first_place + SKY_ASSOCIATION_PLACES * entry_count(config);
+    const uint64_t places = (uint64_t)config->first_place + (uint64_t)SKY_ASSOCIATION_PLACES * entry_count(config);
 
     SKY_ASSERT(entry_count(config) <= SKY_ASSOCIATIONS_MAX);
     return places > config->crypto->key_count ? 0 : entry_count(config) * sizeof(SKY_Association_t);
@@ -70,7 +70,7 @@ static const SKY_MasterKey_t *master_of(const SKY_Associations_t *table, uint8_t
 {
     const SKY_MasterKey_t *found = NULL;
 
-    SKY_ASSERT(table != NULL);
+    SKY_ASSERT(table->index_bits >= 1u);
     SKY_ASSERT(table->count >= 2u);
     for (uint32_t i = 0; i < SKY_MASTER_KEYS; ++i)
     {
@@ -127,7 +127,7 @@ bool SKY_Associations_ForgetMaster(SKY_Associations_t *table, uint8_t generation
 
 void SKY_Associations_ForgetPeers(SKY_Associations_t *table, uint8_t generation)
 {
-    SKY_ASSERT(table != NULL);
+    SKY_ASSERT(table->index_bits >= 1u);
     SKY_ASSERT(table->count >= 2u);
     end_generation(table, true, generation);
 }
@@ -353,7 +353,7 @@ SKY_Association_t *SKY_Associations_Begin(SKY_Associations_t *table, const SKY_H
     SKY_Association_t *association = granted_before(table, request);
 
     SKY_ASSERT(pair != NULL);
-    SKY_ASSERT(response != NULL);
+    SKY_ASSERT(table->half_open <= table->count);
     if (association != NULL)
     {
         table->stats.repeated += 1u;

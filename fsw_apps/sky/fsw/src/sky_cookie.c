@@ -23,8 +23,8 @@ static uint64_t cookie_of(const SKY_Cookies_t *cookies, const SKY_Crypto_t *cryp
 
 void SKY_Cookies_Init(SKY_Cookies_t *cookies, const uint8_t secret[SKY_CRYPTO_KEY_BYTES])
 {
-    SKY_ASSERT(cookies != NULL);
-    SKY_ASSERT(secret != NULL);
+    SKY_ASSERT(cookies->secret != secret);
+    SKY_ASSERT(sizeof(cookies->secret) == SKY_CRYPTO_KEY_BYTES);
     (void)memcpy(cookies->secret, secret, sizeof(cookies->secret));
 }
 

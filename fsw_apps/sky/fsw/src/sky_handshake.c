@@ -37,7 +37,7 @@ void SKY_Handshake_EncodeRequest(const SKY_HandshakeRequest_t *request, uint8_t 
 
 bool SKY_Handshake_DecodeRequest(const uint8_t *payload, size_t bytes, SKY_HandshakeRequest_t *request)
 {
-    SKY_ASSERT(request != NULL);
+    SKY_ASSERT(SKY_HANDSHAKE_REQUEST_BYTES == AT_WANTED + 1u + SKY_HANDSHAKE_SPARE_BYTES);
     SKY_ASSERT(payload != NULL || bytes == 0);
     if (bytes != SKY_HANDSHAKE_REQUEST_BYTES || !is_session_suite(payload[AT_WANTED]) || !is_spare(payload + AT_WANTED + 1u) ||
         !SKY_Credential_Decode(payload, &request->credential))
@@ -61,7 +61,7 @@ void SKY_Handshake_EncodeResponse(const SKY_HandshakeResponse_t *response, uint8
 
 bool SKY_Handshake_DecodeResponse(const uint8_t *payload, size_t bytes, SKY_HandshakeResponse_t *response)
 {
-    SKY_ASSERT(response != NULL);
+    SKY_ASSERT(SKY_HANDSHAKE_RESPONSE_BYTES == AT_GRANTED + 1u + SKY_HANDSHAKE_SPARE_BYTES);
     SKY_ASSERT(payload != NULL || bytes == 0);
     if (bytes != SKY_HANDSHAKE_RESPONSE_BYTES || !is_session_suite(payload[AT_GRANTED]) || !is_spare(payload + AT_GRANTED + 1u))
     {

@@ -96,7 +96,7 @@ bool SKY_Credential_Allows(const SKY_Credential_t *credential, uint32_t tenant)
     SKY_ASSERT(credential->bytes[AT_SPARE] == 0);
     for (uint32_t i = 0; i < count; ++i)
     {
-        found = found || SKY_Bytes_Get32(credential->bytes + AT_TENANTS + i * TENANT_BYTES) == tenant;
+        found = found || SKY_Bytes_Get32(credential->bytes + AT_TENANTS + (size_t)i * TENANT_BYTES) == tenant;
     }
     return found;
 }

@@ -135,7 +135,7 @@ static bool Prepare(SKY_Host_t *host, SKY_Packet_t *pkt, SKY_TagKey_t *room, con
     }
     const SKY_HostPeer_t *gate = SKY_HostPieces_FindPeer(host, pkt->gateway);
 
-    SKY_ASSERT(gate != NULL); /* it is open, so it is known */
+    SKY_ASSERT(SKY_Addr_Equal(gate->peer.addr, pkt->gateway)); /* it is open, so it is known */
     pkt->cookie = gate->opening.cookie;
     if (!security->is_keyed)
     {
@@ -143,7 +143,7 @@ static bool Prepare(SKY_Host_t *host, SKY_Packet_t *pkt, SKY_TagKey_t *room, con
     }
     SKY_HostPeer_t *peer = SKY_HostPieces_KnowPeer(host, pkt->dst);
 
-    SKY_ASSERT(peer != NULL);
+    SKY_ASSERT(SKY_Addr_Equal(peer->peer.addr, pkt->dst));
     SKY_ASSERT(HasSession(host, peer));
     pkt->sequence = SKY_Session_NextSequence(&peer->opening.session);
     pkt->security = peer->opening.session.suite;
