@@ -313,6 +313,28 @@ static void test_telemetry_ends_with_the_listeners_association(void)
     end();
 }
 
+/* ---- the own place ---------------------------------------------------------------------------------------------------- */
+
+static void test_a_satellite_that_moves_is_another_one(void)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_PING);
+
+    secure(true, 0);
+    CHECK(associate(1, &mission));
+    CHECK_EQ(SKY_Node_Configure(&node, 2, &cfg), SKY_NODE_CONFIGURED); /* it stays where it is */
+    ask(2, &mission, &pkt);
+    CHECK_EQ(answered(&mission), SKY_STATUS_OK);
+    cfg.self = (SKY_Addr_t){1, 1};
+    CHECK_EQ(SKY_Node_Configure(&node, 3, &cfg), SKY_NODE_CONFIGURED);
+    CHECK(SKY_Addr_Equal(security.self, cfg.self));
+    pkt     = request_of(SKY_APID_ISL, SKY_OP_PING);
+    pkt.dst = cfg.self;
+    ask(3, &mission, &pkt);
+    CHECK_EQ(sent_count, 1);
+    CHECK_EQ(answer().status, SKY_STATUS_UNAUTHENTICATED);
+    end();
+}
+
 /* ---- answers to what cannot be acted upon ------------------------------------------------------------------------------ */
 
 /* Whoever sends, and whatever is wrong, a stranger makes nobody get more than 8 bytes beyond what was sent. */
@@ -369,6 +391,7 @@ int main(void)
     RUN(test_a_request_is_served_once);
     RUN(test_what_a_host_may_not_is_refused_under_its_association);
     RUN(test_telemetry_ends_with_the_listeners_association);
+    RUN(test_a_satellite_that_moves_is_another_one);
     RUN(test_no_answer_to_a_stranger_is_long);
     return CHECK_RESULT();
 }

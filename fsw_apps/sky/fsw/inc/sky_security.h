@@ -91,14 +91,31 @@ size_t SKY_Security_MemoryBytes(const SKY_SecurityCfg_t *cfg);
  */
 bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, SKY_Addr_t self, void *memory, size_t memory_bytes,
                        const uint8_t *entropy);
-/** Make a master key valid; from the first one on the satellite is keyed. The newest generation is that between satellites, too.
- *  @return false if two others are valid */
+/** Make a master key valid; from the first one on the satellite is keyed. A generation that was not valid before is the newest, and that
+ *  between satellites, too; one that was valid changes neither. @return false if two others are valid */
 bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);
 /** Forget a master key and all that follows from it. The last one stays, as without it anybody would be served. @return false if it stays */
 bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation);
 
 /** End all sessions with other satellites, after the keys of some have changed. New ones begin when they are needed. */
 void SKY_Security_EndSessions(SKY_Security_t *security);
+
+/* ---- new tables: sky_security_change.c ------------------------------------------------------------------------------- */
+
+/**
+ * Make these master keys the valid ones, the last one the newest. What follows from a key that stays goes on; others end, with the
+ * associations of satellites of their generations. Sessions with satellites end if the newest generation is another one.
+ * @param masters  different generations; if none is set, nothing changes, as without a key anybody would be served
+ */
+void SKY_Security_TakeMasters(SKY_Security_t *security, const SKY_MasterKey_t masters[SKY_MASTER_KEYS]);
+/** Tell whether the key between this satellite and another, of a generation, has changed, come or gone. */
+typedef bool (*SKY_PeerChanged_t)(void *context, SKY_Addr_t satellite, uint8_t generation);
+/** End the sessions and associations with satellites whose key has changed, in both directions. New ones begin when they are needed. */
+void SKY_Security_EndPeers(SKY_Security_t *security, SKY_PeerChanged_t has_changed, void *context);
+/** Be another satellite from now on, or that of another constellation: all sessions and associations end. Master keys stay. */
+void SKY_Security_Move(SKY_Security_t *security, SKY_Addr_t self);
+/** Change the suites of the configuration (SKY_SecurityCfg_t). Sessions and associations that would not be granted so now end. */
+void SKY_Security_SetSuites(SKY_Security_t *security, uint32_t suites, uint8_t peer_suite);
 
 /* ---- what comes ------------------------------------------------------------------------------------------------------ */
 

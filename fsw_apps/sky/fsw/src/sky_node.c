@@ -428,6 +428,10 @@ SKY_NodeResult_t SKY_Node_Configure(SKY_Node_t *node, uint64_t now_us, const SKY
             return SKY_NODE_REFUSED;
         }
         (void)memset(node->memory.listeners, 0, node->memory.listener_count * sizeof(*node->memory.listeners));
+        if (node->security != NULL)
+        {
+            SKY_Security_Move(node->security, cfg->self);
+        }
     }
     if (node->started_us == 0u)
     {

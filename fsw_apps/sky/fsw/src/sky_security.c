@@ -1,7 +1,7 @@
 /**
  * @file
  * Security of a satellite's links: see sky_security.h. What goes out, with the sessions that this satellite asks for, is in
- * sky_security_session.c.
+ * sky_security_session.c; what follows from new tables in sky_security_change.c.
  */
 #include "sky_security.h"
 
@@ -44,9 +44,7 @@ size_t SKY_Security_MemoryBytes(const SKY_SecurityCfg_t *cfg)
     return bytes == 0u ? 0u : bytes + cfg->session_max * sizeof(SKY_SecuritySession_t);
 }
 
-/* Return the suite to ask other satellites for. What the library cannot do is replaced by BLAKE2b of the same scope: who is asked may have
- * a library that can, and would grant it. */
-static uint8_t SuiteToAskFor(const SKY_SecurityCfg_t *cfg)
+uint8_t SKY_Security_SuiteToAskFor(const SKY_SecurityCfg_t *cfg)
 {
     SKY_ASSERT(cfg->peer_suite >= SKY_SUITE_GMAC_HEADER);
     SKY_ASSERT(cfg->peer_suite <= SKY_SUITE_BLAKE2B_PACKET);
@@ -77,7 +75,7 @@ bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, S
     security->sessions = memory;
     for (uint32_t i = 0; i < cfg->session_max; ++i)
     {
-        SKY_Session_Init(&security->sessions[i].session, SuiteToAskFor(cfg), cfg->suites, SKY_ASSOCIATION_PLACES * i,
+        SKY_Session_Init(&security->sessions[i].session, SKY_Security_SuiteToAskFor(cfg), cfg->suites, SKY_ASSOCIATION_PLACES * i,
                          SKY_ASSOCIATION_PLACES * i + 1u);
     }
     SKY_ASSERT(needed > sessions);
@@ -89,19 +87,21 @@ bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, S
 
 bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
 {
+    const bool is_known = SKY_Associations_HasMaster(&security->associations, generation);
+
     SKY_ASSERT(security->sessions != NULL);
     if (!SKY_Associations_SetMaster(&security->associations, generation, key))
     {
         return false;
     }
-    if (!security->is_keyed || generation != security->generation)
+    if (!security->is_keyed || (!is_known && generation != security->generation))
     {
         security->generation = generation;
         SKY_Security_EndSessions(security); /* those of the generation before end; new ones begin when they are needed */
     }
     security->is_keyed = true;
     SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, generation));
-    SKY_ASSERT(security->generation == generation);
+    SKY_ASSERT(is_known || security->generation == generation);
     return true;
 }
 

@@ -23,7 +23,7 @@ static SKY_SecuritySession_t *Find(const SKY_Security_t *security, SKY_Addr_t sa
     return NULL;
 }
 
-static void End(const SKY_Security_t *security, SKY_SecuritySession_t *entry)
+void SKY_SecuritySession_End(const SKY_Security_t *security, SKY_SecuritySession_t *entry)
 {
     SKY_Session_End(&entry->session, security->cfg.crypto);
     entry->session.next_us = 0;
@@ -39,7 +39,7 @@ void SKY_Security_EndSessions(SKY_Security_t *security)
     SKY_ASSERT(security->cfg.session_max <= SKY_SECURITY_SESSIONS_MAX);
     for (uint32_t i = 0; i < security->cfg.session_max; ++i)
     {
-        End(security, &security->sessions[i]);
+        SKY_SecuritySession_End(security, &security->sessions[i]);
     }
 }
 
@@ -57,7 +57,7 @@ static SKY_SecuritySession_t *Use(SKY_Security_t *security, uint64_t now_us, SKY
 
             entry = one->satellite.plane == 0u || one->used_us < entry->used_us ? one : entry;
         }
-        End(security, entry);
+        SKY_SecuritySession_End(security, entry);
         entry->satellite = satellite;
     }
     entry->used_us = now_us;
@@ -149,7 +149,7 @@ bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_Securit
         if (cfg->peer_key == NULL || now_us - entry->used_us > SKY_SECURITY_IDLE_US ||
             !cfg->peer_key(cfg->peer_context, entry->satellite.plane, entry->satellite.slot, security->generation, ask->pair))
         {
-            End(security, entry); /* nobody waits for it, or there is no key */
+            SKY_SecuritySession_End(security, entry); /* nobody waits for it, or there is no key */
             continue;
         }
         SKY_Credential_OfSatellite(security->self, security->generation, &credential);
