@@ -6,7 +6,8 @@
 #include "isl_eventids.h"
 #include "sky/party_rig.h"
 
-#define EAST_INDEX 5u /* (2, 3) of 3 x 3 */
+#define WEST_INDEX 3u /* (2, 1) of 3 x 3 */
+#define EAST_INDEX 5u /* (2, 3) */
 
 static rig_t        rig;
 static crypto_rig_t theirs;
@@ -56,14 +57,19 @@ static SKY_Packet_t exchange(int fd, const uint8_t *wire, uint32_t len)
     return pkt;
 }
 
-/* Associate. @return true if the answer was right */
+/* Associate, for the first time or anew. @return true if the answer was right */
 static bool associate(party_t *party, int fd)
 {
     static uint64_t now_us;
     uint8_t         wire[PARTY_WIRE];
     SKY_Packet_t    pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_ASSOCIATE);
-    const uint32_t  len = party_handshake(party, &pkt, now_us += 1000000u, wire);
+    uint32_t        len;
 
+    if (party->session.state == SKY_SESSION_ESTABLISHED)
+    {
+        SKY_Session_End(&party->session, party->crypto);
+    }
+    len = party_handshake(party, &pkt, now_us += 1000000u, wire);
     pkt = exchange(fd, wire, len);
     CHECK(pkt.status == SKY_STATUS_OK || pkt.status == SKY_STATUS_UNAUTHENTICATED);
     return party_take(party, &pkt);
@@ -164,6 +170,77 @@ static void test_generations_of_keys_follow_each_other(void)
     }
 }
 
+/* Load ISL.Peers1 with keys of generation 3 of the neighbours in the east and the west, and wait until it was taken over. */
+static void load_neighbours_keys(const party_t *east, const party_t *west)
+{
+    static ISL_PeersTable_t peers;
+
+    (void)memset(&peers, 0, sizeof(peers));
+    peers.Generation = 3;
+    peers.First      = WEST_INDEX;
+    peers.Count      = EAST_INDEX - WEST_INDEX + 1u;
+    (void)memcpy(peers.Peer[0].Key, west->pair, SKY_CRYPTO_KEY_BYTES);
+    (void)memcpy(peers.Peer[EAST_INDEX - WEST_INDEX].Key, east->pair, SKY_CRYPTO_KEY_BYTES);
+    rig_table_load("ISL.Peers1", &peers, sizeof(peers));
+    load_keys(2, 3); /* an event tells that this was taken over, and that one before it */
+}
+
+static void open_neighbour(party_t *party, SKY_LinkId_t link)
+{
+    party_satellite(party, &theirs.crypto, parties++, rig_neighbour[link], rig_self, 1);
+    SKY_Credential_OfSatellite(rig_neighbour[link], 3, &party->credential);
+    party->pair[0] ^= (uint8_t)parties; /* each gets a key of its own */
+}
+
+static void test_who_has_a_new_key_begins_again(void)
+{
+    party_t east, west, young;
+
+    open_neighbour(&east, SKY_LINK_EAST);
+    open_neighbour(&west, SKY_LINK_WEST);
+    load_neighbours_keys(&east, &west);
+    CHECK(associate(&east, rig.neighbour[SKY_LINK_EAST]));
+    CHECK(associate(&west, rig.neighbour[SKY_LINK_WEST]));
+    CHECK_EQ(ping(&east, rig.neighbour[SKY_LINK_EAST]), SKY_STATUS_OK);
+    CHECK_EQ(ping(&west, rig.neighbour[SKY_LINK_WEST]), SKY_STATUS_OK);
+    load_neighbours_keys(&east, &west); /* the same again */
+    CHECK_EQ(ping(&east, rig.neighbour[SKY_LINK_EAST]), SKY_STATUS_OK);
+
+    open_neighbour(&young, SKY_LINK_EAST);
+    load_neighbours_keys(&young, &west);
+    CHECK_EQ(ping(&east, rig.neighbour[SKY_LINK_EAST]), SKY_STATUS_UNAUTHENTICATED);
+    CHECK(!associate(&east, rig.neighbour[SKY_LINK_EAST]));
+    CHECK(associate(&young, rig.neighbour[SKY_LINK_EAST]));
+    CHECK_EQ(ping(&west, rig.neighbour[SKY_LINK_WEST]), SKY_STATUS_OK); /* its key is what it was */
+}
+
+static void test_a_satellite_that_moves_serves_nobody_of_before(void)
+{
+    ISL_NeighboursTable_t here, there;
+    SKY_Packet_t          pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    uint8_t               wire[PARTY_WIRE];
+    party_t               host;
+
+    open_host(&host, 3);
+    CHECK(associate(&host, rig.ground));
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_OK);
+    CHECK_EQ(EXEC_TableRead("ISL.Neighbours", &here, sizeof(here)), CFE_SUCCESS);
+    there           = here;
+    there.SelfPlane = 1;
+    there.SelfSlot  = 1;
+    (void)memset(there.Neighbour, 0, sizeof(there.Neighbour));
+    rig_table_load("ISL.Neighbours", &there, sizeof(there));
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "sessions and associations have ended");
+    pkt.dst = (SKY_Addr_t){1, 1};
+    pkt     = exchange(rig.ground, wire, party_request(&host, &pkt, wire));
+    CHECK(SKY_Addr_Equal(pkt.src, (SKY_Addr_t){1, 1}));
+    CHECK_EQ(pkt.status, SKY_STATUS_UNAUTHENTICATED);
+    rig_table_load("ISL.Neighbours", &here, sizeof(here));
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "sessions and associations have ended");
+    CHECK(associate(&host, rig.ground));
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_OK);
+}
+
 /* skysat's tables have zeros at the satellite's own place. Everybody knows those, so they are no key. */
 static void test_zeros_are_no_key(void)
 {
@@ -196,6 +273,8 @@ int main(void)
         RUN(test_a_keyed_satellite_serves_who_has_a_key);
         RUN(test_generations_of_keys_follow_each_other);
         RUN(test_zeros_are_no_key);
+        RUN(test_who_has_a_new_key_begins_again);
+        RUN(test_a_satellite_that_moves_serves_nobody_of_before);
         rig_close(&rig);
     }
     crypto_rig_close(&theirs);

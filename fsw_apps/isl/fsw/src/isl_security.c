@@ -39,7 +39,7 @@ static struct
     ISL_PeersTable_t peers[ISL_PEERS_PAGES];
     bool             is_open;
     bool             cannot_open; /**< it was tried in vain: no table with a key is taken */
-    uint16           slots;
+    SKY_Addr_t       self;        /**< place that sessions and associations are of */
     SKY_Security_t   security;
     uint64_t         memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
 } ISL_Security;
@@ -117,29 +117,58 @@ static bool ISL_IsKey(const ISL_PeerKey_t *peer)
     return any != 0;
 }
 
-/** Find the key between this satellite and another. Called under the node's lock. */
-static bool ISL_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
+/** Find the key of a satellite in pages. @return NULL if there is none of this generation */
+static const uint8 *ISL_FindPeer(const ISL_PeersTable_t *const pages[ISL_PEERS_PAGES], uint16 slots, SKY_Addr_t satellite,
+                                 uint8 generation)
 {
-    const uint32 index = ((uint32)plane - 1u) * ISL_Security.slots + slot - 1u; /* a credential's plane and slot are not 0 */
+    const uint32 index = ((uint32)satellite.plane - 1u) * slots + satellite.slot - 1u; /* no plane or slot of a credential is 0 */
+    const uint8 *found = NULL;
     uint32       page;
 
-    (void)context;
-    if (slot > ISL_Security.slots)
+    for (page = 0; page < ISL_PEERS_PAGES && satellite.slot <= slots && found == NULL; ++page)
     {
-        return false;
-    }
-    for (page = 0; page < ISL_PEERS_PAGES; ++page)
-    {
-        const ISL_PeersTable_t *const table = &ISL_Security.peers[page];
+        const ISL_PeersTable_t *const table = pages[page];
 
         if (table->Generation == generation && index >= table->First && index - table->First < table->Count &&
             ISL_IsKey(&table->Peer[index - table->First]))
         {
-            memcpy(key, table->Peer[index - table->First].Key, SKY_CRYPTO_KEY_BYTES);
-            return true;
+            found = table->Peer[index - table->First].Key;
         }
     }
-    return false;
+    return found;
+}
+
+/** Find the key between this satellite and another. Called under the node's lock. */
+static bool ISL_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    const SKY_Node_t *const       node                   = context;
+    const SKY_Addr_t              satellite              = {plane, slot};
+    const ISL_PeersTable_t *const pages[ISL_PEERS_PAGES] = {&ISL_Security.peers[0], &ISL_Security.peers[1],
+                                                            &ISL_Security.peers[2], &ISL_Security.peers[3]};
+    const uint8 *const            found                  = ISL_FindPeer(pages, node->router.torus.slots, satellite, generation);
+
+    if (found != NULL)
+    {
+        memcpy(key, found, SKY_CRYPTO_KEY_BYTES);
+    }
+    return found != NULL;
+}
+
+/** Pages before and after a load. */
+typedef struct
+{
+    const ISL_PeersTable_t *before[ISL_PEERS_PAGES];
+    const ISL_PeersTable_t *after[ISL_PEERS_PAGES];
+    uint16                  slots;
+} ISL_PeersChange_t;
+
+static bool ISL_PeerChanged(void *context, SKY_Addr_t satellite, uint8_t generation)
+{
+    const ISL_PeersChange_t *const change = context;
+    const uint8 *const             before = ISL_FindPeer(change->before, change->slots, satellite, generation);
+    const uint8 *const             after  = ISL_FindPeer(change->after, change->slots, satellite, generation);
+
+    return before == NULL || after == NULL ? before != after : memcmp(before, after, ISL_KEY_BYTES) != 0;
 }
 
 /* ---- taking over --------------------------------------------------------------------------------------------------- */
@@ -167,6 +196,7 @@ static bool ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
     cfg.session_max     = ISL_PLATFORM_SESSIONS;
     cfg.retry_us        = ISL_PLATFORM_HANDSHAKE_RETRY_MS * 1000u;
     cfg.peer_key        = ISL_PeerKey;
+    cfg.peer_context    = &isl->node;
     ISL_Crypto_Entropy(entropy, sizeof(entropy));
     ISL_Security.is_open = SKY_Security_Init(&ISL_Security.security, &cfg, isl->node.router.self, ISL_Security.memory,
                                              sizeof(ISL_Security.memory), entropy);
@@ -178,72 +208,68 @@ static bool ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
     return ISL_Security.is_open;
 }
 
-static bool ISL_TableHas(const ISL_KeysTable_t *table, uint8 generation)
-{
-    uint32 i;
-    bool   has_it = false;
-
-    for (i = 0; i < ISL_MASTER_KEYS; ++i)
-    {
-        has_it = has_it || (table->Master[i].IsSet != 0 && table->Master[i].Generation == generation);
-    }
-    return has_it;
-}
-
-/** Forget the keys that the table does not have, but for the one that is in use. */
-static void ISL_ForgetKeys(const ISL_KeysTable_t *table)
-{
-    uint32 i;
-
-    for (i = 0; i < SKY_MASTER_KEYS; ++i)
-    {
-        const SKY_MasterKey_t *const known = &ISL_Security.security.associations.masters[i];
-
-        if (known->is_set && !ISL_TableHas(table, known->generation))
-        {
-            (void)SKY_Security_ForgetMaster(&ISL_Security.security, known->generation);
-        }
-    }
-}
-
 /** Make the keys of the table valid, and forget others. The last one in the table is the newest. */
 static void ISL_TakeKeys(const ISL_KeysTable_t *table)
 {
-    uint32 i;
+    const SKY_Crypto_t *const crypto = ISL_Security.security.cfg.crypto;
+    SKY_MasterKey_t           masters[SKY_MASTER_KEYS];
+    uint32                    i;
 
-    ISL_ForgetKeys(table);
-    for (i = 0; i < ISL_MASTER_KEYS; ++i)
+    for (i = 0; i < SKY_MASTER_KEYS; ++i)
     {
-        if (table->Master[i].IsSet != 0)
-        {
-            (void)SKY_Security_SetMaster(&ISL_Security.security, table->Master[i].Generation, table->Master[i].Key);
-            ISL_ForgetKeys(table); /* the one that was in use goes now, which leaves a place for the next one */
-        }
+        masters[i].is_set     = table->Master[i].IsSet != 0;
+        masters[i].generation = table->Master[i].Generation;
+        memcpy(masters[i].key, table->Master[i].Key, SKY_CRYPTO_KEY_BYTES);
     }
+    SKY_Security_TakeMasters(&ISL_Security.security, masters);
+    crypto->Wipe(crypto->context, masters, sizeof(masters));
 }
 
-/** Copy the pages that are new. @return true if there were some */
-static bool ISL_TakePeers(void)
+/** Copy the pages that are new, and end what was made with keys that are not in them any more. */
+static void ISL_TakePeers(const SKY_Node_t *node)
 {
-    bool   any = false;
-    uint32 page;
+    ISL_PeersChange_t change;
+    void             *data[ISL_PEERS_PAGES];
+    bool              any = false;
+    uint32            page;
 
+    change.slots = node->router.torus.slots;
     for (page = 0; page < ISL_PEERS_PAGES; ++page)
     {
-        void              *data   = NULL;
-        const CFE_Status_t status = CFE_TBL_GetAddress(&data, ISL_Security.peers_handle[page]);
-
-        if (status == CFE_TBL_INFO_UPDATED)
+        data[page]          = NULL;
+        change.before[page] = &ISL_Security.peers[page];
+        change.after[page]  = change.before[page];
+        if (CFE_TBL_GetAddress(&data[page], ISL_Security.peers_handle[page]) == CFE_TBL_INFO_UPDATED)
         {
-            memcpy(&ISL_Security.peers[page], data, sizeof(ISL_Security.peers[page]));
-            any = true;
+            change.after[page] = data[page];
+            any                = true;
         }
-        if (data != NULL)
+    }
+    if (any && ISL_Security.is_open)
+    {
+        SKY_Security_EndPeers(&ISL_Security.security, ISL_PeerChanged, &change);
+    }
+    for (page = 0; page < ISL_PEERS_PAGES; ++page)
+    {
+        if (change.after[page] != change.before[page])
+        {
+            memcpy(&ISL_Security.peers[page], data[page], sizeof(ISL_Security.peers[page]));
+        }
+        if (data[page] != NULL)
         {
             (void)CFE_TBL_ReleaseAddress(ISL_Security.peers_handle[page]);
         }
     }
-    return any;
+}
+
+/** Note the satellite's place. The core has ended all sessions and associations if it is a new one. @return true if so */
+static bool ISL_NotePlace(const SKY_Node_t *node)
+{
+    const bool is_new =
+        ISL_Security.is_open && ISL_Security.security.is_keyed && !SKY_Addr_Equal(ISL_Security.self, node->router.self);
+
+    ISL_Security.self = node->router.self;
+    return is_new;
 }
 
 CFE_Status_t ISL_Security_Update(void)
@@ -253,15 +279,13 @@ CFE_Status_t ISL_Security_Update(void)
     const bool         is_new  = status == CFE_TBL_INFO_UPDATED;
     const char        *what    = NULL;
     bool               is_safe = true;
+    bool               moved   = false;
     ISL_Node_t *const  isl     = ISL_Task_Enter();
 
     if (isl != NULL)
     {
-        ISL_Security.slots = isl->node.router.torus.slots;
-        if (ISL_TakePeers() && ISL_Security.is_open)
-        {
-            SKY_Security_EndSessions(&ISL_Security.security);
-        }
+        moved = ISL_NotePlace(&isl->node);
+        ISL_TakePeers(&isl->node);
         if (is_new && !ISL_Security.is_open && !ISL_Security_Open(isl, keys))
         {
             /* With a key, the mission wants its links secured. A satellite that cannot do so must not serve everybody. */
@@ -280,6 +304,11 @@ CFE_Status_t ISL_Security_Update(void)
     if (keys != NULL)
     {
         (void)CFE_TBL_ReleaseAddress(ISL_Security.keys_handle);
+    }
+    if (moved)
+    {
+        (void)CFE_EVS_SendEvent(ISL_SECURITY_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL: sessions and associations have ended: they were those of another place");
     }
     if (what != NULL)
     {
