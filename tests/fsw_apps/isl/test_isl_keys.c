@@ -23,12 +23,13 @@ static void set_master(ISL_KeysTable_t *table, uint32_t place, uint8_t generatio
     (void)memcpy(table->Master[place].Key, masters[generation], SKY_CRYPTO_KEY_BYTES);
 }
 
-/* Load ISL.Keys with these generations, the newest last; -1: none. */
-static void load_keys(int older, int newest)
+/* Load ISL.Keys with these generations, the newest last; -1: none. @param suites  mask, 0: all */
+static void load_keys_and_suites(int older, int newest, uint32_t suites)
 {
     ISL_KeysTable_t table;
 
     (void)memset(&table, 0, sizeof(table));
+    table.Suites = (uint8_t)suites;
     if (older >= 0)
     {
         set_master(&table, 0, (uint8_t)older);
@@ -36,6 +37,11 @@ static void load_keys(int older, int newest)
     set_master(&table, 1, (uint8_t)newest);
     rig_table_load("ISL.Keys", &table, sizeof(table));
     RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "links are secured");
+}
+
+static void load_keys(int older, int newest)
+{
+    load_keys_and_suites(older, newest, 0);
 }
 
 static void open_host(party_t *party, uint8_t generation)
@@ -214,6 +220,37 @@ static void test_who_has_a_new_key_begins_again(void)
     CHECK_EQ(ping(&west, rig.neighbour[SKY_LINK_WEST]), SKY_STATUS_OK); /* its key is what it was */
 }
 
+static void test_suites_may_change(void)
+{
+    party_t host;
+
+    open_host(&host, 3);
+    CHECK(associate(&host, rig.ground)); /* with BLAKE2b of whole packets */
+    load_keys_and_suites(2, 3, SKY_SUITES_BLAKE2B);
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_OK);
+    load_keys_and_suites(2, 3, SKY_SUITE_BIT(SKY_SUITE_BLAKE2B_HEADER));
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_UNAUTHENTICATED);
+    CHECK(!associate(&host, rig.ground));
+    load_keys_and_suites(2, 3, 0);
+    CHECK(associate(&host, rig.ground));
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_OK);
+}
+
+/* Nobody could be served under them. */
+static void test_suites_that_the_library_cannot_do_are_refused(void)
+{
+    const bool      has_gmac = (theirs.crypto.suites & SKY_SUITES_GMAC) != 0;
+    ISL_KeysTable_t table;
+
+    (void)memset(&table, 0, sizeof(table));
+    set_master(&table, 0, 3);
+    table.Suites = (uint8_t)SKY_SUITES_GMAC;
+    rig_table_load("ISL.Keys", &table, sizeof(table));
+    RIG_EVENT(&rig, "ISL", has_gmac ? ISL_SECURITY_INF_EID : ISL_TBL_VALUE_ERR_EID,
+              has_gmac ? "links are secured" : "Suites is 6, allowed suites of which the library can do one");
+    load_keys(2, 3);
+}
+
 static void test_a_satellite_that_moves_serves_nobody_of_before(void)
 {
     ISL_NeighboursTable_t here, there;
@@ -274,6 +311,8 @@ int main(void)
         RUN(test_generations_of_keys_follow_each_other);
         RUN(test_zeros_are_no_key);
         RUN(test_who_has_a_new_key_begins_again);
+        RUN(test_suites_may_change);
+        RUN(test_suites_that_the_library_cannot_do_are_refused);
         RUN(test_a_satellite_that_moves_serves_nobody_of_before);
         rig_close(&rig);
     }

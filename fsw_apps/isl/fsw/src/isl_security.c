@@ -34,14 +34,15 @@ static const struct
 /* The pages are copies, so that a key can be looked up at any time under the node's lock. */
 static struct
 {
-    CFE_TBL_Handle_t keys_handle;
-    CFE_TBL_Handle_t peers_handle[ISL_PEERS_PAGES];
-    ISL_PeersTable_t peers[ISL_PEERS_PAGES];
-    bool             is_open;
-    bool             cannot_open; /**< it was tried in vain: no table with a key is taken */
-    SKY_Addr_t       self;        /**< place that sessions and associations are of */
-    SKY_Security_t   security;
-    uint64_t         memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
+    CFE_TBL_Handle_t    keys_handle;
+    CFE_TBL_Handle_t    peers_handle[ISL_PEERS_PAGES];
+    ISL_PeersTable_t    peers[ISL_PEERS_PAGES];
+    bool                is_open;
+    bool                cannot_open; /**< it was tried in vain: no table with a key is taken */
+    const SKY_Crypto_t *crypto;      /**< NULL: there is no library */
+    SKY_Addr_t          self;        /**< place that sessions and associations are of */
+    SKY_Security_t      security;
+    uint64_t            memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
 } ISL_Security;
 
 /* ---- validation ---------------------------------------------------------------------------------------------------- */
@@ -68,6 +69,20 @@ static bool ISL_HasKey(const ISL_KeysTable_t *table)
     return has_one;
 }
 
+static uint32 ISL_SuitesOf(const ISL_KeysTable_t *table)
+{
+    return table->Suites != 0 ? table->Suites : ISL_SUITES_ALL;
+}
+
+/** Return the suite to ask other satellites for. There is a library. */
+static uint8 ISL_PeerSuiteOf(const ISL_KeysTable_t *table)
+{
+    const uint8 best =
+        (ISL_Security.crypto->suites & SKY_SUITES_GMAC) != 0 ? SKY_SECURITY_GMAC_HEADER : SKY_SECURITY_BLAKE2B_HEADER;
+
+    return table->PeerSuite != SKY_SECURITY_NONE ? table->PeerSuite : best;
+}
+
 CFE_Status_t ISL_Security_ValidateKeys(void *data)
 {
     const ISL_KeysTable_t *const table = data;
@@ -77,6 +92,11 @@ CFE_Status_t ISL_Security_ValidateKeys(void *data)
         ISL_KeyValueIs(table->PeerSuite <= SKY_SECURITY_BLAKE2B_PACKET, "ISL.Keys", "PeerSuite", table->PeerSuite, "0 .. 4");
     uint32 i;
 
+    if (is_valid && ISL_Security.crypto != NULL)
+    {
+        is_valid = ISL_KeyValueIs((ISL_SuitesOf(table) & ISL_Security.crypto->suites) != 0, "ISL.Keys", "Suites", table->Suites,
+                                  "suites of which the library can do one");
+    }
     for (i = 0; i < ISL_MASTER_KEYS && is_valid; ++i)
     {
         is_valid = ISL_KeyValueIs(table->Master[i].IsSet <= 1, "ISL.Keys", "IsSet", table->Master[i].IsSet, "0, 1");
@@ -180,17 +200,13 @@ static bool ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
     uint8_t           entropy[SKY_SECURITY_ENTROPY_BYTES];
 
     memset(&cfg, 0, sizeof(cfg));
-    cfg.crypto = ISL_Crypto_Open(ISL_PLATFORM_KEYS);
-    if (cfg.crypto == NULL)
+    if (ISL_Security.crypto == NULL)
     {
         return false;
     }
-    cfg.suites     = table->Suites != 0 ? table->Suites : ISL_SUITES_ALL;
-    cfg.peer_suite = table->PeerSuite;
-    if (cfg.peer_suite == SKY_SECURITY_NONE)
-    {
-        cfg.peer_suite = (cfg.crypto->suites & SKY_SUITES_GMAC) != 0 ? SKY_SECURITY_GMAC_HEADER : SKY_SECURITY_BLAKE2B_HEADER;
-    }
+    cfg.crypto          = ISL_Security.crypto;
+    cfg.suites          = ISL_SuitesOf(table);
+    cfg.peer_suite      = ISL_PeerSuiteOf(table);
     cfg.established_max = ISL_PLATFORM_ASSOCIATIONS;
     cfg.half_open_max   = ISL_PLATFORM_HALF_OPEN;
     cfg.session_max     = ISL_PLATFORM_SESSIONS;
@@ -295,6 +311,7 @@ CFE_Status_t ISL_Security_Update(void)
         }
         if (is_new && ISL_Security.is_open)
         {
+            SKY_Security_SetSuites(&ISL_Security.security, ISL_SuitesOf(keys), ISL_PeerSuiteOf(keys));
             ISL_TakeKeys(keys);
             what =
                 ISL_Security.security.is_keyed ? "ISL: links are secured" : "ISL: links are not secured: there is no master key";
@@ -325,6 +342,7 @@ CFE_Status_t ISL_Security_InitTables(void)
 
     ISL_Security.is_open     = false; /* the app may have been started before */
     ISL_Security.cannot_open = false;
+    ISL_Security.crypto      = ISL_Crypto_Open(ISL_PLATFORM_KEYS);
     for (page = 0; page < ISL_PEERS_PAGES; ++page)
     {
         ISL_Security.peers[page].Count = 0;
