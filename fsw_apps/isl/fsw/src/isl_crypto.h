@@ -11,7 +11,10 @@
 
 /** Return the library, with so many places for session keys; NULL if there is none: then links cannot be secured. Called once. */
 const SKY_Crypto_t *ISL_Crypto_Open(uint32_t key_count);
-/** Fill memory with bytes that nobody can guess and that no other boot has. */
-void ISL_Crypto_Entropy(uint8_t *bytes, size_t count);
+/**
+ * Fill memory with bytes that no other boot has.
+ * @return false if somebody could guess them, as there is no source of random bytes: then a satellite that has a key does not start
+ */
+bool ISL_Crypto_Entropy(uint8_t *bytes, size_t count);
 
 #endif

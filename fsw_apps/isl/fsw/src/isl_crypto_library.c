@@ -1,7 +1,8 @@
 /**
  * @file
- * The library of fsw_apps/sky/crypto. Entropy is the kernel's where there is one (ISL_IO linux). Elsewhere it is a digest over all that
- * differs between two boots and two satellites: a mission with a source of its own replaces this file.
+ * The library of fsw_apps/sky/crypto. Entropy is the kernel's on Linux. Elsewhere, or if that fails, it is a digest over all that differs
+ * between two boots and two satellites. Somebody who knows the clock may guess it, so it is not good enough for a satellite that has a
+ * key: a mission with a source of its own replaces this file.
  */
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "sky_crypto_library.h"
 #include "sky_lib.h"
 
-#ifdef ISL_IO_LINUX
+#ifdef __linux__
 #include <sys/random.h>
 #endif
 
@@ -26,17 +27,17 @@ const SKY_Crypto_t *ISL_Crypto_Open(uint32_t key_count)
                : NULL;
 }
 
-void ISL_Crypto_Entropy(uint8_t *bytes, size_t count)
+bool ISL_Crypto_Entropy(uint8_t *bytes, size_t count)
 {
     const SKY_Crypto_t *const crypto = &ISL_CryptoLibrary.crypto;
     uint64_t                  seeds[ISL_SEEDS];
     const SKY_CryptoPart_t    part = {seeds, sizeof(seeds)};
     size_t                    at;
 
-#ifdef ISL_IO_LINUX
-    if (getrandom(bytes, count, 0) == (ssize_t)count)
+#ifdef __linux__
+    if (getrandom(bytes, count, 0) == (ssize_t)count) /* so few come whole */
     {
-        return;
+        return true;
     }
 #endif
     for (at = 0; at < count; at += SKY_CRYPTO_HASH_BYTES)
@@ -50,4 +51,6 @@ void ISL_Crypto_Entropy(uint8_t *bytes, size_t count)
         }
         crypto->Hash(crypto->context, NULL, 0, &part, 1, bytes + at, left < SKY_CRYPTO_HASH_BYTES ? left : SKY_CRYPTO_HASH_BYTES);
     }
+    crypto->Wipe(crypto->context, seeds, sizeof(seeds));
+    return false;
 }

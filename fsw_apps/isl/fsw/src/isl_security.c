@@ -31,6 +31,9 @@ static const struct
     {ISL_PEERS4_TABLE_NAME, ISL_PEERS4_TABLE_FILE},
 };
 
+#define ISL_LACKS_LIBRARY "there is no cryptographic library, or its answers are wrong"
+#define ISL_LACKS_RANDOM  "there is no source of random bytes, and cookies can be guessed"
+
 /* The pages are copies, so that a key can be looked up at any time under the node's lock. */
 static struct
 {
@@ -38,9 +41,9 @@ static struct
     CFE_TBL_Handle_t    peers_handle[ISL_PEERS_PAGES];
     ISL_PeersTable_t    peers[ISL_PEERS_PAGES];
     bool                is_open;
-    bool                cannot_open; /**< it was tried in vain: no table with a key is taken */
-    const SKY_Crypto_t *crypto;      /**< NULL: there is no library */
-    SKY_Addr_t          self;        /**< place that sessions and associations are of */
+    const char         *lacks;  /**< what links would need to be secured: no table with a key is taken; NULL: nothing */
+    const SKY_Crypto_t *crypto; /**< NULL: there is no library */
+    SKY_Addr_t          self;   /**< place that sessions and associations are of */
     SKY_Security_t      security;
     uint64_t            memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
 } ISL_Security;
@@ -106,9 +109,9 @@ CFE_Status_t ISL_Security_ValidateKeys(void *data)
         is_valid = ISL_KeyValueIs(table->Master[0].Generation != table->Master[1].Generation, "ISL.Keys", "Generation",
                                   table->Master[1].Generation, "another than that of the first key");
     }
-    if (is_valid && ISL_Security.cannot_open)
+    if (is_valid && ISL_Security.lacks != NULL)
     {
-        is_valid = ISL_KeyValueIs(!ISL_HasKey(table), "ISL.Keys", "IsSet", 1, "0: there is no cryptographic library that works");
+        is_valid = ISL_KeyValueIs(!ISL_HasKey(table), "ISL.Keys", "IsSet", 1, "0, as links cannot be secured");
     }
     return is_valid ? CFE_SUCCESS : CFE_STATUS_VALIDATION_FAILURE;
 }
@@ -193,35 +196,37 @@ static bool ISL_PeerChanged(void *context, SKY_Addr_t satellite, uint8_t generat
 
 /* ---- taking over --------------------------------------------------------------------------------------------------- */
 
-/** Begin the core's security, once it is known which satellite this is. @return false if there is no library */
-static bool ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
+/** Begin the core's security, once it is known which satellite this is. Without a library nobody is asked for a cookie. */
+static void ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
 {
     SKY_SecurityCfg_t cfg;
     uint8_t           entropy[SKY_SECURITY_ENTROPY_BYTES];
+    bool              is_random;
 
-    memset(&cfg, 0, sizeof(cfg));
+    ISL_Security.lacks = ISL_LACKS_LIBRARY;
     if (ISL_Security.crypto == NULL)
     {
-        return false;
+        return;
     }
-    cfg.crypto          = ISL_Security.crypto;
-    cfg.suites          = ISL_SuitesOf(table);
-    cfg.peer_suite      = ISL_PeerSuiteOf(table);
-    cfg.established_max = ISL_PLATFORM_ASSOCIATIONS;
-    cfg.half_open_max   = ISL_PLATFORM_HALF_OPEN;
-    cfg.session_max     = ISL_PLATFORM_SESSIONS;
-    cfg.retry_us        = ISL_PLATFORM_HANDSHAKE_RETRY_MS * 1000u;
-    cfg.peer_key        = ISL_PeerKey;
-    cfg.peer_context    = &isl->node;
-    ISL_Crypto_Entropy(entropy, sizeof(entropy));
+    memset(&cfg, 0, sizeof(cfg));
+    cfg.crypto           = ISL_Security.crypto;
+    cfg.suites           = ISL_SuitesOf(table);
+    cfg.peer_suite       = ISL_PeerSuiteOf(table);
+    cfg.established_max  = ISL_PLATFORM_ASSOCIATIONS;
+    cfg.half_open_max    = ISL_PLATFORM_HALF_OPEN;
+    cfg.session_max      = ISL_PLATFORM_SESSIONS;
+    cfg.retry_us         = ISL_PLATFORM_HANDSHAKE_RETRY_MS * 1000u;
+    cfg.peer_key         = ISL_PeerKey;
+    cfg.peer_context     = &isl->node;
+    is_random            = ISL_Crypto_Entropy(entropy, sizeof(entropy));
     ISL_Security.is_open = SKY_Security_Init(&ISL_Security.security, &cfg, isl->node.router.self, ISL_Security.memory,
                                              sizeof(ISL_Security.memory), entropy);
-    memset(entropy, 0, sizeof(entropy));
+    cfg.crypto->Wipe(cfg.crypto->context, entropy, sizeof(entropy));
     if (ISL_Security.is_open)
     {
         SKY_Node_Secure(&isl->node, &ISL_Security.security);
+        ISL_Security.lacks = is_random ? NULL : ISL_LACKS_RANDOM;
     }
-    return ISL_Security.is_open;
 }
 
 /** Make the keys of the table valid, and forget others. The last one in the table is the newest. */
@@ -294,6 +299,7 @@ CFE_Status_t ISL_Security_Update(void)
     const CFE_Status_t status  = CFE_TBL_GetAddress(&keys, ISL_Security.keys_handle);
     const bool         is_new  = status == CFE_TBL_INFO_UPDATED;
     const char        *what    = NULL;
+    const char        *why     = "";
     bool               is_safe = true;
     bool               moved   = false;
     ISL_Node_t *const  isl     = ISL_Task_Enter();
@@ -302,19 +308,22 @@ CFE_Status_t ISL_Security_Update(void)
     {
         moved = ISL_NotePlace(&isl->node);
         ISL_TakePeers(&isl->node);
-        if (is_new && !ISL_Security.is_open && !ISL_Security_Open(isl, keys))
+        if (is_new && !ISL_Security.is_open)
+        {
+            ISL_Security_Open(isl, keys);
+        }
+        if (is_new && ISL_Security.lacks != NULL)
         {
             /* With a key, the mission wants its links secured. A satellite that cannot do so must not serve everybody. */
-            is_safe                  = !ISL_HasKey(keys);
-            ISL_Security.cannot_open = true;
-            what = "ISL: links cannot be secured: there is no cryptographic library, or its answers are wrong";
+            is_safe = !ISL_HasKey(keys);
+            what    = "cannot be secured: ";
+            why     = ISL_Security.lacks;
         }
-        if (is_new && ISL_Security.is_open)
+        else if (is_new)
         {
             SKY_Security_SetSuites(&ISL_Security.security, ISL_SuitesOf(keys), ISL_PeerSuiteOf(keys));
             ISL_TakeKeys(keys);
-            what =
-                ISL_Security.security.is_keyed ? "ISL: links are secured" : "ISL: links are not secured: there is no master key";
+            what = ISL_Security.security.is_keyed ? "are secured" : "are not secured: there is no master key";
         }
         ISL_Task_Leave();
     }
@@ -330,7 +339,7 @@ CFE_Status_t ISL_Security_Update(void)
     if (what != NULL)
     {
         (void)CFE_EVS_SendEvent(is_safe ? ISL_SECURITY_INF_EID : ISL_SECURITY_ERR_EID,
-                                is_safe ? CFE_EVS_EventType_INFORMATION : CFE_EVS_EventType_ERROR, "%s", what);
+                                is_safe ? CFE_EVS_EventType_INFORMATION : CFE_EVS_EventType_ERROR, "ISL: links %s%s", what, why);
     }
     return isl == NULL || !is_safe ? CFE_STATUS_EXTERNAL_RESOURCE_FAIL : status == CFE_SUCCESS || is_new ? CFE_SUCCESS : status;
 }
@@ -340,9 +349,9 @@ CFE_Status_t ISL_Security_InitTables(void)
     CFE_Status_t status;
     uint32       page;
 
-    ISL_Security.is_open     = false; /* the app may have been started before */
-    ISL_Security.cannot_open = false;
-    ISL_Security.crypto      = ISL_Crypto_Open(ISL_PLATFORM_KEYS);
+    ISL_Security.is_open = false; /* the app may have been started before */
+    ISL_Security.lacks   = NULL;
+    ISL_Security.crypto  = ISL_Crypto_Open(ISL_PLATFORM_KEYS);
     for (page = 0; page < ISL_PEERS_PAGES; ++page)
     {
         ISL_Security.peers[page].Count = 0;

@@ -94,7 +94,7 @@ bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const 
     {
         return false;
     }
-    if (!security->is_keyed || (!is_known && generation != security->generation))
+    if (!is_known) /* the first one is new, too */
     {
         security->generation = generation;
         SKY_Security_EndSessions(security); /* those of the generation before end; new ones begin when they are needed */
