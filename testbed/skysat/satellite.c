@@ -21,6 +21,7 @@
 #include "onboard_msgids.h"
 #include "sky.h"
 #include "sky_lib.h"
+#include "sky_wipe.h"
 
 #define START_MS 10000
 #define STOP_MS  3000
@@ -167,20 +168,24 @@ static bool AddressIsFree(char *why, size_t why_size)
     return rc == 0;
 }
 
+/* Erase the images with keys, which the app has taken over. */
+static void ForgetKeys(void)
+{
+    SKY_Wipe(&satellite_keys, sizeof satellite_keys);
+    SKY_Wipe(satellite_peers, sizeof satellite_peers);
+}
+
 bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size_t why_size)
 {
     EXEC_Config_t config;
     satellite_options = *options;
     MakeTables(&satellite_options);
     why[0] = '\0';
-    (void)memset(&satellite_keys, 0, sizeof satellite_keys); /* the program may have run another one before */
-    (void)memset(satellite_peers, 0, sizeof satellite_peers);
-    if (options->keys != NULL && !SKYSAT_ReadKeyFile(options, &satellite_keys, satellite_peers, why, why_size))
+    ForgetKeys(); /* the program may have run another one before */
+    if ((options->keys != NULL && !SKYSAT_ReadKeyFile(options, &satellite_keys, satellite_peers, why, why_size)) ||
+        !AddressIsFree(why, why_size))
     {
-        return false;
-    }
-    if (!AddressIsFree(why, why_size))
-    {
+        ForgetKeys();
         return false;
     }
     (void)memset(&config, 0, sizeof config);
@@ -198,6 +203,7 @@ bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size
     config.quiet         = quiet;
     if (!EXEC_Init(&config))
     {
+        ForgetKeys();
         (void)snprintf(why, why_size, "the executive cannot start: it runs already in this process, or there is no memory");
         return false;
     }
@@ -206,7 +212,9 @@ bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size
 
 bool SATELLITE_Start(char *why, size_t why_size)
 {
-    return EXEC_Start(START_MS, why, why_size);
+    const bool ok = EXEC_Start(START_MS, why, why_size);
+    ForgetKeys();
+    return ok;
 }
 
 bool SATELLITE_Stop(void)

@@ -112,7 +112,8 @@ static inline bool rig_bind(rig_t *rig)
 
 static inline uint64_t rig_cookie(rig_t *rig, int fd);
 
-/** Start the satellite, and get a cookie of it for the ground host. @param options  as skysat's, NULL at the end; at most 10 */
+/** Start the satellite, and get a cookie of it for the ground host, if it has no keys and gives one to anybody.
+ *  @param options  as skysat's, NULL at the end; at most 10 */
 static inline bool rig_open(rig_t *rig, const char *const *options)
 {
     static char      port[8];
@@ -148,7 +149,7 @@ static inline bool rig_open(rig_t *rig, const char *const *options)
         (void)printf("no satellite: %s\n", why);
     }
     CHECK(ok);
-    rig->cookie = ok ? rig_cookie(rig, rig->ground) : SKY_COOKIE_NONE;
+    rig->cookie = ok && parsed.keys == NULL ? rig_cookie(rig, rig->ground) : SKY_COOKIE_NONE;
     return ok;
 }
 

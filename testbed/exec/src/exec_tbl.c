@@ -5,6 +5,7 @@
  * cFE reads table files; here the compiled images are linked in, found by the name of the file that cFE would make of them, and
  * the host may give others in their place.
  */
+#define _DEFAULT_SOURCE
 #include <string.h>
 
 #include "exec_priv.h"
@@ -61,6 +62,7 @@ static void GiveWork(int before)
 void EXEC_TblReset(void)
 {
     (void)memset(tbl_tables, 0, sizeof tbl_tables);
+    explicit_bzero(tbl_memory.bytes, tbl_used); /* tables may hold keys */
     tbl_used = 0;
 }
 
@@ -283,6 +285,7 @@ CFE_Status_t CFE_TBL_Load(CFE_TBL_Handle_t TblHandle, CFE_TBL_SrcEnum_t SrcType,
         (void)memcpy(tbl_work.bytes, data, size);
         status = Install(table);
         status = status == CFE_SUCCESS && partial ? CFE_TBL_WARN_PARTIAL_LOAD : status;
+        explicit_bzero(tbl_work.bytes, table->size);
     }
     EXEC_Unlock();
     GiveWork(before);
@@ -355,9 +358,11 @@ CFE_Status_t CFE_TBL_Manage(CFE_TBL_Handle_t TblHandle)
     {
         (void)memcpy(tbl_work.bytes, tbl_pending.bytes, table->size);
         status = Install(table);
+        explicit_bzero(tbl_work.bytes, table->size);
         if (status != CFE_TBL_INFO_TABLE_LOCKED)
         {
             table->pending = false;
+            explicit_bzero(tbl_pending.bytes, table->size);
             if (status == CFE_SUCCESS)
             {
                 status = CFE_TBL_INFO_UPDATED;

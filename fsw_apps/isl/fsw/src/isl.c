@@ -10,6 +10,7 @@
 #include "isl_eventids.h"
 #include "isl_msgids.h"
 #include "isl_perfids.h"
+#include "isl_security.h"
 #include "isl_task.h"
 #include "isl_tbl_manage.h"
 #include "isl_tlm.h"
@@ -113,6 +114,7 @@ void ISL_AppMain(void)
     }
     ISL_Tlm_Stop();
     ISL_Task_Stop();
+    ISL_Security_End();
     CFE_ES_PerfLogExit(ISL_PERF_ID);
     CFE_ES_ExitApp(ISL_Data.RunStatus);
 }

@@ -22,9 +22,15 @@ static SKY_CryptoPlace_t   ISL_CryptoPlaces[ISL_PLATFORM_KEYS];
 
 const SKY_Crypto_t *ISL_Crypto_Open(uint32_t key_count)
 {
+    SKY_CryptoLibrary_End(&ISL_CryptoLibrary); /* of a start that was ended by force; else there is nothing to end */
     return SKY_CryptoLibrary_Init(&ISL_CryptoLibrary, ISL_CryptoPlaces, sizeof(ISL_CryptoPlaces), key_count)
                ? &ISL_CryptoLibrary.crypto
                : NULL;
+}
+
+void ISL_Crypto_Close(void)
+{
+    SKY_CryptoLibrary_End(&ISL_CryptoLibrary);
 }
 
 bool ISL_Crypto_Entropy(uint8_t *bytes, size_t count)

@@ -12,6 +12,10 @@ const SKY_Crypto_t *ISL_Crypto_Open(uint32_t key_count)
     return NULL;
 }
 
+void ISL_Crypto_Close(void)
+{
+}
+
 bool ISL_Crypto_Entropy(uint8_t *bytes, size_t count)
 {
     memset(bytes, 0, count); /* nobody uses it */

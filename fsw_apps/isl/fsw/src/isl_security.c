@@ -12,6 +12,7 @@
 #include "isl_task.h"
 #include "isl_tbl_manage.h"
 #include "sky_security.h"
+#include "sky_wipe.h"
 
 #define ISL_SUITES_ALL  (SKY_SUITES_GMAC | SKY_SUITES_BLAKE2B)
 #define ISL_TABLE_BYTES 16384u
@@ -34,7 +35,7 @@ static const struct
 #define ISL_LACKS_LIBRARY "there is no cryptographic library, or its answers are wrong"
 #define ISL_LACKS_RANDOM  "there is no source of random bytes, and cookies can be guessed"
 
-/* The pages are copies, so that a key can be looked up at any time under the node's lock. */
+/* Keys are held here and in the core alone: they are erased from a table once it was taken over, so that no dump of it has one. */
 static struct
 {
     CFE_TBL_Handle_t    keys_handle;
@@ -58,6 +59,19 @@ static bool ISL_KeyValueIs(bool is_allowed, const char *table, const char *field
                                 (unsigned long)value, allowed);
     }
     return is_allowed;
+}
+
+/** Return true if there is a key. Zeros, which everybody knows, are none: the own place has them, gaps, and tables taken over. */
+static bool ISL_IsKey(const uint8 key[ISL_KEY_BYTES])
+{
+    uint8  any = 0;
+    uint32 i;
+
+    for (i = 0; i < ISL_KEY_BYTES; ++i)
+    {
+        any = (uint8)(any | key[i]);
+    }
+    return any != 0;
 }
 
 static bool ISL_HasKey(const ISL_KeysTable_t *table)
@@ -113,6 +127,11 @@ CFE_Status_t ISL_Security_ValidateKeys(void *data)
     {
         is_valid = ISL_KeyValueIs(!ISL_HasKey(table), "ISL.Keys", "IsSet", 1, "0, as links cannot be secured");
     }
+    for (i = 0; i < ISL_MASTER_KEYS && is_valid; ++i)
+    {
+        is_valid = ISL_KeyValueIs(table->Master[i].IsSet == 0 || ISL_IsKey(table->Master[i].Key), "ISL.Keys", "Key", 0,
+                                  "a key of 32 random bytes: tables are loaded whole");
+    }
     return is_valid ? CFE_SUCCESS : CFE_STATUS_VALIDATION_FAILURE;
 }
 
@@ -127,19 +146,6 @@ CFE_Status_t ISL_Security_ValidatePeers(void *data)
 
 /* ---- keys between satellites --------------------------------------------------------------------------------------- */
 
-/** Return true if a place of a table has a key. Zeros, which everybody knows, are none: the own place has them, and gaps. */
-static bool ISL_IsKey(const ISL_PeerKey_t *peer)
-{
-    uint8  any = 0;
-    uint32 i;
-
-    for (i = 0; i < ISL_KEY_BYTES; ++i)
-    {
-        any = (uint8)(any | peer->Key[i]);
-    }
-    return any != 0;
-}
-
 /** Find the key of a satellite in pages. @return NULL if there is none of this generation */
 static const uint8 *ISL_FindPeer(const ISL_PeersTable_t *const pages[ISL_PEERS_PAGES], uint16 slots, SKY_Addr_t satellite,
                                  uint8 generation)
@@ -153,7 +159,7 @@ static const uint8 *ISL_FindPeer(const ISL_PeersTable_t *const pages[ISL_PEERS_P
         const ISL_PeersTable_t *const table = pages[page];
 
         if (table->Generation == generation && index >= table->First && index - table->First < table->Count &&
-            ISL_IsKey(&table->Peer[index - table->First]))
+            ISL_IsKey(table->Peer[index - table->First].Key))
         {
             found = table->Peer[index - table->First].Key;
         }
@@ -221,7 +227,7 @@ static void ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
     is_random            = ISL_Crypto_Entropy(entropy, sizeof(entropy));
     ISL_Security.is_open = SKY_Security_Init(&ISL_Security.security, &cfg, isl->node.router.self, ISL_Security.memory,
                                              sizeof(ISL_Security.memory), entropy);
-    cfg.crypto->Wipe(cfg.crypto->context, entropy, sizeof(entropy));
+    SKY_Wipe(entropy, sizeof(entropy));
     if (ISL_Security.is_open)
     {
         SKY_Node_Secure(&isl->node, &ISL_Security.security);
@@ -230,20 +236,20 @@ static void ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
 }
 
 /** Make the keys of the table valid, and forget others. The last one in the table is the newest. */
-static void ISL_TakeKeys(const ISL_KeysTable_t *table)
+static void ISL_TakeKeys(ISL_KeysTable_t *table)
 {
-    const SKY_Crypto_t *const crypto = ISL_Security.security.cfg.crypto;
-    SKY_MasterKey_t           masters[SKY_MASTER_KEYS];
-    uint32                    i;
+    SKY_MasterKey_t masters[SKY_MASTER_KEYS];
+    uint32          i;
 
     for (i = 0; i < SKY_MASTER_KEYS; ++i)
     {
         masters[i].is_set     = table->Master[i].IsSet != 0;
         masters[i].generation = table->Master[i].Generation;
         memcpy(masters[i].key, table->Master[i].Key, SKY_CRYPTO_KEY_BYTES);
+        SKY_Wipe(table->Master[i].Key, SKY_CRYPTO_KEY_BYTES);
     }
     SKY_Security_TakeMasters(&ISL_Security.security, masters);
-    crypto->Wipe(crypto->context, masters, sizeof(masters));
+    SKY_Wipe(masters, sizeof(masters));
 }
 
 /** Copy the pages that are new, and end what was made with keys that are not in them any more. */
@@ -275,6 +281,7 @@ static void ISL_TakePeers(const SKY_Node_t *node)
         if (change.after[page] != change.before[page])
         {
             memcpy(&ISL_Security.peers[page], data[page], sizeof(ISL_Security.peers[page]));
+            SKY_Wipe(((ISL_PeersTable_t *)data[page])->Peer, sizeof(((ISL_PeersTable_t *)data[page])->Peer));
         }
         if (data[page] != NULL)
         {
@@ -364,6 +371,16 @@ CFE_Status_t ISL_Security_InitTables(void)
                               ISL_Security_ValidatePeers, ISL_PeersPages[page].file);
     }
     return status;
+}
+
+void ISL_Security_End(void)
+{
+    ISL_Security.is_open = false;
+    SKY_Wipe(&ISL_Security.security, sizeof(ISL_Security.security));
+    SKY_Wipe(ISL_Security.memory, sizeof(ISL_Security.memory));
+    SKY_Wipe(ISL_Security.peers, sizeof(ISL_Security.peers));
+    ISL_Security.crypto = NULL;
+    ISL_Crypto_Close();
 }
 
 void ISL_Security_ManageTables(void)

@@ -15,6 +15,9 @@ CFE_Status_t ISL_Security_Update(void);
 /** Let table services act on the tables. */
 void ISL_Security_ManageTables(void);
 
+/** Erase all keys, at the end of the app. No task may use the node any more. */
+void ISL_Security_End(void);
+
 CFE_Status_t ISL_Security_ValidateKeys(void *data);
 CFE_Status_t ISL_Security_ValidatePeers(void *data);
 
