@@ -48,6 +48,8 @@ ISL_NEIGHBOUR_COUNT: Final = 4
 ISL_LINK_COUNT: Final = 5
 """the same, then ground"""
 ISL_KEY_BYTES: Final = 32
+ISL_SUITES: Final = 4
+"""suites of packets, numbered from 1: docs/icd.md"""
 ISL_MASTER_KEYS: Final = 2
 """generations of the master key that are valid at once"""
 ISL_PEERS_PAGES: Final = 4
@@ -371,6 +373,84 @@ class IslHousekeepingLink(LittleEndianStructure):
     )
 
 
+class IslHkSecurity(LittleEndianStructure):
+    """`ISL_HkSecurity_t`."""
+
+    secured: int
+    """1: there is a master key, and links are secured"""
+    master_keys: int
+    """valid generations of the master key"""
+    generation: int
+    """newest one: that of the keys between satellites, too"""
+    older: int
+    """the other valid one; the newest if there is none"""
+    suites: int
+    """mask of the suites that others get, bit 1 << number (docs/icd.md)"""
+    peer_suite: int
+    """suite that other satellites are asked for"""
+    established: int
+    """associations in use"""
+    half_open: int
+    """associations that were granted and not used yet"""
+    sessions: int
+    """sessions with other satellites"""
+    asking: int
+    """satellites that were asked for a session and have not answered yet"""
+    by_suite: Array[c_uint16]
+    """associations and sessions by suite: gmac_header, gmac_packet, blake2b_header, blake2b_packet"""
+    spare: int
+    begun: int
+    """associations granted"""
+    repeated: int
+    """handshakes that came again"""
+    evicted: int
+    """associations in use that made room for others"""
+    lapsed: int
+    """half-open ones that made room"""
+    no_association: int
+    """packets not acted upon: no association has their index"""
+    wrong_tag: int
+    """packets with a wrong tag, or none"""
+    handshakes: int
+    """handshakes refused"""
+    replayed: int
+    """packets that had come before, or are too old"""
+    wrong_role: int
+    """requests that the sender's role may not send"""
+    wrong_tenant: int
+    """requests for a tenant that the sender may not name"""
+    no_cookie: int
+    """requests from the ground without a cookie"""
+    unsent: int
+    """own packets to a satellite with which there was no session yet"""
+    _fields_ = (
+        ("secured", c_uint8),
+        ("master_keys", c_uint8),
+        ("generation", c_uint8),
+        ("older", c_uint8),
+        ("suites", c_uint8),
+        ("peer_suite", c_uint8),
+        ("established", c_uint16),
+        ("half_open", c_uint16),
+        ("sessions", c_uint16),
+        ("asking", c_uint16),
+        ("by_suite", c_uint16 * 4),
+        ("spare", c_uint16),
+        ("begun", c_uint32),
+        ("repeated", c_uint32),
+        ("evicted", c_uint32),
+        ("lapsed", c_uint32),
+        ("no_association", c_uint64),
+        ("wrong_tag", c_uint64),
+        ("handshakes", c_uint64),
+        ("replayed", c_uint64),
+        ("wrong_role", c_uint64),
+        ("wrong_tenant", c_uint64),
+        ("no_cookie", c_uint64),
+        ("unsent", c_uint64),
+    )
+
+
 class IslHousekeeping(LittleEndianStructure):
     """`ISL_HkTlm_Payload_t`."""
 
@@ -396,6 +476,7 @@ class IslHousekeeping(LittleEndianStructure):
     dropped: int
     """dropped packets, all causes; STATS has them by cause"""
     link: Array[IslHousekeepingLink]
+    security: IslHkSecurity
     _fields_ = (
         ("command_counter", c_uint8),
         ("command_error_counter", c_uint8),
@@ -412,6 +493,7 @@ class IslHousekeeping(LittleEndianStructure):
         ("to_ground", c_uint64),
         ("dropped", c_uint64),
         ("link", IslHousekeepingLink * 5),
+        ("security", IslHkSecurity),
     )
 
 

@@ -6,6 +6,9 @@
 #include "isl_eventids.h"
 #include "sky/party_rig.h"
 
+#define TENANT         7u
+#define LAST_OF_TENANT 19u /* byte of a credential: its first tenant */
+
 #define WEST_INDEX 3u /* (2, 1) of 3 x 3 */
 #define EAST_INDEX 5u /* (2, 3) */
 
@@ -44,13 +47,20 @@ static void load_keys(int older, int newest)
     load_keys_and_suites(older, newest, 0);
 }
 
-static void open_host(party_t *party, uint8_t generation)
+/* A host. @param tenants  1: it may name tenant TENANT alone */
+static void open_host_of(party_t *party, uint8_t generation, uint8_t tenants)
 {
-    const uint8_t bytes[SKY_CREDENTIAL_BYTES] = {SKY_ROLE_HOST, generation, SKY_CREDENTIAL_ANY_TENANT};
+    uint8_t bytes[SKY_CREDENTIAL_BYTES] = {SKY_ROLE_HOST, generation, tenants};
 
+    bytes[LAST_OF_TENANT] = tenants == 1u ? TENANT : 0u;
     party_open(party, &theirs.crypto, parties++, (SKY_Addr_t){0, RIG_HOST}, 1);
     CHECK(SKY_Credential_Decode(bytes, &party->credential));
     SKY_Keys_Pair(party->crypto, masters[generation], &party->credential, party->pair);
+}
+
+static void open_host(party_t *party, uint8_t generation)
+{
+    open_host_of(party, generation, SKY_CREDENTIAL_ANY_TENANT);
 }
 
 /* Send a datagram, and wait for what comes back. */
@@ -251,6 +261,80 @@ static void test_suites_that_the_library_cannot_do_are_refused(void)
     load_keys(2, 3);
 }
 
+static void test_housekeeping_tells_of_keys_and_who_uses_them(void)
+{
+    ISL_HkSecurity_t before, after;
+    party_t          host, stranger;
+    uint8_t          wire[PARTY_WIRE];
+    SKY_Packet_t     pkt;
+    uint32_t         len;
+
+    before = rig_isl_hk(&rig).Security;
+    CHECK(before.Secured == 0 && before.MasterKeys == 0 && before.NoCookie == 1); /* the rig got its cookie so */
+    load_keys(2, 3);
+    rig_command(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_RESET_INF_EID, "counters reset");
+    before = rig_isl_hk(&rig).Security;
+    CHECK_EQ(before.NoCookie, 0);
+    CHECK(before.Secured == 1 && before.MasterKeys == 2 && before.Generation == 3 && before.Older == 2);
+    CHECK(before.Suites == theirs.crypto.suites && before.PeerSuite != 0);
+    CHECK(before.Begun == 0 && before.NoAssociation == 0 && before.WrongTag == 0 && before.Handshakes == 0);
+
+    open_host_of(&host, 3, 1);
+    CHECK(associate(&host, rig.ground));
+    after = rig_isl_hk(&rig).Security;
+    CHECK_EQ(after.Begun, 1);
+    CHECK_EQ(after.HalfOpen, before.HalfOpen + 1);
+    CHECK_EQ(after.Established, before.Established);
+    CHECK_EQ(after.BySuite[SKY_SUITE_BLAKE2B_PACKET - 1], before.BySuite[SKY_SUITE_BLAKE2B_PACKET - 1] + 1);
+    CHECK_EQ(ping(&host, rig.ground), SKY_STATUS_OK);
+    after = rig_isl_hk(&rig).Security;
+    CHECK_EQ(after.Established, before.Established + 1);
+    CHECK_EQ(after.HalfOpen, before.HalfOpen);
+
+    pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING); /* without an association */
+    CHECK_EQ(rig_ask(&rig, &pkt, &pkt), SKY_STATUS_UNAUTHENTICATED);
+    pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING); /* under a wrong key */
+    host.session.place_there += 1u;
+    len = party_request(&host, &pkt, wire);
+    host.session.place_there -= 1u;
+    CHECK_EQ(exchange(rig.ground, wire, len).status, SKY_STATUS_UNAUTHENTICATED);
+    pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING); /* twice */
+    len = party_request(&host, &pkt, wire);
+    CHECK_EQ(exchange(rig.ground, wire, len).status, SKY_STATUS_OK);
+    rig_send_bytes(&rig, rig.ground, wire, len);
+    pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_RELAY); /* a command */
+    len = party_request(&host, &pkt, wire);
+    CHECK_EQ(exchange(rig.ground, wire, len).status, SKY_STATUS_REFUSED);
+    pkt        = rig_request(&rig, SKY_APID_KVC, SKY_OP_PURGE); /* of another tenant */
+    pkt.tenant = TENANT + 1u;
+    len        = party_request(&host, &pkt, wire);
+    CHECK_EQ(exchange(rig.ground, wire, len).status, SKY_STATUS_REFUSED);
+    open_host(&stranger, 1); /* of a generation that is not valid */
+    CHECK(!associate(&stranger, rig.ground));
+
+    after = rig_isl_hk(&rig).Security;
+    CHECK_EQ(after.NoAssociation, 1);
+    CHECK_EQ(after.WrongTag, 1);
+    CHECK_EQ(after.Replayed, 1);
+    CHECK_EQ(after.WrongRole, 1);
+    CHECK_EQ(after.WrongTenant, 1);
+    CHECK_EQ(after.Handshakes, 1);
+    CHECK_EQ(after.Begun, 1);
+}
+
+static void test_there_is_an_event_for_each_reason(void)
+{
+    static const char *const texts[] = {
+        "1 packets refused: no association", "1 packets refused: wrong tag",         "1 handshakes refused",
+        "1 packets dropped: replayed",       "1 requests refused: not of this role", "1 requests refused: not of this tenant"};
+
+    for (uint32_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i)
+    {
+        RIG_EVENT(&rig, "ISL", ISL_REFUSED_ERR_EID, texts[i]);
+    }
+}
+
 static void test_a_satellite_that_moves_serves_nobody_of_before(void)
 {
     ISL_NeighboursTable_t here, there;
@@ -314,6 +398,12 @@ int main(void)
         RUN(test_suites_may_change);
         RUN(test_suites_that_the_library_cannot_do_are_refused);
         RUN(test_a_satellite_that_moves_serves_nobody_of_before);
+        rig_close(&rig);
+    }
+    if (rig_open(&rig, options)) /* events of this one have told of nothing */
+    {
+        RUN(test_housekeeping_tells_of_keys_and_who_uses_them);
+        RUN(test_there_is_an_event_for_each_reason);
         rig_close(&rig);
     }
     crypto_rig_close(&theirs);

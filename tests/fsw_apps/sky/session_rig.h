@@ -91,7 +91,10 @@ static inline bool take(uint64_t now_us, const wire_t *wire, bool is_wrong)
     const uint64_t before = satellite.security.counters.unauthenticated;
     const bool     taken  = SKY_Security_AdmitResponse(&satellite.security, now_us, &wire->pkt);
 
-    CHECK_EQ(satellite.security.counters.unauthenticated, before + (is_wrong ? 1u : 0u));
+    const SKY_SecurityCounters_t *counters = &satellite.security.counters;
+
+    CHECK_EQ(counters->unauthenticated, before + (is_wrong ? 1u : 0u));
+    CHECK_EQ(counters->unauthenticated, counters->no_association + counters->wrong_tag + counters->handshakes);
     return taken;
 }
 

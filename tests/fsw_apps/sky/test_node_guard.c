@@ -324,6 +324,9 @@ static void test_a_satellite_that_moves_is_another_one(void)
     CHECK_EQ(SKY_Node_Configure(&node, 2, &cfg), SKY_NODE_CONFIGURED); /* it stays where it is */
     ask(2, &mission, &pkt);
     CHECK_EQ(answered(&mission), SKY_STATUS_OK);
+    CHECK_EQ(security.associations.stats.begun, 1);
+    SKY_Node_ResetCounters(&node);
+    CHECK_EQ(security.associations.stats.begun, 0);
     cfg.self = (SKY_Addr_t){1, 1};
     CHECK_EQ(SKY_Node_Configure(&node, 3, &cfg), SKY_NODE_CONFIGURED);
     CHECK(SKY_Addr_Equal(security.self, cfg.self));

@@ -28,6 +28,8 @@ static SKY_Admission_t arrive(const wire_t *wire)
     CHECK_EQ(*counter_of(&after, result), *counter_of(&before, result) + (result == SKY_ADMIT_OK ? 0u : 1u));
     CHECK_EQ(after.unauthenticated + after.refused + after.replayed,
              before.unauthenticated + before.refused + before.replayed + (result == SKY_ADMIT_OK ? 0u : 1u));
+    CHECK_EQ(after.unauthenticated, after.no_association + after.wrong_tag + after.handshakes);
+    CHECK_EQ(after.refused, after.wrong_role + after.wrong_tenant);
     return result;
 }
 
@@ -518,6 +520,46 @@ static void test_numbers_of_operations_are_those_of_the_cache(void)
     close_all();
 }
 
+/* ---- counters ---- */
+
+static void test_each_reason_is_counted(void)
+{
+    const SKY_SecurityCounters_t *counters = &satellite.security.counters;
+    SKY_Packet_t                  pkt;
+    wire_t                        wire;
+
+    open(SKY_ROLE_HOST);
+    pkt = a_request(&host, &satellite, SKY_OP_GET);
+    send(&host, &pkt, &wire);
+    wire.pkt.spi += 1u;
+    CHECK_EQ(arrive(&wire), SKY_ADMIT_UNAUTHENTICATED);
+    CHECK(counters->no_association == 1u && counters->wrong_tag == 0u);
+    wire.pkt.spi -= 1u;
+    wire.pkt.sequence += 1u;
+    CHECK_EQ(arrive(&wire), SKY_ADMIT_UNAUTHENTICATED);
+    CHECK_EQ(counters->wrong_tag, 1);
+    wire.pkt.sequence -= 1u;
+    wire.pkt.security = SKY_SECURITY_NONE;
+    CHECK_EQ(arrive(&wire), SKY_ADMIT_UNAUTHENTICATED);
+    CHECK_EQ(counters->wrong_tag, 2);
+    CHECK_EQ(ask_for(a_request(&host, &satellite, SKY_OP_RELAY)), SKY_ADMIT_REFUSED);
+    CHECK(counters->wrong_role == 1u && counters->wrong_tenant == 0u);
+    pkt        = a_request(&host, &satellite, SKY_OP_GET);
+    pkt.tenant = 9;
+    CHECK_EQ(ask_for(pkt), SKY_ADMIT_REFUSED);
+    CHECK(counters->wrong_role == 1u && counters->wrong_tenant == 1u);
+    open_host(&other, SKY_ROLE_HOST, 3, master_1);
+    CHECK(!associate(&other, &satellite, NOW, 2));
+    CHECK_EQ(counters->handshakes, 1);
+    CHECK_EQ(satellite.security.associations.stats.begun, 1);
+    SKY_Security_ResetCounters(&satellite.security);
+    CHECK(counters->unauthenticated == 0u && counters->wrong_tag == 0u && counters->wrong_tenant == 0u);
+    CHECK_EQ(satellite.security.associations.stats.begun, 0);
+    CHECK_EQ(ask_for(a_request(&host, &satellite, SKY_OP_GET)), SKY_ADMIT_OK); /* nothing but counters */
+    close_party(&other);
+    close_all();
+}
+
 /* ---- master keys ---- */
 
 static void test_the_first_master_key_makes_it_keyed(void)
@@ -597,6 +639,7 @@ int main(void)
     RUN(test_each_role_has_its_rights);
     RUN(test_a_satellite_speaks_for_itself_alone);
     RUN(test_numbers_of_operations_are_those_of_the_cache);
+    RUN(test_each_reason_is_counted);
     RUN(test_the_first_master_key_makes_it_keyed);
     RUN(test_two_generations_are_valid_at_once);
     RUN(test_peers_of_a_forgotten_generation_end);

@@ -27,6 +27,8 @@
 #define ISL_SERVICE_ERR_EID   30 /**< a service cannot serve this satellite */
 #define ISL_RESTART_INF_EID   31 /**< a table value takes effect at the next start */
 #define ISL_ASSERT_ERR_EID    32 /**< an assertion of sky failed, and where; one event until RESET_COUNTERS */
-#define ISL_SECURITY_ERR_EID  33 /**< there is a key, and no library that works or no random bytes: the app ends, as it would serve everybody */
+#define ISL_SECURITY_ERR_EID \
+    33 /**< there is a key, and no library that works or no random bytes: the app ends, as it would serve everybody */
+#define ISL_REFUSED_ERR_EID 34 /**< packets that security did not act upon, by reason; not for each packet */
 
 #endif

@@ -11,6 +11,7 @@
 #define ISL_LINK_COUNT      5 /**< the same, then ground */
 
 #define ISL_KEY_BYTES     32
+#define ISL_SUITES        4   /**< suites of packets, numbered from 1: docs/icd.md */
 #define ISL_MASTER_KEYS   2   /**< generations of the master key that are valid at once */
 #define ISL_PEERS_PAGES   4   /**< tables with keys between satellites */
 #define ISL_PEERS_OF_PAGE 500 /**< keys of one such table */

@@ -12,7 +12,8 @@
 #include "isl_tbl.h"
 #include "sky_lib.h"
 
-#define ISL_CAUSES SKY_STATUS_COUNT /**< causes of drops, by status */
+#define ISL_CAUSES  SKY_STATUS_COUNT /**< causes of drops, by status */
+#define ISL_REASONS 8u               /**< reasons for which security acts upon nothing: ISL_Security_Reasons */
 
 typedef struct
 {
@@ -28,6 +29,8 @@ typedef struct
     uint32           DownlinkMid[ISL_DOWNLINK_MIDS]; /**< subscribed ids; 0: entry not used */
     uint64_t         Reported[ISL_CAUSES];           /**< drops at the last event of a cause */
     uint64_t         ReportedUs[ISL_CAUSES];
+    uint64_t         Refused[ISL_REASONS]; /**< counts at the last event of a reason */
+    uint64_t         RefusedUs[ISL_REASONS];
     uint32           LinksUp;     /**< bits of links that were up at the last event */
     bool             AssertsTold; /**< an event has told of the first failed assertion */
     ISL_HkTlm_t      Hk;

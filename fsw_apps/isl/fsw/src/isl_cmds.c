@@ -8,6 +8,7 @@
 
 #include "isl_app.h"
 #include "isl_eventids.h"
+#include "isl_security.h"
 #include "isl_task.h"
 #include "isl_tbl_manage.h"
 #include "isl_version.h"
@@ -34,6 +35,7 @@ void ISL_ResetCountersCmd(const CFE_SB_Buffer_t *buffer)
     ISL_Data.CommandCounter      = 0;
     ISL_Data.CommandErrorCounter = 0;
     memset(ISL_Data.Reported, 0, sizeof(ISL_Data.Reported));
+    memset(ISL_Data.Refused, 0, sizeof(ISL_Data.Refused));
     SKY_LIB_ResetAsserts();
     ISL_Data.AssertsTold = false;
     (void)CFE_EVS_SendEvent(ISL_RESET_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: counters reset");
@@ -160,6 +162,7 @@ void ISL_SendHkCmd(const CFE_SB_Buffer_t *buffer)
     if (isl != NULL)
     {
         ISL_FillHk(&isl->node, SKY_LIB_NowUs(), hk);
+        ISL_Security_FillHk(&hk->Security);
         hk->IoErrors = ISL_Task_Errors();
         ISL_Task_Leave();
     }
@@ -191,20 +194,53 @@ void ISL_RelayTelemetry(const CFE_MSG_Message_t *message)
 
 /* ---- once a second ------------------------------------------------------------------------------------------------- */
 
-/** Send one event for each cause of drops: at the first packet, then at most once a period, with the number since. */
+/** Note that an event tells of a counter, which it does at the first count, then at most once a period.
+ *  @return counts since the last one; 0: no event now */
+static unsigned long ISL_CountsToTell(uint64_t count, uint64_t *told, uint64_t *told_us, uint64_t now_us)
+{
+    const uint64_t since = count - *told;
+
+    if (since == 0 || (*told_us != 0 && now_us - *told_us < ISL_EVENT_PERIOD_US))
+    {
+        return 0;
+    }
+    *told    = count;
+    *told_us = now_us;
+    return (unsigned long)since;
+}
+
+/** Send one event for each cause of drops. */
 static void ISL_ReportDrops(const uint64_t *drops, uint64_t now_us)
 {
     uint32 cause;
 
     for (cause = 0; cause < ISL_CAUSES; ++cause)
     {
-        if (drops[cause] != ISL_Data.Reported[cause] &&
-            (ISL_Data.ReportedUs[cause] == 0 || now_us - ISL_Data.ReportedUs[cause] >= ISL_EVENT_PERIOD_US))
+        const unsigned long count =
+            ISL_CountsToTell(drops[cause], &ISL_Data.Reported[cause], &ISL_Data.ReportedUs[cause], now_us);
+
+        if (count > 0)
         {
-            (void)CFE_EVS_SendEvent(ISL_DROP_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu packets dropped: %s",
-                                    (unsigned long)(drops[cause] - ISL_Data.Reported[cause]), SKY_LIB_StatusName(cause));
-            ISL_Data.Reported[cause]   = drops[cause];
-            ISL_Data.ReportedUs[cause] = now_us;
+            (void)CFE_EVS_SendEvent(ISL_DROP_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu packets dropped: %s", count,
+                                    SKY_LIB_StatusName(cause));
+        }
+    }
+}
+
+/** Send one event for each reason for which security acts upon nothing. */
+static void ISL_ReportRefused(const uint64_t *counts, uint64_t now_us)
+{
+    uint32 reason;
+
+    for (reason = 0; reason < ISL_REASONS; ++reason)
+    {
+        const unsigned long count =
+            ISL_CountsToTell(counts[reason], &ISL_Data.Refused[reason], &ISL_Data.RefusedUs[reason], now_us);
+
+        if (count > 0)
+        {
+            (void)CFE_EVS_SendEvent(ISL_REFUSED_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu %s", count,
+                                    ISL_Security_ReasonName(reason));
         }
     }
 }
@@ -238,6 +274,7 @@ void ISL_WakeupCmd(const CFE_SB_Buffer_t *buffer)
 {
     const uint64_t    now_us = SKY_LIB_NowUs();
     uint64_t          drops[ISL_CAUSES];
+    uint64_t          refused[ISL_REASONS];
     uint32            up = 0;
     uint32            id;
     ISL_Node_t *const isl = ISL_Task_Enter();
@@ -246,12 +283,18 @@ void ISL_WakeupCmd(const CFE_SB_Buffer_t *buffer)
     if (isl != NULL)
     {
         memcpy(drops, isl->node.router.counters.drops, sizeof(drops));
+        ISL_Security_Reasons(refused);
+        if (SKY_Node_IsKeyed(&isl->node))
+        {
+            drops[SKY_STATUS_UNAUTHENTICATED] = ISL_Data.Reported[SKY_STATUS_UNAUTHENTICATED]; /* the reason is told */
+        }
         for (id = 0; id < SKY_ISL_COUNT; ++id)
         {
             up |= SKY_Node_IsUp(&isl->node, (SKY_LinkId_t)id) ? 1u << id : 0u;
         }
         ISL_Task_Leave();
         ISL_ReportDrops(drops, now_us);
+        ISL_ReportRefused(refused, now_us);
         ISL_ReportLinks(up);
     }
     ISL_ReportAsserts();

@@ -373,6 +373,121 @@ CFE_Status_t ISL_Security_InitTables(void)
     return status;
 }
 
+/* ---- housekeeping -------------------------------------------------------------------------------------------------- */
+
+static void ISL_CountSuite(ISL_HkSecurity_t *hk, uint8_t suite)
+{
+    if (suite >= SKY_SUITE_GMAC_HEADER && suite <= ISL_SUITES)
+    {
+        ++hk->BySuite[suite - SKY_SUITE_GMAC_HEADER];
+    }
+}
+
+static void ISL_CountSessions(ISL_HkSecurity_t *hk)
+{
+    const SKY_Security_t *const security = &ISL_Security.security;
+    uint32                      i;
+
+    for (i = 0; i < security->cfg.session_max; ++i)
+    {
+        const SKY_Session_t *const session = &security->sessions[i].session;
+
+        hk->Sessions = (uint16)(hk->Sessions + (session->state == SKY_SESSION_ESTABLISHED ? 1u : 0u));
+        hk->Asking   = (uint16)(hk->Asking + (session->state == SKY_SESSION_ASKING ? 1u : 0u));
+        ISL_CountSuite(hk, session->suite);
+    }
+    for (i = 0; i < security->associations.count; ++i)
+    {
+        const SKY_Association_t *const association = &security->associations.entries[i];
+
+        if (association->state != SKY_ASSOCIATION_FREE)
+        {
+            ISL_CountSuite(hk, association->suite);
+        }
+    }
+}
+
+static void ISL_FillKeys(ISL_HkSecurity_t *hk)
+{
+    uint32 i;
+
+    hk->Secured    = ISL_Security.security.is_keyed ? 1 : 0;
+    hk->Generation = ISL_Security.security.generation;
+    hk->Older      = hk->Generation;
+    for (i = 0; i < SKY_MASTER_KEYS; ++i)
+    {
+        const SKY_MasterKey_t *const master = &ISL_Security.security.associations.masters[i];
+
+        hk->MasterKeys = (uint8)(hk->MasterKeys + (master->is_set ? 1u : 0u));
+        hk->Older      = master->is_set && master->generation != hk->Generation ? master->generation : hk->Older;
+    }
+}
+
+void ISL_Security_FillHk(ISL_HkSecurity_t *hk)
+{
+    const SKY_Security_t *const          security = &ISL_Security.security;
+    const SKY_AssociationsStats_t *const stats    = &security->associations.stats;
+    const SKY_SecurityCounters_t *const  counters = &security->counters;
+
+    if (!ISL_Security.is_open)
+    {
+        return;
+    }
+    ISL_FillKeys(hk);
+    ISL_CountSessions(hk);
+    hk->Suites        = (uint8)security->associations.config.suites;
+    hk->PeerSuite     = security->sessions[0].session.wanted;
+    hk->Established   = (uint16)security->associations.established;
+    hk->HalfOpen      = (uint16)security->associations.half_open;
+    hk->Begun         = stats->begun;
+    hk->Repeated      = stats->repeated;
+    hk->Evicted       = stats->evicted;
+    hk->Lapsed        = stats->lapsed;
+    hk->NoAssociation = counters->no_association;
+    hk->WrongTag      = counters->wrong_tag;
+    hk->Handshakes    = counters->handshakes;
+    hk->Replayed      = counters->replayed;
+    hk->WrongRole     = counters->wrong_role;
+    hk->WrongTenant   = counters->wrong_tenant;
+    hk->NoCookie      = counters->no_cookie;
+    hk->Unsent        = counters->unsent;
+}
+
+void ISL_Security_Reasons(uint64_t counts[ISL_REASONS])
+{
+    const SKY_SecurityCounters_t *const counters = &ISL_Security.security.counters;
+    const bool                          is_keyed = ISL_Security.is_open && ISL_Security.security.is_keyed;
+
+    memset(counts, 0, ISL_REASONS * sizeof(*counts));
+    if (is_keyed) /* else each host is asked for a cookie once, which the drops tell */
+    {
+        counts[0] = counters->no_association;
+        counts[1] = counters->wrong_tag;
+        counts[2] = counters->handshakes;
+        counts[3] = counters->replayed;
+        counts[4] = counters->wrong_role;
+        counts[5] = counters->wrong_tenant;
+        counts[6] = counters->no_cookie;
+        counts[7] = ISL_Security.security.associations.stats.evicted;
+    }
+}
+
+const char *ISL_Security_ReasonName(uint32 reason)
+{
+    static const char *const names[ISL_REASONS] = {
+        "packets refused: no association has their index",
+        "packets refused: wrong tag",
+        "handshakes refused: wrong tag, or no key for it",
+        "packets dropped: replayed",
+        "requests refused: not of this role",
+        "requests refused: not of this tenant",
+        "requests refused: no cookie",
+        "associations in use ended to make room",
+    };
+
+    return names[reason];
+}
+
 void ISL_Security_End(void)
 {
     ISL_Security.is_open = false;

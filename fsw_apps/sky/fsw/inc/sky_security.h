@@ -52,10 +52,15 @@ typedef struct
 /** Packets that were not acted upon, by reason. */
 typedef struct
 {
-    uint64_t unauthenticated; /**< no association, a wrong tag, or none */
+    uint64_t unauthenticated; /**< all of the next three */
+    uint64_t no_association;  /**< no association or session has its SPI */
+    uint64_t wrong_tag;       /**< under an association or session, with a wrong tag or none */
+    uint64_t handshakes;      /**< handshakes that were not answered, or whose answer was wrong */
     uint64_t replayed;        /**< a sequence number that was seen, or is too old */
     uint64_t no_cookie;       /**< from the ground, without a cookie of this satellite */
-    uint64_t refused;         /**< not allowed to who sent it */
+    uint64_t refused;         /**< all of the next two */
+    uint64_t wrong_role;      /**< not allowed to the role of who sent it */
+    uint64_t wrong_tenant;    /**< of a tenant that the credential does not list */
     uint64_t unsent;          /**< own packets to a satellite with which there is no session yet */
 } SKY_SecurityCounters_t;
 
@@ -91,6 +96,8 @@ size_t SKY_Security_MemoryBytes(const SKY_SecurityCfg_t *cfg);
  */
 bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, SKY_Addr_t self, void *memory, size_t memory_bytes,
                        const uint8_t *entropy);
+/** Set all counters to 0, those of associations, too. */
+void SKY_Security_ResetCounters(SKY_Security_t *security);
 /** Make a master key valid; from the first one on the satellite is keyed. A generation that was not valid before is the newest, and that
  *  between satellites, too; one that was valid changes neither. @return false if two others are valid */
 bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);

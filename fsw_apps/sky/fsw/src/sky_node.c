@@ -470,4 +470,8 @@ void SKY_Node_ResetCounters(SKY_Node_t *node)
     node->relayed_up   = 0;
     node->relayed_down = 0;
     node->relay_errors = 0;
+    if (node->security != NULL)
+    {
+        SKY_Security_ResetCounters(node->security);
+    }
 }

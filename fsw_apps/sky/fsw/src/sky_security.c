@@ -117,6 +117,13 @@ bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation)
     return SKY_Associations_ForgetMaster(&security->associations, generation);
 }
 
+void SKY_Security_ResetCounters(SKY_Security_t *security)
+{
+    SKY_ASSERT(security->sessions != NULL);
+    (void)memset(&security->counters, 0, sizeof(security->counters));
+    (void)memset(&security->associations.stats, 0, sizeof(security->associations.stats));
+}
+
 void SKY_Security_Wipe(const SKY_Security_t *security, void *secret, size_t bytes)
 {
     SKY_ASSERT(security->cfg.crypto != NULL);
@@ -178,7 +185,7 @@ static bool IsCommand(const SKY_Packet_t *pkt)
     return pkt->op == SKY_OP_RELAY || IsOfAllBlocks(pkt);
 }
 
-/* Return true if the owner of a credential may send a request. */
+/* Return true if the role of a credential may send a request. */
 static bool MayAsk(const SKY_Credential_t *credential, const SKY_Packet_t *pkt)
 {
     const SKY_Role_t role = SKY_Credential_Role(credential);
@@ -193,16 +200,32 @@ static bool MayAsk(const SKY_Credential_t *credential, const SKY_Packet_t *pkt)
     {
         return false;
     }
-    return role == SKY_ROLE_MISSION ||
-           (!IsCommand(pkt) && (!NamesATenant(pkt) || SKY_Credential_Allows(credential, pkt->tenant)));
+    return role == SKY_ROLE_MISSION || !IsCommand(pkt);
 }
 
-static SKY_Admission_t Deny(SKY_Security_t *security)
+/* Return true if the owner of a credential may name the tenant of a request. */
+static bool MayName(const SKY_Credential_t *credential, const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->is_request);
+    return SKY_Credential_Role(credential) != SKY_ROLE_HOST || !NamesATenant(pkt) ||
+           SKY_Credential_Allows(credential, pkt->tenant);
+}
+
+static SKY_Admission_t Deny(SKY_Security_t *security, uint64_t *reason)
 {
     SKY_ASSERT(security->is_keyed);
     SKY_ASSERT(security->sessions != NULL);
     ++security->counters.unauthenticated;
+    ++*reason;
     return SKY_ADMIT_UNAUTHENTICATED;
+}
+
+static SKY_Admission_t Refuse(SKY_Security_t *security, uint64_t *reason)
+{
+    SKY_ASSERT(security->is_keyed);
+    ++security->counters.refused;
+    ++*reason;
+    return SKY_ADMIT_REFUSED;
 }
 
 SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
@@ -214,17 +237,17 @@ SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, co
     SKY_ASSERT(security->is_keyed);
     SKY_ASSERT(pkt->is_request);
     *association = NULL;
-    if (found == NULL || pkt->security != found->suite)
+    if (found == NULL)
     {
-        return Deny(security);
+        return Deny(security, &security->counters.no_association);
     }
     key.place = found->place_there;
-    SKY_ASSERT(pkt->tag != NULL);
     SKY_ASSERT(found->suite != SKY_SUITE_NONE);
-    if (!SKY_Tag_IsRight(pkt, &key))
+    if (pkt->security != found->suite || !SKY_Tag_IsRight(pkt, &key))
     {
-        return Deny(security);
+        return Deny(security, &security->counters.wrong_tag);
     }
+    SKY_ASSERT(pkt->tag != NULL);
     const bool is_command = IsCommand(pkt);
 
     if (!SKY_Replay_IsNew(&found->replay, pkt->sequence) || (is_command && !SKY_Rising_IsNew(&found->commands, pkt->sequence)))
@@ -243,10 +266,9 @@ SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, co
     SKY_ASSERT(!SKY_Replay_IsNew(&found->replay, pkt->sequence)); /* it counts even if it is refused */
     if (!MayAsk(&found->credential, pkt))
     {
-        ++security->counters.refused;
-        return SKY_ADMIT_REFUSED;
+        return Refuse(security, &security->counters.wrong_role);
     }
-    return SKY_ADMIT_OK;
+    return MayName(&found->credential, pkt) ? SKY_ADMIT_OK : Refuse(security, &security->counters.wrong_tenant);
 }
 
 /* Return true if a credential is that of the satellite itself, which nobody else may be, whatever the table of keys says. */
@@ -272,14 +294,14 @@ uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const
         !SKY_Associations_PairKey(&security->associations, &handshake->request.credential, handshake->pair) ||
         !SKY_Tag_IsRight(pkt, &handshake->key))
     {
-        (void)Deny(security);
+        (void)Deny(security, &security->counters.handshakes);
         return SKY_SPI_NONE;
     }
     association =
         SKY_Associations_Begin(&security->associations, &handshake->request, handshake->pair, endpoint, now_us, &response);
     if (association == NULL)
     {
-        (void)Deny(security);
+        (void)Deny(security, &security->counters.handshakes);
         return SKY_SPI_NONE;
     }
     SKY_Handshake_EncodeResponse(&response, handshake->payload);

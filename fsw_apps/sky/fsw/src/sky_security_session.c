@@ -217,6 +217,7 @@ static void TakeAnswer(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_Se
         else
         {
             ++security->counters.unauthenticated;
+            ++security->counters.handshakes;
         }
         cfg->crypto->Wipe(cfg->crypto->context, pair, sizeof(pair));
     }
@@ -237,6 +238,7 @@ bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const
     if (entry == NULL || entry->session.state != SKY_SESSION_ESTABLISHED || pkt->spi != entry->session.spi)
     {
         ++security->counters.unauthenticated;
+        ++security->counters.no_association;
         return false;
     }
     if (pkt->security == SKY_SECURITY_NONE && pkt->status == SKY_STATUS_UNAUTHENTICATED && pkt->sequence != 0u &&
@@ -251,6 +253,7 @@ bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const
     if (pkt->security != entry->session.suite || !SKY_Tag_IsRight(pkt, &key))
     {
         ++security->counters.unauthenticated;
+        ++security->counters.wrong_tag;
         return false;
     }
     return true;
