@@ -281,9 +281,15 @@ static void the_clock_is_in_microseconds(void)
 
 static void each_status_has_the_word_of_the_icd(void)
 {
+    uint32_t status;
+
     CHECK_EQ(strcmp(SKY_LIB_StatusName(SKY_STATUS_OK), "ok"), 0);
-    CHECK_EQ(strcmp(SKY_LIB_StatusName(SKY_STATUS_SHORT), "short"), 0);
-    CHECK_EQ(strcmp(SKY_LIB_StatusName(SKY_STATUS_SHORT + 1u), "unknown"), 0);
+    CHECK_EQ(strcmp(SKY_LIB_StatusName(SKY_STATUS_UNAUTHENTICATED), "unauthenticated"), 0);
+    for (status = 0; status < SKY_STATUS_COUNT; ++status)
+    {
+        CHECK(strcmp(SKY_LIB_StatusName(status), "unknown") != 0);
+    }
+    CHECK_EQ(strcmp(SKY_LIB_StatusName(SKY_STATUS_COUNT), "unknown"), 0);
 }
 
 static void seeds_differ(void)

@@ -206,30 +206,33 @@ uint64_t SKY_LIB_ClockOffsetUs(void)
 
 const char *SKY_LIB_StatusName(uint32_t status)
 {
-    static const char *const names[] = {
-        [SKY_STATUS_OK]           = "ok",
-        [SKY_STATUS_NOT_FOUND]    = "not_found",
-        [SKY_STATUS_STORE_FULL]   = "store_full",
-        [SKY_STATUS_BAD_VERSION]  = "bad_version",
-        [SKY_STATUS_BAD_OP]       = "bad_op",
-        [SKY_STATUS_BAD_LENGTH]   = "bad_length",
-        [SKY_STATUS_BAD_CHUNK]    = "bad_chunk",
-        [SKY_STATUS_BAD_CRC]      = "bad_crc",
-        [SKY_STATUS_TOO_LARGE]    = "too_large",
-        [SKY_STATUS_HOP_LIMIT]    = "hop_limit",
-        [SKY_STATUS_UNREACHABLE]  = "unreachable",
-        [SKY_STATUS_EXPIRED]      = "expired",
-        [SKY_STATUS_BUSY]         = "busy",
-        [SKY_STATUS_REFUSED]      = "refused",
-        [SKY_STATUS_BAD_CHECKSUM] = "bad_checksum",
-        [SKY_STATUS_BAD_HEADER]   = "bad_header",
-        [SKY_STATUS_BAD_ADDRESS]  = "bad_address",
-        [SKY_STATUS_BAD_KEY]      = "bad_key",
-        [SKY_STATUS_SHORT]        = "short",
+    static const char *const names[SKY_STATUS_COUNT] = {
+        [SKY_STATUS_OK]              = "ok",
+        [SKY_STATUS_NOT_FOUND]       = "not_found",
+        [SKY_STATUS_STORE_FULL]      = "store_full",
+        [SKY_STATUS_BAD_VERSION]     = "bad_version",
+        [SKY_STATUS_BAD_OP]          = "bad_op",
+        [SKY_STATUS_BAD_LENGTH]      = "bad_length",
+        [SKY_STATUS_BAD_CHUNK]       = "bad_chunk",
+        [SKY_STATUS_BAD_CRC]         = "bad_crc",
+        [SKY_STATUS_TOO_LARGE]       = "too_large",
+        [SKY_STATUS_HOP_LIMIT]       = "hop_limit",
+        [SKY_STATUS_UNREACHABLE]     = "unreachable",
+        [SKY_STATUS_EXPIRED]         = "expired",
+        [SKY_STATUS_BUSY]            = "busy",
+        [SKY_STATUS_REFUSED]         = "refused",
+        [SKY_STATUS_BAD_CHECKSUM]    = "bad_checksum",
+        [SKY_STATUS_BAD_HEADER]      = "bad_header",
+        [SKY_STATUS_BAD_ADDRESS]     = "bad_address",
+        [SKY_STATUS_BAD_KEY]         = "bad_key",
+        [SKY_STATUS_SHORT]           = "short",
+        [SKY_STATUS_UNAUTHENTICATED] = "unauthenticated",
+        [SKY_STATUS_COOKIE]          = "cookie",
+        [SKY_STATUS_OLD_VERSION]     = "old_version",
     };
 
-    SKY_ASSERT(status >= sizeof(names) / sizeof(names[0]) || names[status] != NULL); /* every status has a name */
-    return status < sizeof(names) / sizeof(names[0]) ? names[status] : "unknown";
+    SKY_ASSERT(status >= SKY_STATUS_COUNT || names[status] != NULL); /* every status has a name */
+    return status < SKY_STATUS_COUNT ? names[status] : "unknown";
 }
 
 uint64_t SKY_LIB_Seed(void)
