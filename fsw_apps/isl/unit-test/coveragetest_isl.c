@@ -32,6 +32,10 @@ static void Test_StartFails(void)
         {UT_KEY(CFE_TBL_GetAddress), 1, ISL_TBL_ERR_EID},
         {UT_KEY(CFE_TBL_GetAddress), 2, ISL_TBL_ERR_EID},
         {UT_KEY(OS_MutSemTake), 1, ISL_TBL_ERR_EID},
+        {UT_KEY(CFE_TBL_Register), 3, ISL_TBL_ERR_EID},
+        {UT_KEY(CFE_TBL_Load), 7, ISL_TBL_ERR_EID},
+        {UT_KEY(CFE_TBL_GetAddress), 3, ISL_TBL_ERR_EID},
+        {UT_KEY(OS_MutSemTake), 2, ISL_TBL_ERR_EID},
         {UT_KEY(CFE_SB_SubscribeEx), 1, ISL_TBL_ERR_EID},
         {UT_KEY(OS_SocketAddrInit), 1, ISL_SOCKET_ERR_EID},
         {UT_KEY(OS_SocketOpen), 1, ISL_SOCKET_ERR_EID},
@@ -210,5 +214,6 @@ void UtTest_Setup(void)
     UT_AddLinks();
     UT_AddNode();
     UT_AddRelay();
+    UT_AddSecurity();
     UT_AddTasks();
 }

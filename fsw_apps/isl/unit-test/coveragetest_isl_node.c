@@ -70,6 +70,7 @@ static void Unreachable(SKY_Addr_t dst)
     ++Unreached;
 }
 
+static const SKY_Addr_t               Self        = {2, 2};
 static const SKY_LIB_Service_t        Service     = {Attach, Lock, Unlock, Begin, Next, Poll, Reject, Unreachable};
 static const SKY_LIB_Service_t *const Services[8] = {&Service, &Service, &Service, &Service,
                                                      &Service, &Service, &Service, &Service};
@@ -81,7 +82,7 @@ static void Say(SKY_Addr_t dst, SKY_Addr_t gateway, uint32 times)
 
     memset(&Out, 0, sizeof(Out));
     pkt.is_request = false;
-    pkt.src        = self;
+    pkt.src        = Self;
     pkt.dst        = dst;
     pkt.gateway    = gateway;
     pkt.length     = sizeof(Body);
@@ -101,30 +102,30 @@ static void Setup(void)
 
 static void Test_Service(void)
 {
-    static const SKY_Addr_t self = {2, 2}, host = {0, UT_HOST}, south = {3, 2}, nowhere = {9, 9};
+    static const SKY_Addr_t host = {0, UT_HOST}, south = {3, 2}, nowhere = {9, 9};
     SKY_Packet_t            request = UT_Request(APID, SKY_OP_GET);
     ISL_Node_t             *node;
 
     UT_Start();
     node = UT_Node();
-    Say(host, self, 2);
+    Say(host, Self, 2);
     UT_Input(1, &request, UT_GROUND);
     UtAssert_UINT32_EQ(Begun, 1);
     UtAssert_UINT32_EQ(UT_SentCount, 2);
     UtAssert_UINT32_EQ(UT_SentIpv4, 0); /* the answer goes straight back */
     UtAssert_BOOL_TRUE(node->node.bodies_wait);
-    Say(south, self, 1);
+    Say(south, Self, 1);
     UT_Input(2, &request, UT_GROUND); /* the service is still locked; waiting packets leave before it begins anew */
     UtAssert_UINT32_EQ(Unlocked, 0);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(3, 2));
-    Say(nowhere, self, 1);
+    Say(nowhere, Self, 1);
     UT_Input(3, &request, UT_GROUND);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     ISL_Node_Run(node, 4);
     UtAssert_UINT32_EQ(Unlocked, 1);
     UtAssert_STUB_COUNT(SKY_LIB_Release, 1);
 
-    Say(host, self, SKY_NODE_BURST_MAX + 1); /* packets beyond a burst are cut off, and counted */
+    Say(host, Self, SKY_NODE_BURST_MAX + 1); /* packets beyond a burst are cut off, and counted */
     UT_Input(5, &request, UT_GROUND);
     UtAssert_UINT32_EQ(UT_SentCount, SKY_NODE_BURST_MAX);
     UtAssert_BOOL_TRUE(node->node.router.counters.drops[SKY_STATUS_BUSY] == 1);
@@ -144,14 +145,14 @@ static void Test_Service(void)
 
 static void Test_Polls(void)
 {
-    static const SKY_Addr_t self = {2, 2}, east = {2, 3};
+    static const SKY_Addr_t east = {2, 3};
     ISL_Node_t             *node;
 
     UT_Start();
     node = UT_Node();
     UT_SetDataBuffer(UT_KEY(SKY_LIB_AcquireAt), (void *)(uintptr_t)Services, sizeof(Services[0]), false);
     PollUs = 500000;
-    Say(east, self, 1);
+    Say(east, Self, 1);
     ISL_Node_Run(node, 1);
     UtAssert_UINT32_EQ(UT_SentCount, 1);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 3));
@@ -164,7 +165,7 @@ static void Test_Polls(void)
     UtAssert_UINT32_EQ(Unreached, 0);
 
     UT_SetDataBuffer(UT_KEY(SKY_LIB_AcquireAt), (void *)(uintptr_t)Services, sizeof(Services[0]), false);
-    Say(east, self, 1);
+    Say(east, Self, 1);
     Out.pkt.is_request       = true;
     node->node.router.usable = 0;
     ISL_Node_Run(node, 601000); /* no way leads there from here, which the service is told */

@@ -10,7 +10,9 @@
 /** Give the I/O task one packet and one turn; it ends because the lock is gone at its second turn. */
 static void Turn(const SKY_Packet_t *pkt)
 {
-    UT_ReceivedBytes = SKY_Packet_Encode(pkt, UT_Received, sizeof(UT_Received));
+    const SKY_Packet_t sent = UT_WithCookie(0, pkt, UT_GROUND);
+
+    UT_ReceivedBytes = SKY_Packet_Encode(&sent, UT_Received, sizeof(UT_Received));
     UT_SentBytes     = 0;
     UT_ResetState(UT_KEY(OS_MutSemTake));
     UT_SetDeferredRetcode(UT_KEY(OS_MutSemTake), 2, OS_ERROR);

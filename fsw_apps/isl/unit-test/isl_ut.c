@@ -12,6 +12,8 @@
 
 ISL_NeighboursTable_t         UT_Neighbours;
 ISL_LinksTable_t              UT_Links;
+ISL_KeysTable_t               UT_Keys;
+ISL_PeersTable_t              UT_Peers[ISL_PEERS_PAGES];
 uint16                        UT_LastEvent;
 CFE_ES_ChildTaskMainFuncPtr_t UT_IoTask, UT_TlmTask;
 osal_task_entry               UT_DeleteHandler;
@@ -126,13 +128,25 @@ static void OnType(void *user, UT_EntryKey_t key, const UT_StubContext_t *contex
     *UT_Hook_GetArgValueByName(context, "Type", CFE_MSG_Type_t *) = UT_Type;
 }
 
-/** Give the two tables in turn, as ISL asks for them. */
-static void OnGetAddress(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
+/** Give each table a handle that has its number in each byte, as handles are integers or structures. ISL registers them in this order. */
+static void OnRegister(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
 {
-    void **const address = UT_Hook_GetArgValueByName(context, "TblPtr", void **);
+    CFE_TBL_Handle_t *const handle = UT_Hook_GetArgValueByName(context, "TblHandlePtr", CFE_TBL_Handle_t *);
 
     (void)user;
-    *address = (UT_GetStubCount(key) % 2) == 1 ? (void *)&UT_Neighbours : (void *)&UT_Links;
+    memset(handle, (int)UT_GetStubCount(key), sizeof(*handle));
+}
+
+static void OnGetAddress(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
+{
+    void *const tables[] = {NULL, &UT_Neighbours, &UT_Links, &UT_Keys, &UT_Peers[0], &UT_Peers[1], &UT_Peers[2], &UT_Peers[3]};
+    const CFE_TBL_Handle_t handle = UT_Hook_GetArgValueByName(context, "TblHandle", CFE_TBL_Handle_t);
+    uint8                  number;
+
+    (void)user;
+    (void)key;
+    memcpy(&number, &handle, sizeof(number));
+    *UT_Hook_GetArgValueByName(context, "TblPtr", void **) = tables[number];
 }
 
 /* ---- the satellite ------------------------------------------------------------------------------------------------- */
@@ -147,6 +161,8 @@ void UT_Setup(void)
     UT_ResetState(0);
     memset(&ISL_Data, 0, sizeof(ISL_Data));
     memset(&UT_Links, 0, sizeof(UT_Links));
+    memset(&UT_Keys, 0, sizeof(UT_Keys));
+    memset(UT_Peers, 0, sizeof(UT_Peers));
     memset(&UT_Neighbours, 0, sizeof(UT_Neighbours));
     UT_Neighbours.SelfPlane      = 2;
     UT_Neighbours.SelfSlot       = 2;
@@ -173,6 +189,7 @@ void UT_Setup(void)
     UT_SetHandlerFunction(UT_KEY(OS_SocketAddrFromString), OnAddress, NULL);
     UT_SetHandlerFunction(UT_KEY(OS_SocketSendTo), OnSend, NULL);
     UT_SetHandlerFunction(UT_KEY(OS_SocketRecvFrom), OnReceive, NULL);
+    UT_SetHandlerFunction(UT_KEY(CFE_TBL_Register), OnRegister, NULL);
     UT_SetHandlerFunction(UT_KEY(CFE_TBL_GetAddress), OnGetAddress, NULL);
     UT_SetHandlerFunction(UT_KEY(OS_SocketAddrGetPort), OnGetPort, NULL);
     UT_SetHandlerFunction(UT_KEY(CFE_MSG_GetType), OnType, NULL);
@@ -241,10 +258,23 @@ SKY_Packet_t UT_Request(uint16_t apid, uint8_t op)
     return pkt;
 }
 
+SKY_Packet_t UT_WithCookie(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    const SKY_Security_t *const security = UT_Node()->node.security;
+    SKY_Packet_t                with     = *pkt;
+
+    if (security != NULL && pkt->src.plane == 0)
+    {
+        with.cookie = SKY_Security_CookieOf(security, now_us, endpoint); /* the host has asked for it before */
+    }
+    return with;
+}
+
 void UT_Input(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
-    static uint8_t wire[UT_SENT_MAX];
-    const size_t   len = SKY_Packet_Encode(pkt, wire, sizeof(wire));
+    static uint8_t     wire[UT_SENT_MAX];
+    const SKY_Packet_t sent = UT_WithCookie(now_us, pkt, endpoint);
+    const size_t       len  = SKY_Packet_Encode(&sent, wire, sizeof(wire));
 
     UtAssert_BOOL_TRUE(len > 0);
     UT_SentBytes = 0;

@@ -21,6 +21,8 @@
 
 extern ISL_NeighboursTable_t         UT_Neighbours;
 extern ISL_LinksTable_t              UT_Links;
+extern ISL_KeysTable_t               UT_Keys;
+extern ISL_PeersTable_t              UT_Peers[ISL_PEERS_PAGES];
 extern uint16                        UT_LastEvent;
 extern CFE_ES_ChildTaskMainFuncPtr_t UT_IoTask, UT_TlmTask;
 extern osal_task_entry               UT_DeleteHandler;
@@ -49,7 +51,9 @@ ISL_Node_t *UT_Node(void);
 void UT_Send(uint32 mid, CFE_MSG_FcnCode_t code, size_t size, const void *bytes);
 /** Return a request of the ground host to this satellite. */
 SKY_Packet_t UT_Request(uint16_t apid, uint8_t op);
-/** Let a packet come in from an endpoint, without the I/O task. */
+/** Return a packet with its cookie, if a ground host sends it and the satellite asks for cookies. */
+SKY_Packet_t UT_WithCookie(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
+/** Let a packet come in from an endpoint, without the I/O task. It gets its cookie here. */
 void UT_Input(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Decode the packet that was sent last. */
 SKY_Packet_t UT_Answer(void);
@@ -63,6 +67,7 @@ uint64_t UT_Neighbour(SKY_LinkId_t link);
 void UT_AddLinks(void);
 void UT_AddNode(void);
 void UT_AddRelay(void);
+void UT_AddSecurity(void);
 void UT_AddTasks(void);
 
 #endif
