@@ -10,6 +10,7 @@
 #include "isl_tbl_manage.h"
 #include "isl_ut.h"
 
+#define WEST_INDEX 3u /* (2, 1) of 3 x 3 */
 #define EAST_INDEX 5u /* (2, 3) of 3 x 3 */
 #define HELLO_S    10u
 #define HELLO_US   (HELLO_S * 1000000u)
@@ -107,10 +108,14 @@ static void Test_Keys(void)
     UT_Input(1, &request, UT_GROUND);
     UtAssert_UINT32_EQ(UT_Answer().status, SKY_STATUS_UNAUTHENTICATED);
 
+    UtAssert_ZERO(UT_Keys.Master[0].Key[0]); /* the table has no key any more */
+    SetKey(0, 1);
     SetKey(1, 2); /* the next generation beside it, then instead of it */
     Wakeup();
     UtAssert_BOOL_TRUE(HasMaster(1) && HasMaster(2));
+    UtAssert_UINT32_EQ(UT_Node()->node.security->generation, 2);
     SetKey(0, 3);
+    SetKey(1, 2);
     Wakeup();
     UtAssert_BOOL_TRUE(!HasMaster(1) && HasMaster(2) && HasMaster(3));
     UT_Keys.Master[0].IsSet = 0;
@@ -153,8 +158,135 @@ static void Test_Peers(void)
     UtAssert_BOOL_FALSE(HasAsked(3 * HELLO_US));
 }
 
+/** Start with keys of the neighbours in the east and the west, and sessions that were asked for with both. */
+static SKY_Security_t *StartWithPeers(void)
+{
+    SKY_Security_t *security;
+
+    SetKey(0, 1);
+    UT_Peers[0].Generation = 1;
+    UT_Peers[0].First      = WEST_INDEX;
+    UT_Peers[0].Count      = EAST_INDEX - WEST_INDEX + 1u;
+    memset(UT_Peers[0].Peer[0].Key, 6, sizeof(UT_Peers[0].Peer[0].Key));
+    memset(UT_Peers[0].Peer[EAST_INDEX - WEST_INDEX].Key, 7, sizeof(UT_Peers[0].Peer[0].Key));
+    UT_Start();
+    security = UT_Node()->node.security;
+    SKY_Security_Want(security, 1, (SKY_Addr_t){2, 1});
+    SKY_Security_Want(security, 1, (SKY_Addr_t){2, 3});
+    return security;
+}
+
+static bool HasSession(const SKY_Security_t *security, uint16_t slot)
+{
+    uint32 i;
+    bool   found = false;
+
+    for (i = 0; i < security->cfg.session_max; ++i)
+    {
+        found = found || (security->sessions[i].satellite.plane == 2 && security->sessions[i].satellite.slot == slot);
+    }
+    return found;
+}
+
+static void Test_NewPeers(void)
+{
+    SKY_Security_t *const security = StartWithPeers();
+
+    UtAssert_ZERO(UT_Peers[0].Peer[0].Key[0]); /* the table has no key any more */
+    UtAssert_UINT32_EQ(UT_Peers[0].Count, 3);
+    SetKey(0, 1);
+    memset(UT_Peers[0].Peer[0].Key, 6, sizeof(UT_Peers[0].Peer[0].Key)); /* as before */
+    memset(UT_Peers[0].Peer[EAST_INDEX - WEST_INDEX].Key, 8, sizeof(UT_Peers[0].Peer[0].Key));
+    Wakeup();
+    UtAssert_BOOL_TRUE(HasSession(security, 1));
+    UtAssert_BOOL_FALSE(HasSession(security, 3)); /* its key is another one */
+
+    SetKey(0, 1);
+    UT_Peers[0].Count = 0; /* nor is there one any more */
+    Wakeup();
+    UtAssert_BOOL_FALSE(HasSession(security, 1));
+}
+
+static void Test_Suites(void)
+{
+    SKY_Security_t *const security = StartWithPeers();
+
+    SetKey(0, 1);
+    UT_Keys.Suites    = SKY_SUITE_BIT(SKY_SUITE_BLAKE2B_PACKET);
+    UT_Keys.PeerSuite = SKY_SUITE_BLAKE2B_PACKET;
+    Wakeup();
+    UtAssert_UINT32_EQ(security->associations.config.suites, UT_Keys.Suites);
+    UtAssert_UINT32_EQ(security->sessions[0].session.wanted, SKY_SUITE_BLAKE2B_PACKET);
+    if ((security->cfg.crypto->suites & SKY_SUITES_GMAC) == 0)
+    {
+        UT_Keys.Suites = SKY_SUITES_GMAC; /* the library can do none of them */
+        UtAssert_INT32_EQ(ISL_Security_ValidateKeys(&UT_Keys), CFE_STATUS_VALIDATION_FAILURE);
+    }
+}
+
+static void Test_ErasedTable(void)
+{
+    SetKey(0, 1);
+    UtAssert_INT32_EQ(ISL_Security_ValidateKeys(&UT_Keys), CFE_SUCCESS);
+    UT_Start();
+    UtAssert_INT32_EQ(ISL_Security_ValidateKeys(&UT_Keys), CFE_STATUS_VALIDATION_FAILURE); /* zeros are no key */
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_TBL_VALUE_ERR_EID);
+}
+
+static void Test_Move(void)
+{
+    SKY_Security_t *const security = StartWithPeers();
+
+    SetKey(0, 1);
+    UT_Neighbours.SelfSlot = 1;
+    memset(UT_Neighbours.Neighbour, 0, sizeof(UT_Neighbours.Neighbour));
+    Wakeup();
+    UtAssert_UINT32_EQ(security->self.slot, 1);
+    UtAssert_BOOL_FALSE(HasSession(security, 3));
+    UtAssert_BOOL_TRUE(security->is_keyed);
+}
+
+static void Test_Housekeeping(void)
+{
+    const SKY_Packet_t request = UT_Request(SKY_APID_ISL, SKY_OP_PING);
+    ISL_HkSecurity_t  *hk      = &ISL_Data.Hk.Payload.Security;
+
+    SetKey(0, 1);
+    SetKey(1, 2);
+    UT_Start();
+    UT_Input(1, &request, UT_GROUND);
+    UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
+    UtAssert_UINT32_EQ(hk->Secured, 1);
+    UtAssert_UINT32_EQ(hk->MasterKeys, 2);
+    UtAssert_UINT32_EQ(hk->Generation, 2);
+    UtAssert_UINT32_EQ(hk->Older, 1);
+    UtAssert_UINT32_EQ(hk->NoAssociation, 1);
+    UT_LastEvent = 0;
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(ISL_Data.Refused[0], 1); /* an event has told */
+    UT_Send(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, sizeof(ISL_ResetCountersCmd_t), NULL);
+    UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
+    UtAssert_UINT32_EQ(hk->NoAssociation, 0);
+}
+
+/** At the end no key is left. */
+static void Test_End(void)
+{
+    SKY_Security_t *const security = StartWithPeers();
+
+    ISL_Security_End();
+    UtAssert_ZERO(security->associations.masters[0].key[0]);
+    UtAssert_BOOL_FALSE(security->is_keyed);
+}
+
 void UT_AddSecurity(void)
 {
+    UtTest_Add(Test_NewPeers, UT_Setup, NULL, "new keys of other satellites");
+    UtTest_Add(Test_Suites, UT_Setup, NULL, "suites");
+    UtTest_Add(Test_ErasedTable, UT_Setup, NULL, "a table that was taken over");
+    UtTest_Add(Test_Move, UT_Setup, NULL, "a new place");
+    UtTest_Add(Test_Housekeeping, UT_Setup, NULL, "housekeeping of security");
+    UtTest_Add(Test_End, UT_Setup, NULL, "keys at the end");
     UtTest_Add(Test_Validation, UT_Setup, NULL, "tables of keys");
     UtTest_Add(Test_NoKey, UT_Setup, NULL, "no key");
     UtTest_Add(Test_Keys, UT_Setup, NULL, "keys");
