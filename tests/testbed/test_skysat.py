@@ -1,10 +1,14 @@
 """The program `skysat`: what it says, how it ends, what it takes. Real processes, real sockets."""
 
+import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +20,11 @@ from skymemory.wire.address import Satellite
 MEMORY_KB_MAX = 6 * 1024
 """What a satellite may take beside its store. OpenSSL is most of it: 4.5 MB, against 1.8 MB with Monocypher."""
 PT_LOAD, PT_INTERP = 1, 3
+KEY_BYTES = 32
+SATELLITES = 5 * 19
+OWN_INDEX = 2 * 19 + 9
+"""Place of satellite (3, 10) among the satellites, from 0."""
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 
 @pytest.fixture
@@ -77,6 +86,60 @@ def test_an_address_that_is_not_of_this_machine(words: list[str]) -> None:
     refused = run([*words, "--network", "203.0.0.0"])
     assert refused.returncode == 1
     assert "cannot be bound" in refused.stderr
+
+
+@pytest.fixture
+def keys() -> list[bytes]:
+    """A master key, and a key with each satellite of 5 x 19; zeros at the own place, (3, 10)."""
+    made = [os.urandom(KEY_BYTES) for _ in range(1 + SATELLITES)]
+    made[1 + OWN_INDEX] = bytes(KEY_BYTES)
+    return made
+
+
+@pytest.fixture
+def key_file(keys: list[bytes], tmp_path: Path) -> Path:
+    path = tmp_path / "3-10.key"
+    path.write_bytes(b"SKYK" + struct.pack(">BBHHHHxx", 1, 4, 5, 19, 3, 10) + b"".join(keys))
+    path.chmod(0o600)
+    return path
+
+
+def memory(process: int) -> list[bytes]:
+    """Return what a process can write and has touched, region by region."""
+    found = []
+    with (
+        open(f"/proc/{process}/maps", encoding="ascii") as regions,
+        open(f"/proc/{process}/mem", "rb", buffering=0) as content,
+        open(f"/proc/{process}/pagemap", "rb", buffering=0) as pages,
+    ):
+        for line in regions:
+            first, last = (int(word, 16) // PAGE_BYTES for word in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw"):
+                pages.seek(first * 8)
+                present = [entry >> 62 != 0 for (entry,) in struct.iter_unpack("=Q", pages.read((last - first) * 8))]
+                runs = (list(run) for there, run in groupby(range(len(present)), present.__getitem__) if there)
+                for run in runs:
+                    content.seek((first + run[0]) * PAGE_BYTES)
+                    found.append(content.read(len(run) * PAGE_BYTES))
+    return found
+
+
+def test_each_key_is_in_its_memory_once(words: list[str], key_file: Path, keys: list[bytes]) -> None:
+    with subprocess.Popen([*words, "--keys", str(key_file)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().startswith(b"skysat 3,10 ready")
+        regions = memory(child.pid)
+        child.kill()
+    counts = [sum(region.count(key) for region in regions) for key in keys]
+    assert counts[:1] == [1]
+    assert all(count == 1 for place, count in enumerate(counts[1:]) if place != OWN_INDEX)
+
+
+def test_a_key_file_that_others_may_read_is_refused(words: list[str], key_file: Path) -> None:
+    key_file.chmod(0o644)
+    refused = run([*words, "--keys", str(key_file)])
+    assert refused.returncode == 1
+    assert "mode 0644, so that others may read or change it; allowed are modes such as 0600" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,10 @@ def test_packets_from_the_ground_reach_the_service(satellite: Executive, constel
     with ControlPlane(constellation) as control:
         assert here in control.ping([Route(here, here)], 5.0)
     assert satellite.kvc_housekeeping().requests == 1
-    assert satellite.isl_housekeeping().to_ground == 1
+    housekeeping = satellite.isl_housekeeping()
+    assert housekeeping.to_ground == 1
+    assert housekeeping.security.secured == 0
+    assert list(housekeeping.security.by_suite) == [0, 0, 0, 0]
 
 
 def test_a_satellite_stops_and_starts_again_in_the_same_process(words: list[str]) -> None:
