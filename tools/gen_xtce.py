@@ -220,7 +220,7 @@ class Wire:
         if kind in ("none", "bytes") and op != "get":
             self._container(name, base, "bytes", app, selected)
             return
-        whole = [("SKY_length", self._fixed(kind), ">=")] if kind in RESTS else {"migrate": [], "stats": ok, "bytes": ok}[kind]
+        whole = [("SKY_length", self._fixed(kind), ">=")] if kind in RESTS else {"migrate": [], "rekey": [], "stats": ok, "bytes": ok}[kind]
         self._container(name, base, kind, app, [*selected, *whole])
         if op == "get" and direction == "response":
             missing = ("SKY_status", self._icd["status"]["not_found"]["value"])

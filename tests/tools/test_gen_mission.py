@@ -219,6 +219,7 @@ PAYLOADS = {
     icd.OP_PING: b"echo",
     icd.OP_RELAY: Message(structures.KVC_CMD_MID).encode(),
     icd.OP_HELLO: pack(">QHHHHIH", 2**63 + 7, 1, 0, 3, 10, 41, 0b0010),
+    icd.OP_REKEY: bytes([1, 5, 4, 0]) + bytes(range(icd.REKEY_BYTES - 4)),
 }
 
 
@@ -239,6 +240,7 @@ def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition)
     served = {
         icd.OP_RELAY: [icd.APID_ISL],
         icd.OP_ASSOCIATE: [icd.APID_ISL],
+        icd.OP_REKEY: [icd.APID_ISL],
         icd.OP_HELLO: [icd.APID_ISL],
         icd.OP_PING: [icd.APID_ISL, icd.APID_KVC],
     }
@@ -258,6 +260,9 @@ def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition)
         elif value == icd.OP_HELLO:
             assert (parsed["hello_digest"], parsed["hello_count"]) == (2**63 + 7, 1)
             assert packet.payload.endswith(parsed["hello_states"])
+        elif value == icd.OP_REKEY:
+            assert (parsed["rekey_command"], parsed["rekey_generation"], parsed["rekey_under"]) == (1, 5, 4)
+            assert packet.payload.endswith(parsed["rekey_nonce"] + parsed["rekey_sealed"])
         elif packet.payload:
             assert parsed["SKY_payload"] == packet.payload
 
@@ -266,7 +271,7 @@ def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition)
 @pytest.mark.parametrize("status", sorted(icd.STATUSES))
 def test_every_response_has_one_container(op: str, status: int, xtce: XtcePacketDefinition) -> None:
     value = getattr(icd, op)
-    apid = icd.APID_ISL if value in (icd.OP_RELAY, icd.OP_HELLO, icd.OP_ASSOCIATE) else icd.APID_KVC
+    apid = icd.APID_ISL if value in (icd.OP_RELAY, icd.OP_HELLO, icd.OP_ASSOCIATE, icd.OP_REKEY) else icd.APID_KVC
     payload = PAYLOADS.get(value, b"")
     if value == icd.OP_STATS and status == icd.STATUS_OK:
         payload = os.urandom(8 * icd.STATS_KVC_COUNT)

@@ -67,6 +67,8 @@ OP_HELLO: Final = 9
 """Ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response."""
 OP_ASSOCIATE: Final = 10
 """Ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie."""
+OP_REKEY: Final = 11
+"""Load, activate or forget a master key of the satellite (payload `rekey`): a command of the mission, refused to all others. ok: done, or done before; bad_op: no such command; not_found: no valid key of generation `under`, or none of this generation was loaded; bad_key: wrapped wrongly, or the key stays, as it is the last one or that of the sender; store_full: two other keys are valid."""
 STATUS_OK: Final = 0
 """Done."""
 STATUS_NOT_FOUND: Final = 1
@@ -259,6 +261,20 @@ ASSOCIATION_OFF_SPARE: Final = 17
 """0."""
 ASSOCIATION_BYTES: Final = 24
 """Fixed part of the association payload."""
+REKEY_OFF_COMMAND: Final = 0
+"""1 load: keep a key that waits; 2 activate: make the waiting key valid, beside the one of before; 3 forget: erase a key, and end the associations of hosts and missions under it."""
+REKEY_OFF_GENERATION: Final = 1
+"""Generation of the key."""
+REKEY_OFF_UNDER: Final = 2
+"""Load: generation of the valid master key from which the wrapping key follows, lower than that of the key; else 0."""
+REKEY_OFF_SPARE: Final = 3
+"""0."""
+REKEY_OFF_NONCE: Final = 4
+"""Load: nonce, which follows from key, satellite and both generations; else 0."""
+REKEY_OFF_SEALED: Final = 16
+"""Load: the key of 32 bytes, encrypted with ChaCha20-Poly1305 (RFC 8439), and the tag of 16; else 0."""
+REKEY_BYTES: Final = 64
+"""Fixed part of the rekey payload."""
 HELLO_OFF_DIGEST: Final = 0
 """Digest of all link states that the sender knows: satellites with the same digest know the same. 0: none."""
 HELLO_OFF_COUNT: Final = 8
@@ -344,8 +360,10 @@ STATS_ISL_DROP_UNAUTHENTICATED: Final = 18
 STATS_ISL_DROP_REPLAYED: Final = 19
 STATS_ISL_DROP_COOKIE: Final = 20
 STATS_ISL_DROP_REFUSED: Final = 21
-STATS_ISL_LINKS: Final = 22
-STATS_ISL_COUNT: Final = 23
+STATS_ISL_MASTER_KEYS: Final = 22
+STATS_ISL_REKEY_REFUSED: Final = 23
+STATS_ISL_LINKS: Final = 24
+STATS_ISL_COUNT: Final = 25
 """Counters of isl, 8 bytes each."""
 STATS_LINK_UP: Final = 0
 STATS_LINK_PLANE: Final = 1
@@ -573,6 +591,8 @@ STATS_ISL: Final = (
     "drop_replayed",
     "drop_cookie",
     "drop_refused",
+    "master_keys",
+    "rekey_refused",
     "links",
 )
 STATS_LINK: Final = (

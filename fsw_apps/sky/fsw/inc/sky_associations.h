@@ -115,6 +115,8 @@ bool SKY_Associations_Init(SKY_Associations_t *table, const SKY_AssociationsConf
 bool SKY_Associations_SetMaster(SKY_Associations_t *table, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);
 /** Return true if a master key of this generation is valid. */
 bool SKY_Associations_HasMaster(const SKY_Associations_t *table, uint8_t generation);
+/** Return true if a master key of another generation is valid, so that this one can go. */
+bool SKY_Associations_HasOther(const SKY_Associations_t *table, uint8_t generation);
 /** Erase a master key, and end all associations of hosts and missions of its generation. @return false if there was none */
 bool SKY_Associations_ForgetMaster(SKY_Associations_t *table, uint8_t generation);
 /** End the associations of satellites of a generation, after their keys have changed. */

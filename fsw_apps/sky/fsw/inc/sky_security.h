@@ -8,7 +8,7 @@
  *
  *     role       may
  *     host       put, get, ask for, move and purge blocks of its tenants; ask for counters
- *     mission    all of that for any tenant, and send commands (RELAY, MIGRATE of a whole tenant)
+ *     mission    all of that for any tenant, and send commands (RELAY, REKEY, MIGRATE of a whole tenant)
  *     satellite  what satellites ask each other: blocks of any tenant, HELLO, gossip
  *
  * A request is acted upon once: its sequence number has to be new, that of a command higher than all before. Responses to this satellite
@@ -22,6 +22,7 @@
 
 #include "sky_associations.h"
 #include "sky_cookie.h"
+#include "sky_rekey.h"
 #include "sky_session.h"
 #include "sky_tag.h"
 
@@ -72,6 +73,7 @@ typedef struct
     uint8_t                generation; /**< of the keys between satellites that this satellite asks with */
     SKY_Cookies_t          cookies;
     SKY_Associations_t     associations;
+    SKY_RekeyState_t       rekey;
     SKY_SecuritySession_t *sessions;
     uint8_t                word_secret[SKY_CRYPTO_KEY_BYTES];
     uint64_t               words; /**< words drawn so far */

@@ -89,6 +89,18 @@ bool SKY_Associations_HasMaster(const SKY_Associations_t *table, uint8_t generat
     return master_of(table, generation) != NULL;
 }
 
+bool SKY_Associations_HasOther(const SKY_Associations_t *table, uint8_t generation)
+{
+    bool has_one = false;
+
+    SKY_ASSERT(table->config.crypto != NULL);
+    for (uint32_t i = 0; i < SKY_MASTER_KEYS; ++i)
+    {
+        has_one = has_one || (table->masters[i].is_set && table->masters[i].generation != generation);
+    }
+    return has_one;
+}
+
 /* End the associations of satellites, or of all others, whose credential has a generation. */
 static void end_generation(SKY_Associations_t *table, bool is_satellite, uint8_t generation)
 {

@@ -1,6 +1,6 @@
 /**
  * @file
- * Requests that a node serves itself, at the APID of isl: PING, HELLO, STATS, and RELAY of messages of the Software Bus.
+ * Requests that a node serves itself, at the APID of isl: PING, HELLO, STATS, REKEY, and RELAY of messages of the Software Bus.
  *
  * RELAY puts a command on the bus of this satellite, through the shell, which decides what is admitted. A command that is repeated,
  * because its answer was lost, is answered and not put there again. With the flag TLM the requester gets telemetry for as long as its
@@ -28,6 +28,11 @@ static void SecurityStats(const SKY_Node_t *node, uint64_t *out)
     out[SKY_STATS_ISL_DROP_REPLAYED]        = security != NULL ? security->counters.replayed : 0u;
     out[SKY_STATS_ISL_DROP_COOKIE]          = security != NULL ? security->counters.no_cookie : 0u;
     out[SKY_STATS_ISL_DROP_REFUSED]         = security != NULL ? security->counters.refused : 0u;
+    out[SKY_STATS_ISL_REKEY_REFUSED]        = security != NULL ? security->rekey.refused : 0u;
+    for (uint32_t i = 0; i < SKY_MASTER_KEYS && security != NULL; ++i)
+    {
+        out[SKY_STATS_ISL_MASTER_KEYS] += security->associations.masters[i].is_set ? 1u : 0u;
+    }
     SKY_ASSERT(security != NULL || out[SKY_STATS_ISL_SECURED] == 0u);
 }
 
@@ -292,6 +297,19 @@ static bool Hello(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SK
     return result != SKY_HELLO_REFUSED;
 }
 
+/* Act on a command about keys. It reaches a satellite that has a key, from the mission, or is refused. */
+static SKY_Status_t Rekey(SKY_Node_t *node, const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->op == SKY_OP_REKEY);
+    SKY_ASSERT(node->association == NULL || SKY_Credential_Role(&node->association->credential) == SKY_ROLE_MISSION);
+    if (node->association == NULL)
+    {
+        return SKY_STATUS_REFUSED;
+    }
+    return SKY_Rekey_Act(&node->security->rekey, &node->security->associations, node->router.self,
+                         SKY_Credential_Generation(&node->association->credential), pkt->payload, pkt->length);
+}
+
 void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
 {
     uint8_t      stats[STATS_BYTES];
@@ -325,6 +343,9 @@ void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
             break;
         case SKY_OP_RELAY:
             reply.status = Relay(node, now_us, pkt);
+            break;
+        case SKY_OP_REKEY:
+            reply.status = Rekey(node, pkt);
             break;
         case SKY_OP_HELLO:
             reply.status = SKY_STATUS_REFUSED;

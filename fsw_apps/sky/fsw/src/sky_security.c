@@ -108,11 +108,11 @@ bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const 
 bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation)
 {
     SKY_ASSERT(security->sessions != NULL);
-    if (!security->is_keyed || generation == security->generation)
+    if (!security->is_keyed || generation == security->generation ||
+        !SKY_Associations_HasOther(&security->associations, generation))
     {
         return false;
     }
-    SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, security->generation)); /* one stays */
     SKY_Associations_ForgetPeers(&security->associations, generation);
     return SKY_Associations_ForgetMaster(&security->associations, generation);
 }
@@ -182,7 +182,7 @@ static bool IsOfAllBlocks(const SKY_Packet_t *pkt)
 static bool IsCommand(const SKY_Packet_t *pkt)
 {
     SKY_ASSERT(pkt->is_request);
-    return pkt->op == SKY_OP_RELAY || IsOfAllBlocks(pkt);
+    return pkt->op == SKY_OP_RELAY || pkt->op == SKY_OP_REKEY || IsOfAllBlocks(pkt);
 }
 
 /* Return true if the role of a credential may send a request. */

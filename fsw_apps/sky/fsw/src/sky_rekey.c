@@ -1,0 +1,192 @@
+/**
+ * @file
+ * Master keys that come over the air: see sky_rekey.h.
+ */
+#include "sky_rekey.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_bytes.h"
+
+#define BOUND_BYTES 8u /* what a wrap is bound to: the head of the payload and the address of the satellite */
+#define HEAD_BYTES  (SKY_REKEY_OFF_SPARE + 1u)
+
+#define LABEL(text)               \
+    {                             \
+        (text), sizeof(text) - 1u \
+    }
+
+static bool are_zeros(const uint8_t *bytes, size_t count)
+{
+    uint8_t any = 0;
+
+    SKY_ASSERT(bytes != NULL);
+    SKY_ASSERT(count <= SKY_REKEY_BYTES);
+    for (size_t i = 0; i < count; ++i)
+    {
+        any = (uint8_t)(any | bytes[i]);
+    }
+    return any == 0;
+}
+
+bool SKY_Rekey_Decode(const uint8_t *payload, size_t bytes, SKY_Rekey_t *command)
+{
+    SKY_ASSERT(payload != NULL || bytes == 0);
+    SKY_ASSERT(SKY_REKEY_OFF_SEALED + sizeof(command->sealed) == SKY_REKEY_BYTES);
+    if (bytes != SKY_REKEY_BYTES || payload[SKY_REKEY_OFF_SPARE] != 0)
+    {
+        return false;
+    }
+    command->command    = payload[SKY_REKEY_OFF_COMMAND];
+    command->generation = payload[SKY_REKEY_OFF_GENERATION];
+    command->under      = payload[SKY_REKEY_OFF_UNDER];
+    (void)memcpy(command->nonce, payload + SKY_REKEY_OFF_NONCE, sizeof(command->nonce));
+    (void)memcpy(command->sealed, payload + SKY_REKEY_OFF_SEALED, sizeof(command->sealed));
+    if (command->command == SKY_REKEY_LOAD)
+    {
+        return command->generation > command->under; /* older keys do not come back this way */
+    }
+    return (command->command == SKY_REKEY_ACTIVATE || command->command == SKY_REKEY_FORGET) && command->under == 0 &&
+           are_zeros(payload + HEAD_BYTES, SKY_REKEY_BYTES - HEAD_BYTES);
+}
+
+/* Return the valid master key of a generation; NULL if there is none. */
+static const SKY_MasterKey_t *master_of(const SKY_Associations_t *table, uint8_t generation)
+{
+    const SKY_MasterKey_t *found = NULL;
+
+    SKY_ASSERT(table->config.crypto != NULL);
+    for (uint32_t i = 0; i < SKY_MASTER_KEYS; ++i)
+    {
+        const SKY_MasterKey_t *master = &table->masters[i];
+
+        found = master->is_set && master->generation == generation ? master : found;
+    }
+    SKY_ASSERT((found != NULL) == SKY_Associations_HasMaster(table, generation));
+    return found;
+}
+
+/* Open a wrapped key. Return false, and zeros, if it was not wrapped so for this satellite. */
+static bool open_wrapped(const SKY_Crypto_t *crypto, const SKY_MasterKey_t *under, SKY_Addr_t self, const SKY_Rekey_t *command,
+                         uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    uint8_t                bound[BOUND_BYTES] = {command->command, command->generation, command->under};
+    uint8_t                keys[2u * SKY_CRYPTO_KEY_BYTES];
+    uint8_t                nonce[SKY_CRYPTO_NONCE_BYTES];
+    const SKY_CryptoPart_t info[] = {LABEL("skymemory 2 wrap"), {bound, sizeof(bound)}};
+    const SKY_CryptoPart_t all[]  = {{bound, sizeof(bound)}, {key, SKY_CRYPTO_KEY_BYTES}};
+
+    SKY_ASSERT(command->command == SKY_REKEY_LOAD);
+    SKY_ASSERT(command->under == under->generation);
+    SKY_Bytes_Put16(bound + HEAD_BYTES, self.plane);
+    SKY_Bytes_Put16(bound + HEAD_BYTES + 2u, self.slot);
+    SKY_Crypto_Kdf(crypto, under->key, info, 2, keys, sizeof(keys));
+    bool is_right = crypto->Open(crypto->context, keys, command->nonce, &info[1], command->sealed, SKY_CRYPTO_KEY_BYTES, key);
+
+    if (is_right)
+    {
+        crypto->Hash(crypto->context, keys + SKY_CRYPTO_KEY_BYTES, SKY_CRYPTO_KEY_BYTES, all, 2, nonce, sizeof(nonce));
+        is_right = crypto->IsEqual(crypto->context, nonce, command->nonce, sizeof(nonce));
+    }
+    crypto->Wipe(crypto->context, keys, sizeof(keys));
+    if (!is_right)
+    {
+        crypto->Wipe(crypto->context, key, SKY_CRYPTO_KEY_BYTES);
+    }
+    return is_right;
+}
+
+static SKY_Status_t load(SKY_RekeyState_t *state, const SKY_Associations_t *table, SKY_Addr_t self, const SKY_Rekey_t *command)
+{
+    const SKY_Crypto_t    *crypto = table->config.crypto;
+    const SKY_MasterKey_t *under  = master_of(table, command->under);
+    uint8_t                key[SKY_CRYPTO_KEY_BYTES];
+
+    SKY_ASSERT(command->command == SKY_REKEY_LOAD);
+    SKY_ASSERT(command->generation > command->under);
+    if (SKY_Associations_HasMaster(table, command->generation))
+    {
+        return SKY_STATUS_OK; /* it was loaded and activated before */
+    }
+    if (under == NULL)
+    {
+        return SKY_STATUS_NOT_FOUND;
+    }
+    if (!open_wrapped(crypto, under, self, command, key))
+    {
+        ++state->refused;
+        return SKY_STATUS_BAD_KEY;
+    }
+    state->waiting.is_set     = true;
+    state->waiting.generation = command->generation;
+    (void)memcpy(state->waiting.key, key, sizeof(key));
+    crypto->Wipe(crypto->context, key, sizeof(key));
+    return SKY_STATUS_OK;
+}
+
+static SKY_Status_t activate(SKY_RekeyState_t *state, SKY_Associations_t *table, uint8_t generation)
+{
+    const SKY_Crypto_t *crypto = table->config.crypto;
+
+    SKY_ASSERT(crypto != NULL);
+    if (SKY_Associations_HasMaster(table, generation))
+    {
+        return SKY_STATUS_OK;
+    }
+    if (!state->waiting.is_set || state->waiting.generation != generation)
+    {
+        return SKY_STATUS_NOT_FOUND;
+    }
+    if (!SKY_Associations_SetMaster(table, generation, state->waiting.key))
+    {
+        return SKY_STATUS_STORE_FULL;
+    }
+    crypto->Wipe(crypto->context, &state->waiting, sizeof(state->waiting));
+    SKY_ASSERT(SKY_Associations_HasMaster(table, generation));
+    return SKY_STATUS_OK;
+}
+
+static SKY_Status_t forget(SKY_RekeyState_t *state, SKY_Associations_t *table, uint8_t sender, uint8_t generation)
+{
+    const SKY_Crypto_t *crypto = table->config.crypto;
+
+    SKY_ASSERT(crypto != NULL);
+    if (SKY_Associations_HasMaster(table, generation))
+    {
+        if (generation == sender || !SKY_Associations_HasOther(table, generation))
+        {
+            ++state->refused;
+            return SKY_STATUS_BAD_KEY;
+        }
+        (void)SKY_Associations_ForgetMaster(table, generation);
+    }
+    if (state->waiting.generation == generation)
+    {
+        crypto->Wipe(crypto->context, &state->waiting, sizeof(state->waiting));
+    }
+    SKY_ASSERT(!SKY_Associations_HasMaster(table, generation));
+    return SKY_STATUS_OK;
+}
+
+SKY_Status_t SKY_Rekey_Act(SKY_RekeyState_t *state, SKY_Associations_t *table, SKY_Addr_t self, uint8_t sender,
+                           const uint8_t *payload, size_t bytes)
+{
+    SKY_Rekey_t command;
+
+    SKY_ASSERT(table->config.crypto != NULL);
+    SKY_ASSERT(self.plane != 0);
+    if (!SKY_Rekey_Decode(payload, bytes, &command))
+    {
+        return SKY_STATUS_BAD_OP;
+    }
+    switch (command.command)
+    {
+        case SKY_REKEY_LOAD:
+            return load(state, table, self, &command);
+        case SKY_REKEY_ACTIVATE:
+            return activate(state, table, command.generation);
+        default:
+            return forget(state, table, sender, command.generation);
+    }
+}
