@@ -16,6 +16,7 @@ from skymemory.cli.common import (
     print_json,
     progress_bar,
 )
+from skymemory.cli.keys_in_sky import activate, forget, load
 from skymemory.cli.parameters import Place
 from skymemory.common import defaults
 from skymemory.security.credential import CredentialError, told_tenants
@@ -203,6 +204,10 @@ def satellites(mission_path: Path, folder: Path, chosen: tuple[Satellite, ...], 
         print_json({"folder": str(folder), "generation": mission.generation, "satellites": places})
         return
     click.echo(f"{folder}: key files of {len(places)} satellites, generation {mission.generation}")
+
+
+for command in (load, activate, forget):
+    keys.add_command(command)
 
 
 def _tell(folder: Path, mission: MissionKeyring, as_json: bool) -> None:

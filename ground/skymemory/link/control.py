@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 from skymemory.link import telemetry
 from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.keys import keys_of
+from skymemory.link.keys import LinkKeys, keys_of
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
 from skymemory.link.structures import Held as CoreHeld
@@ -93,7 +93,17 @@ class HeldBlock(NamedTuple):
 class ControlPlane:
     """A ground host's socket for small requests. Thread-safe: one exchange at a time. A context manager."""
 
-    def __init__(self, constellation: Constellation, timing: Timing | None = None) -> None:
+    def __init__(self, constellation: Constellation, timing: Timing | None = None, keys: LinkKeys | None = None) -> None:
+        """Open the socket.
+
+        Args:
+            timing: Times after which satellites are asked again.
+            keys: Keys in place of those of the keyring that the constellation names.
+
+        Raises:
+            OSError: The system gives no socket.
+            SecretFileError: The keyring cannot be read.
+        """
         self.constellation = constellation
         self.timing = timing or Timing()
         """Times after which satellites are asked again, and for which the host waits for them."""
@@ -101,7 +111,7 @@ class ControlPlane:
         """Requests that were sent again."""
         self._closed = False
         self._lock = Lock()
-        self._keys = keys_of(constellation)
+        self._keys = keys or keys_of(constellation)
         self._asker = Asker(self.timing, self._keys)
         self._endpoints: dict[Satellite, int] = {}  # endpoints of entry satellites; every request needs one
 

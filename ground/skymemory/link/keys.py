@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skymemory.link import structures
-from skymemory.security.keyring import load_keyring
+from skymemory.security.keyring import Keyring, load_keyring
 from skymemory.sky.constellation import Constellation
 from skymemory.wire import icd
 
@@ -39,6 +39,11 @@ def keys_of(constellation: Constellation) -> LinkKeys | None:
     security = constellation.security
     if not security.keyring:
         return None
-    keyring = load_keyring(Path(security.keyring))
+    return keys_from(load_keyring(Path(security.keyring)), constellation)
+
+
+def keys_from(keyring: Keyring, constellation: Constellation) -> LinkKeys:
+    """Return the keys of a keyring, for the suite that a constellation asks for."""
+    security = constellation.security
     suite = 0 if security.suite == "auto" else getattr(icd, f"SECURITY_{security.suite.upper()}")
     return LinkKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite)

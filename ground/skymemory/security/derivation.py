@@ -42,4 +42,9 @@ class RootKeys:
 
 def pair_key(master_key: bytes, credential: bytes) -> bytes:
     """Return the key between a satellite and the holder of a packed credential."""
-    return HKDF(_HASH, KEY_BYTES, None, b"skymemory 2 pair" + credential).derive(master_key)
+    return key_derived(master_key, b"skymemory 2 pair" + credential)
+
+
+def key_derived(key: bytes, info: bytes, count: int = KEY_BYTES) -> bytes:
+    """Return what follows from a key for the use that `info` names: at most 64 bytes."""
+    return HKDF(_HASH, count, None, info).derive(key)

@@ -1,0 +1,99 @@
+"""New master keys for satellites in the sky: the mission's commands, to a few satellites or all of them.
+
+Satellites take one step after the other: `load` the next key, `activate` it, `forget` the one of before. A step may be repeated,
+and does nothing where it was taken before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from skymemory.common.progress import Progress
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
+from skymemory.link.keys import keys_from
+from skymemory.security.keyring import MissionKeyring
+from skymemory.security.wrapped_keys import KeyCommand, load_payload, plain_payload
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
+from skymemory.wire import icd
+from skymemory.wire.address import Satellite
+
+TOGETHER: Final = 128
+"""Satellites that are asked at once."""
+ANSWER_S: Final = 5.0
+"""Seconds that satellites have for an answer, handshake included."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTaken:
+    """Result of a step."""
+
+    done: list[Satellite] = field(default_factory=list)
+    """Satellites that took it, now or before."""
+    refused: dict[Satellite, str] = field(default_factory=dict)
+    """Satellites that refused it, with their word: a status of the ICD."""
+    silent: list[Satellite] = field(default_factory=list)
+    """Satellites that did not answer. They may have taken it, or have neither key."""
+
+
+def take_step(
+    constellation: Constellation,
+    mission: MissionKeyring,
+    command: KeyCommand,
+    old: int,
+    places: Sequence[Satellite],
+    progress: Progress | None = None,
+    answer_s: float = ANSWER_S,
+) -> StepTaken:
+    """Let satellites take a step towards the mission's generation.
+
+    Before they forget the old key, satellites are asked under it. Those that are silent are asked under the new one, too: they
+    may have forgotten the old key already.
+
+    Args:
+        mission: Keyring of the new generation.
+        old: Generation that satellites have, lower than that of the mission.
+        answer_s: Seconds that satellites have for an answer.
+    """
+    before = mission.changed(generation=old)
+    speakers = (mission,) if command is KeyCommand.FORGET else (before, mission)
+    taken = StepTaken()
+    left = list(places)
+    for speaker in speakers:
+        silent: list[Satellite] = []
+        if left:
+            with ControlPlane(constellation, keys=keys_from(speaker, constellation)) as control:
+                for first in range(0, len(left), TOGETHER):
+                    some = left[first : first + TOGETHER]
+                    silent += _ask(
+                        control, [(place, _payload(mission, before, command, place)) for place in some], taken, answer_s
+                    )
+                    if progress is not None:
+                        progress(len(taken.done) + len(taken.refused), len(places))
+        left = silent
+    taken.silent.extend(left)
+    return taken
+
+
+def _payload(mission: MissionKeyring, before: MissionKeyring, command: KeyCommand, place: Satellite) -> bytes:
+    if command is KeyCommand.LOAD:
+        return load_payload(mission, before, place)
+    return plain_payload(command, mission.generation if command is KeyCommand.ACTIVATE else before.generation)
+
+
+def _ask(
+    control: ControlPlane, commands: Sequence[tuple[Satellite, bytes]], taken: StepTaken, answer_s: float
+) -> list[Satellite]:
+    """Send commands, note what is answered, and return who was silent."""
+    asks = [Ask(Route(place, place), icd.OP_REKEY, icd.APID_ISL, payload=payload) for place, payload in commands]
+    silent = []
+    for ask, answer in zip(asks, control.exchange(asks, answer_s), strict=True):
+        place = ask.route.satellite
+        if answer is None or answer.status == icd.STATUS_UNAUTHENTICATED:
+            silent.append(place)
+        elif answer.ok:
+            taken.done.append(place)
+        else:
+            taken.refused[place] = icd.STATUSES.get(answer.status, str(answer.status))
+    return silent

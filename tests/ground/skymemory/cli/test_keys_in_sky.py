@@ -1,0 +1,97 @@
+"""`skymem keys load`, `activate` and `forget`, from the outside, with real satellites."""
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skymemory.cli import main
+from skymemory.security.keyring import HostRecord
+from skymemory.security.mission_folder import begin_mission, rotate, satellites_folder
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
+
+Stopped = Callable[..., AbstractContextManager[None]]
+GRID = "[constellation]\nplanes = 2\nslots = 2\n[cache]\nservers = 2\ncentre = [1, 1]\n"
+
+
+def skymem(*words: object, status: int = 0) -> Result:
+    result = CliRunner().invoke(main, [str(word) for word in words], prog_name="skymem")
+    assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    begin_mission(tmp_path / "keys", 2, 2, HostRecord(name="host", tenants=(0,)))
+    return tmp_path / "keys"
+
+
+@pytest.fixture
+def local(keys: Path, start_sky: Callable[..., LocalConstellation]) -> LocalConstellation:
+    return start_sky(
+        constellation={"planes": 2, "slots": 2},
+        cache={"servers": 2, "centre": [1, 1]},
+        security={"keyring": str(satellites_folder(keys, 1))},
+    )
+
+
+@pytest.fixture
+def file(local: LocalConstellation, tmp_path: Path) -> Path:
+    """A file of the constellation, for tools of the mission, which name their keyring themselves."""
+    port = local.constellation.network.port
+    (path := tmp_path / "sky.toml").write_text(f"{GRID}[network]\nport = {port}\n")
+    return path
+
+
+def test_the_steps_of_a_change(file: Path, keys: Path) -> None:
+    rotate(keys)
+    given = (keys, "--constellation", file)
+    assert skymem("keys", "load", *given).output == "4 of 4 satellites have the key of generation 2, and wait\n"
+    assert skymem("keys", "activate", *given).output == "4 of 4 satellites serve generations 1 and 2\n"
+    told = json.loads(skymem("keys", "forget", keys / "mission.json", "--constellation", file, "--json").output)
+    assert told == {
+        "command": "forget", "generation": 2, "old": 1, "satellites": 4, "done": 4, "refused": [], "silent": [],
+    }  # fmt: skip
+    assert skymem("keys", "forget", *given).output == "4 of 4 satellites serve generation 2, and 1 no more\n"
+
+
+def test_who_did_not_do_it_is_named(file: Path, keys: Path, local: LocalConstellation, stopped: Stopped) -> None:
+    rotate(keys)
+    given = (keys, "--constellation", file)
+    chosen = ("--satellite", "1,1", "--satellite", "2,1", "--satellite", "1,1")
+    told = skymem("keys", "activate", *given, *chosen, status=1)
+    assert told.stdout == "0 of 2 satellites serve generations 1 and 2\n"
+    assert told.stderr.splitlines() == [
+        "satellite [1, 1] has no key of generation 1, or did not load that of 2",
+        "satellite [2, 1] has no key of generation 1, or did not load that of 2",
+        "Error: 2 of 2 satellites did not do it; the command may be repeated",
+    ]
+    with stopped(local, Satellite(2, 1)):
+        told = skymem("keys", "load", *given, *chosen, status=1)
+        assert told.stdout == "1 of 2 satellites have the key of generation 2, and wait\n"
+        assert told.stderr.startswith("satellite [2, 1] does not answer under generation 2 or 1\n")
+        silent = skymem("keys", "load", *given, "--satellite", "2,1", "--json", status=1)
+        assert json.loads(silent.stdout)["silent"] == [[2, 1]]
+    assert skymem("keys", "load", *given, *chosen).output.startswith("2 of 2 satellites")
+
+
+def test_wrong_words(file: Path, keys: Path, tmp_path: Path) -> None:
+    given = (keys, "--constellation", file)
+    told = skymem("keys", "load", *given, status=2).output
+    assert told == f"Error: {keys} is at generation 1, the first; `skymem keys rotate` makes the next one\n"
+    rotate(keys)
+    for old in (2, 3):
+        told = skymem("keys", "load", *given, "--old", old, status=2).output
+        assert told == f"Error: --old is {old}; allowed are generations before that of the mission, 2\n"
+    told = skymem("keys", "load", *given, "--satellite", "3,1", status=2).output
+    assert told == "Error: --satellite 3,1: planes are 1 to 2, slots 1 to 2\n"
+    host = keys / "generation-2" / "hosts" / "host.json"
+    assert "is the keyring of host host; allowed is the mission's" in skymem("keys", "forget", host, status=1).output
+    begin_mission(tmp_path / "others", 2, 3, HostRecord(name="host", tenants=(0,)))
+    rotate(tmp_path / "others")
+    told = skymem("keys", "load", tmp_path / "others", "--constellation", file, status=1).output
+    assert "others/mission.json is for 2 planes x 3 slots; allowed is a keyring for 2 planes x 2 slots" in told
