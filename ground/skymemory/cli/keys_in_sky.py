@@ -27,7 +27,7 @@ _WORDS: Final = {
     "not_found": "{place} has no key of generation {old}, or did not load that of {new}",
     "store_full": "{place} has two other keys; forget one of them first",
 }
-"""What a satellite's refusal means."""
+"""Meaning of a satellite's refusal."""
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
