@@ -223,7 +223,10 @@ def document(icd: Icd) -> str:
         "fixed part below and a bitmap of (count + 7) / 8 bytes. A GET whose set names chunks that are not held is "
         "answered with `not_found` and the set of those missing, beside the chunks that are held. PING: echoed. "
         "RELAY: one whole cFS message; a command that is repeated under the number of its request, because its "
-        "answer was lost, is answered and not carried out again. HELLO: the fixed part below, then its link states.",
+        "answer was lost, is answered and not carried out again. HELLO: the fixed part below, then its link states. "
+        "REKEY: the fixed part below; with load and load_peers also wrapped keys, and the tag of 16 bytes of the cipher "
+        "(`sky_rekey.h`). Wrapped by load is the key; by load_peers the index of the first satellite (4), and 1 to 32 keys, "
+        "plane by plane.",
         "",
     ]
     for name, fields in icd["payload"].items():

@@ -22,6 +22,7 @@ LINKS = ("north", "east", "south", "west", "ground")
 RESTS = {
     "chunk_set": ("bitmap", "bit 0 is 0x80 of the first byte"),
     "hello": ("states", "`hello_count` records of `link_state`"),
+    "rekey": ("sealed", "wrapped keys: cipher text and tag of 16 bytes, or nothing"),
 }
 """Payloads with a rest behind their fixed part: the name of the rest, and its content."""
 TELEMETRY, COMMAND = 0, 1
@@ -220,7 +221,7 @@ class Wire:
         if kind in ("none", "bytes") and op != "get":
             self._container(name, base, "bytes", app, selected)
             return
-        whole = [("SKY_length", self._fixed(kind), ">=")] if kind in RESTS else {"migrate": [], "rekey": [], "stats": ok, "bytes": ok}[kind]
+        whole = [("SKY_length", self._fixed(kind), ">=")] if kind in RESTS else {"migrate": [], "stats": ok, "bytes": ok}[kind]
         self._container(name, base, kind, app, [*selected, *whole])
         if op == "get" and direction == "response":
             missing = ("SKY_status", self._icd["status"]["not_found"]["value"])

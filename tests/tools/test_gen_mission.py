@@ -219,7 +219,7 @@ PAYLOADS = {
     icd.OP_PING: b"echo",
     icd.OP_RELAY: Message(structures.KVC_CMD_MID).encode(),
     icd.OP_HELLO: pack(">QHHHHIH", 2**63 + 7, 1, 0, 3, 10, 41, 0b0010),
-    icd.OP_REKEY: bytes([1, 5, 4, 0]) + bytes(range(icd.REKEY_BYTES - 4)),
+    icd.OP_REKEY: bytes([1, 5, 4, 0]) + bytes(range(12 + 48)),
 }
 
 

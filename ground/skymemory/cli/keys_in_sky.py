@@ -1,4 +1,4 @@
-"""`skymem keys load`, `activate` and `forget`: replace the master keys of satellites in the sky."""
+"""`skymem keys load`, `activate` and `forget`: replace the keys of satellites in the sky."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +18,14 @@ from skymemory.wire.address import Satellite
 
 _FOLDER: Final = click.Path(path_type=Path)
 _TOLD: Final = {
-    KeyCommand.LOAD: "{0} satellites have the key of generation {new}, and wait",
+    KeyCommand.LOAD: "{0} satellites have the keys of generation {new}, and wait",
     KeyCommand.ACTIVATE: "{0} satellites serve generations {old} and {new}",
     KeyCommand.FORGET: "{0} satellites serve generation {new}, and {old} no more",
 }
 _WORDS: Final = {
     "bad_key": "{place} keeps its keys: the wrap is wrong, or generation {old} is its only one",
     "not_found": "{place} has no key of generation {old}, or did not load that of {new}",
+    "too_large": "{place} has no room for keys with so many satellites",
     "store_full": "{place} has two other keys; forget one of them first",
 }
 """Meaning of a satellite's refusal."""
@@ -57,7 +58,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @_options
 def load(**given: Any) -> None:
-    """Send satellites the master keys of the mission's generation, wrapped under their valid ones.
+    """Send satellites the keys of the mission's generation, wrapped under their valid ones.
 
     They keep serving as before. MISSION is the mission's folder, or its keyring. The command may be repeated.
     """

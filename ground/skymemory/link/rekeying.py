@@ -1,11 +1,12 @@
-"""New master keys for satellites in the sky: the mission's commands, to a few satellites or all of them.
+"""New keys for satellites in the sky: the mission's commands, to a few satellites or all of them.
 
-Satellites take one step after the other: `load` the next key, `activate` it, `forget` the one of before. A step may be repeated,
+Satellites take one step after the other: `load` the next keys, `activate` them, `forget` those of before. A step may be repeated,
 and does nothing where it was taken before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from skymemory.common.progress import Progress
@@ -13,12 +14,14 @@ from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.keys import keys_from
 from skymemory.security.keyring import MissionKeyring
-from skymemory.security.wrapped_keys import KeyCommand, load_payload, plain_payload
+from skymemory.security.wrapped_keys import KeyCommand, load_payload, peer_payloads, plain_payload
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 
+STEPS: Final = (KeyCommand.LOAD, KeyCommand.ACTIVATE, KeyCommand.FORGET)
+"""Steps of a change of keys, in their order."""
 TOGETHER: Final = 128
 """Satellites that are asked at once."""
 ANSWER_S: Final = 5.0
@@ -40,7 +43,7 @@ class StepTaken:
 def take_step(
     constellation: Constellation,
     mission: MissionKeyring,
-    command: KeyCommand,
+    step: KeyCommand,
     old: int,
     places: Sequence[Satellite],
     progress: Progress | None = None,
@@ -53,11 +56,12 @@ def take_step(
 
     Args:
         mission: Keyring of the new generation.
+        step: One of `STEPS`.
         old: Generation that satellites have, lower than that of the mission.
         answer_s: Seconds that satellites have for an answer.
     """
     before = mission.changed(generation=old)
-    speakers = (mission,) if command is KeyCommand.FORGET else (before, mission)
+    speakers = (mission,) if step is KeyCommand.FORGET else (before, mission)
     taken = StepTaken()
     left = list(places)
     for speaker in speakers:
@@ -65,10 +69,10 @@ def take_step(
         if left:
             with ControlPlane(constellation, keys=keys_from(speaker, constellation)) as control:
                 for first in range(0, len(left), TOGETHER):
-                    some = left[first : first + TOGETHER]
-                    silent += _ask(
-                        control, [(place, _payload(mission, before, command, place)) for place in some], taken, answer_s
-                    )
+                    waiting = {
+                        place: _payloads(step, mission, before, speaker, place) for place in left[first : first + TOGETHER]
+                    }
+                    silent += _send(control, waiting, taken, answer_s)
                     if progress is not None:
                         progress(len(taken.done) + len(taken.refused), len(places))
         left = silent
@@ -76,24 +80,34 @@ def take_step(
     return taken
 
 
-def _payload(mission: MissionKeyring, before: MissionKeyring, command: KeyCommand, place: Satellite) -> bytes:
-    if command is KeyCommand.LOAD:
-        return load_payload(mission, before, place)
-    return plain_payload(command, mission.generation if command is KeyCommand.ACTIVATE else before.generation)
+def _payloads(
+    step: KeyCommand, mission: MissionKeyring, before: MissionKeyring, speaker: MissionKeyring, place: Satellite
+) -> Iterator[bytes]:
+    """Return the commands that make a step, for one satellite."""
+    if step is KeyCommand.LOAD:
+        return chain([load_payload(mission, before, place)], peer_payloads(mission, speaker, place))
+    return iter([plain_payload(step, mission.generation if step is KeyCommand.ACTIVATE else before.generation)])
 
 
-def _ask(
-    control: ControlPlane, commands: Sequence[tuple[Satellite, bytes]], taken: StepTaken, answer_s: float
-) -> list[Satellite]:
-    """Send commands, note what is answered, and return who was silent."""
-    asks = [Ask(Route(place, place), icd.OP_REKEY, icd.APID_ISL, payload=payload) for place, payload in commands]
-    silent = []
-    for ask, answer in zip(asks, control.exchange(asks, answer_s), strict=True):
-        place = ask.route.satellite
-        if answer is None or answer.status == icd.STATUS_UNAUTHENTICATED:
-            silent.append(place)
-        elif answer.ok:
-            taken.done.append(place)
-        else:
-            taken.refused[place] = icd.STATUSES.get(answer.status, str(answer.status))
+def _send(control: ControlPlane, waiting: dict[Satellite, Iterator[bytes]], taken: StepTaken, answer_s: float) -> list[Satellite]:
+    """Send satellites their commands, one after the other; note what is answered, and return who was silent."""
+    silent: list[Satellite] = []
+    while waiting:
+        payloads = {place: next(rest, None) for place, rest in waiting.items()}
+        taken.done.extend(place for place, payload in payloads.items() if payload is None)
+        asks = [
+            Ask(Route(place, place), icd.OP_REKEY, icd.APID_ISL, payload=payload)
+            for place, payload in payloads.items()
+            if payload is not None
+        ]
+        going_on = {}
+        for ask, answer in zip(asks, control.exchange(asks, answer_s), strict=True):
+            place = ask.route.satellite
+            if answer is None or answer.status == icd.STATUS_UNAUTHENTICATED:
+                silent.append(place)
+            elif answer.ok:
+                going_on[place] = waiting[place]
+            else:
+                taken.refused[place] = icd.STATUSES.get(answer.status, str(answer.status))
+        waiting = going_on
     return silent

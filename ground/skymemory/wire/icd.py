@@ -68,7 +68,7 @@ OP_HELLO: Final = 9
 OP_ASSOCIATE: Final = 10
 """Ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie."""
 OP_REKEY: Final = 11
-"""Load, activate or forget a master key of the satellite (payload `rekey`): a command of the mission, refused to all others. ok: done, or done before; bad_op: no such command; not_found: no valid key of generation `under`, or none of this generation was loaded; bad_key: wrapped wrongly, or the key stays, as it is the last one or that of the sender; store_full: two other keys are valid."""
+"""Load, activate or forget a master key of the satellite, or load keys between it and others (payload `rekey`): a command of the mission, refused to all others. ok: done, or done before; bad_op: no such command; not_found: no valid key of generation `under`, or none of this generation was loaded; bad_key: wrapped wrongly, or the key stays, as it is the last one or that of the sender; store_full: keys of two other generations are valid; too_large: no room for keys of so many satellites."""
 STATUS_OK: Final = 0
 """Done."""
 STATUS_NOT_FOUND: Final = 1
@@ -262,18 +262,16 @@ ASSOCIATION_OFF_SPARE: Final = 17
 ASSOCIATION_BYTES: Final = 24
 """Fixed part of the association payload."""
 REKEY_OFF_COMMAND: Final = 0
-"""1 load: keep a key that waits; 2 activate: make the waiting key valid, beside the one of before; 3 forget: erase a key, and end the associations of hosts and missions under it."""
+"""1 load: keep a master key that waits; 2 activate: make the waiting key valid, beside the one of before; 3 forget: erase a key, and end the associations under it; 4 load_peers: keep keys with other satellites, valid with the master key of their generation."""
 REKEY_OFF_GENERATION: Final = 1
-"""Generation of the key."""
+"""Generation of the keys."""
 REKEY_OFF_UNDER: Final = 2
-"""Load: generation of the valid master key from which the wrapping key follows, lower than that of the key; else 0."""
+"""Load, load_peers: generation of the valid master key from which the wrapping key follows; lower than that of a master key; else 0."""
 REKEY_OFF_SPARE: Final = 3
 """0."""
 REKEY_OFF_NONCE: Final = 4
-"""Load: nonce, which follows from key, satellite and both generations; else 0."""
-REKEY_OFF_SEALED: Final = 16
-"""Load: the key of 32 bytes, encrypted with ChaCha20-Poly1305 (RFC 8439), and the tag of 16; else 0."""
-REKEY_BYTES: Final = 64
+"""Load, load_peers: nonce, which follows from keys, satellite and both generations; else 0."""
+REKEY_BYTES: Final = 16
 """Fixed part of the rekey payload."""
 HELLO_OFF_DIGEST: Final = 0
 """Digest of all link states that the sender knows: satellites with the same digest know the same. 0: none."""

@@ -18,6 +18,7 @@
 #define REQUEST_ID   UINT64_C(0x0102030405060708)
 #define WIRE_BYTES   2048u
 #define MEMORY_WORDS 4096u
+#define REKEY_PEERS  8u  /* satellites with keys that come over the air */
 #define HOST_PLACE   40u /* of a host's session, beyond those of a satellite */
 
 static const uint8_t master_0[SKY_CRYPTO_KEY_BYTES] = {1, 1};
@@ -34,6 +35,7 @@ typedef struct
     uint32_t         generations; /* satellite: mask of those of which it has keys with others */
     SKY_Security_t   security;
     uint64_t         memory[MEMORY_WORDS];
+    uint8_t          rekey_peers[SKY_REKEY_BANKS * REKEY_PEERS * SKY_CRYPTO_KEY_BYTES];
     SKY_Session_t    session; /* of a host */
     SKY_Credential_t credential;
     uint8_t          pair[SKY_CRYPTO_KEY_BYTES];
@@ -71,7 +73,9 @@ static inline SKY_SecurityCfg_t a_config(party_t *self)
                                .session_max     = SESSIONS,
                                .retry_us        = RETRY_US,
                                .peer_key        = rig_peer_key,
-                               .peer_context    = self};
+                               .peer_context    = self,
+                               .rekey_peers     = self->rekey_peers,
+                               .rekey_peers_max = REKEY_PEERS};
 }
 
 /* Begin a satellite without a master key. */

@@ -7,18 +7,20 @@
 
 static const uint8_t newer[SKY_CRYPTO_KEY_BYTES] = {2, 7, 1, 8};
 
-static SKY_Packet_t rekey(const uint8_t payload[SKY_REKEY_BYTES])
+static const rekey_wrap_t under_first = {&theirs.crypto, {2, 2}, 0, party_master, NULL};
+
+static SKY_Packet_t rekey(const uint8_t *payload, uint32_t bytes)
 {
     SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_REKEY);
 
     pkt.payload = payload;
-    pkt.length  = SKY_REKEY_BYTES;
+    pkt.length  = bytes;
     return pkt;
 }
 
-static SKY_Status_t command(uint64_t now_us, party_t *party, const uint8_t payload[SKY_REKEY_BYTES])
+static SKY_Status_t command(uint64_t now_us, party_t *party, const uint8_t *payload, uint32_t bytes)
 {
-    SKY_Packet_t pkt = rekey(payload);
+    SKY_Packet_t pkt = rekey(payload, bytes);
 
     ask(now_us, party, &pkt);
     return answered(party);
@@ -26,10 +28,18 @@ static SKY_Status_t command(uint64_t now_us, party_t *party, const uint8_t paylo
 
 static SKY_Status_t plain_command(uint64_t now_us, party_t *party, uint8_t what, uint8_t generation)
 {
-    uint8_t payload[SKY_REKEY_BYTES];
+    uint8_t        payload[SKY_REKEY_BYTES];
+    const uint32_t bytes = rekey_command(what, generation, payload);
 
-    rekey_command(what, generation, payload);
-    return command(now_us, party, payload);
+    return command(now_us, party, payload, bytes);
+}
+
+static SKY_Status_t load_second(uint64_t now_us, party_t *party)
+{
+    uint8_t        payload[REKEY_LOAD_BYTES];
+    const uint32_t bytes = rekey_load(&under_first, 1, newer, payload);
+
+    return command(now_us, party, payload, bytes);
 }
 
 /* The mission under its new credential. */
@@ -45,7 +55,6 @@ static party_t renewed_mission(void)
 
 static void test_a_mission_replaces_the_key(void)
 {
-    uint8_t      payload[SKY_REKEY_BYTES];
     SKY_Packet_t pkt;
     party_t      renewed;
 
@@ -54,8 +63,7 @@ static void test_a_mission_replaces_the_key(void)
     CHECK(associate(1, &mission));
     CHECK(associate(1, &host));
     CHECK_EQ(counter(2, &mission, SKY_STATS_ISL_MASTER_KEYS), 1);
-    rekey_load(&theirs.crypto, party_master, 0, own, 1, newer, payload);
-    CHECK_EQ(command(3, &mission, payload), SKY_STATUS_OK);
+    CHECK_EQ(load_second(3, &mission), SKY_STATUS_OK);
     CHECK(!associate(4, &renewed));
     CHECK_EQ(plain_command(5, &mission, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_OK);
     CHECK_EQ(counter(6, &mission, SKY_STATS_ISL_MASTER_KEYS), 2);
@@ -77,14 +85,12 @@ static void test_a_mission_replaces_the_key(void)
 /* Tables of the mission have the last word. */
 static void test_a_table_brings_the_old_key_back(void)
 {
-    uint8_t payload[SKY_REKEY_BYTES];
     party_t renewed;
 
     secure(true, 0);
     renewed = renewed_mission();
     CHECK(associate(1, &mission));
-    rekey_load(&theirs.crypto, party_master, 0, own, 1, newer, payload);
-    CHECK_EQ(command(2, &mission, payload), SKY_STATUS_OK);
+    CHECK_EQ(load_second(2, &mission), SKY_STATUS_OK);
     CHECK_EQ(plain_command(3, &mission, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_OK);
     CHECK(associate(4, &renewed));
     CHECK_EQ(plain_command(5, &renewed, SKY_REKEY_FORGET, 0), SKY_STATUS_OK);
@@ -99,25 +105,24 @@ static void test_a_table_brings_the_old_key_back(void)
 static void test_nobody_else_may(void)
 {
     static uint8_t wire[PARTY_WIRE];
-    uint8_t        payload[SKY_REKEY_BYTES];
+    uint8_t        payload[REKEY_LOAD_BYTES];
     SKY_Packet_t   pkt;
     uint32_t       len;
 
     secure(true, 0);
     CHECK(associate(1, &host));
     CHECK(associate(1, &east));
-    rekey_load(&theirs.crypto, party_master, 0, own, 1, newer, payload);
-    CHECK_EQ(command(2, &host, payload), SKY_STATUS_REFUSED);
-    CHECK_EQ(command(2, &east, payload), SKY_STATUS_REFUSED);
-    pkt = rekey(payload);
+    CHECK_EQ(load_second(2, &host), SKY_STATUS_REFUSED);
+    CHECK_EQ(load_second(2, &east), SKY_STATUS_REFUSED);
+    pkt = rekey(payload, rekey_load(&under_first, 1, newer, payload));
     come(3, &pkt, GROUND); /* without a tag */
     CHECK_EQ(answer().status, SKY_STATUS_UNAUTHENTICATED);
     CHECK(!security.rekey.waiting.is_set);
 
     CHECK(associate(4, &mission));
-    pkt = rekey(payload);
+    pkt = rekey(payload, rekey_load(&under_first, 1, newer, payload));
     len = party_request(&mission, &pkt, wire);
-    CHECK_EQ(command(4, &mission, payload), SKY_STATUS_OK);
+    CHECK_EQ(load_second(4, &mission), SKY_STATUS_OK);
     CHECK_EQ(plain_command(5, &mission, SKY_REKEY_FORGET, 1), SKY_STATUS_OK);
     come_bytes(6, wire, len, mission.endpoint); /* a command that was overtaken does not count any more */
     CHECK_EQ(sent_count, 0);
@@ -128,12 +133,11 @@ static void test_nobody_else_may(void)
 
 static void test_a_satellite_without_keys_takes_none(void)
 {
-    uint8_t      payload[SKY_REKEY_BYTES];
+    uint8_t      payload[REKEY_LOAD_BYTES];
     SKY_Packet_t pkt;
 
     secure(false, 0);
-    rekey_load(&theirs.crypto, party_master, 0, own, 1, newer, payload);
-    pkt     = rekey(payload);
+    pkt     = rekey(payload, rekey_load(&under_first, 1, newer, payload));
     pkt.src = in_the_east;
     come(1, &pkt, endpoint_of(SKY_LINK_EAST));
     CHECK_EQ(answer().status, SKY_STATUS_REFUSED);

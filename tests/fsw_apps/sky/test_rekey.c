@@ -12,25 +12,37 @@ static const SKY_Addr_t self                         = {3, 10};
 static const uint8_t    newest[SKY_CRYPTO_KEY_BYTES] = {3, 3, 3};
 static const uint8_t    no_secret[sizeof(state.waiting)]; /* zeros */
 
-static SKY_Status_t act(uint8_t sender, const uint8_t payload[SKY_REKEY_BYTES])
+static SKY_Status_t act(uint8_t sender, const uint8_t *payload, size_t bytes)
 {
-    return SKY_Rekey_Act(&state, &table, self, sender, payload, SKY_REKEY_BYTES);
+    SKY_Rekey_t command;
+
+    return SKY_Rekey_Decode(payload, bytes, &command) ? SKY_Rekey_Act(&state, &table, self, sender, &command) : SKY_STATUS_BAD_OP;
 }
 
 static SKY_Status_t command(uint8_t sender, uint8_t what, uint8_t generation)
 {
     uint8_t payload[SKY_REKEY_BYTES];
 
-    rekey_command(what, generation, payload);
-    return act(sender, payload);
+    return act(sender, payload, rekey_command(what, generation, payload));
 }
 
-static SKY_Status_t load_key(uint8_t under, const uint8_t *under_key, uint8_t generation, const uint8_t *key)
+static rekey_wrap_t under_key(uint8_t under, const uint8_t *key)
 {
-    uint8_t payload[SKY_REKEY_BYTES];
+    return (rekey_wrap_t){&rig.crypto, self, under, key, NULL};
+}
 
-    rekey_load(&rig.crypto, under_key, under, self, generation, key, payload);
-    return act(under, payload);
+static SKY_Status_t load_wrapped(const rekey_wrap_t *wrap, uint8_t generation, const uint8_t *key)
+{
+    uint8_t payload[REKEY_LOAD_BYTES];
+
+    return act(wrap->generation, payload, rekey_load(wrap, generation, key, payload));
+}
+
+static SKY_Status_t load_key(uint8_t under, const uint8_t *under_which, uint8_t generation, const uint8_t *key)
+{
+    const rekey_wrap_t wrap = under_key(under, under_which);
+
+    return load_wrapped(&wrap, generation, key);
 }
 
 static bool associates(uint8_t generation, uint8_t number)
@@ -112,30 +124,35 @@ static void test_a_command_that_comes_again_changes_nothing(void)
 static void test_a_wrong_wrap_changes_nothing_and_is_counted(void)
 {
     static const uint8_t other_nonce[SKY_CRYPTO_NONCE_BYTES] = {1};
-    uint8_t              payload[SKY_REKEY_BYTES];
+    const rekey_wrap_t   right                               = under_key(0, master);
+    rekey_wrap_t         wrong;
+    uint8_t              payload[REKEY_LOAD_BYTES];
     uint64_t             refused = 0;
 
     start();
-    for (unsigned bit = 8; bit < 8u * SKY_REKEY_BYTES; ++bit) /* any but those of the command */
+    for (unsigned bit = 8; bit < 8u * REKEY_LOAD_BYTES; ++bit) /* any but those of the command */
     {
-        rekey_load(&rig.crypto, master, 0, self, 1, newer, payload);
+        (void)rekey_load(&right, 1, newer, payload);
         payload[bit / 8u]         = (uint8_t)(payload[bit / 8u] ^ (1u << bit % 8u));
-        const SKY_Status_t status = act(0, payload);
+        const SKY_Status_t status = act(0, payload, sizeof(payload));
 
         CHECK(status == SKY_STATUS_BAD_KEY || (status == SKY_STATUS_BAD_OP && bit < 32u));
         refused += status == SKY_STATUS_BAD_KEY ? 1u : 0u;
     }
-    CHECK_EQ(refused,
-             7u + 8u * (SKY_REKEY_BYTES - SKY_REKEY_OFF_NONCE)); /* the others make no command, or no rising generation */
+    CHECK_EQ(refused, 7u + 8u * (REKEY_LOAD_BYTES - SKY_REKEY_OFF_NONCE)); /* others make no command, or no rising generation */
 
-    rekey_load(&rig.crypto, master, 0, (SKY_Addr_t){3, 11}, 1, newer, payload); /* of another satellite */
-    CHECK_EQ(act(0, payload), SKY_STATUS_BAD_KEY);
-    rekey_load(&rig.crypto, master, 0, (SKY_Addr_t){259, 10}, 1, newer, payload);
-    CHECK_EQ(act(0, payload), SKY_STATUS_BAD_KEY);
-    rekey_load(&rig.crypto, newer, 0, self, 1, newer, payload); /* under another key */
-    CHECK_EQ(act(0, payload), SKY_STATUS_BAD_KEY);
-    rekey_load_with(&rig.crypto, master, 0, self, 1, newer, other_nonce, payload); /* a nonce that the mission has chosen */
-    CHECK_EQ(act(0, payload), SKY_STATUS_BAD_KEY);
+    wrong                = right;
+    wrong.satellite.slot = 11;
+    CHECK_EQ(load_wrapped(&wrong, 1, newer), SKY_STATUS_BAD_KEY);
+    wrong                 = right;
+    wrong.satellite.plane = 259;
+    CHECK_EQ(load_wrapped(&wrong, 1, newer), SKY_STATUS_BAD_KEY);
+    wrong     = right;
+    wrong.key = newer;
+    CHECK_EQ(load_wrapped(&wrong, 1, newer), SKY_STATUS_BAD_KEY);
+    wrong       = right;
+    wrong.nonce = other_nonce; /* chosen by the mission */
+    CHECK_EQ(load_wrapped(&wrong, 1, newer), SKY_STATUS_BAD_KEY);
     CHECK_EQ(state.refused, refused + 4u);
     CHECK(!waits());
     CHECK_EQ(command(0, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_NOT_FOUND);
@@ -149,33 +166,41 @@ static void test_a_wrong_wrap_changes_nothing_and_is_counted(void)
 
 static void test_what_is_no_command_is_refused(void)
 {
-    uint8_t     payload[SKY_REKEY_BYTES + 1u] = {0};
+    uint8_t     payload[REKEY_MOST_BYTES + 2u * SKY_CRYPTO_KEY_BYTES] = {0};
     SKY_Rekey_t read;
 
     start();
-    rekey_load(&rig.crypto, master, 5, self, 6, newer, payload);
-    for (size_t bytes = 0; bytes <= sizeof(payload); ++bytes)
-    {
-        CHECK(SKY_Rekey_Decode(bytes == 0 ? NULL : payload, bytes, &read) == (bytes == SKY_REKEY_BYTES));
-    }
-    for (unsigned generation = 0; generation < 256u; ++generation)
-    {
-        payload[SKY_REKEY_OFF_GENERATION] = (uint8_t)generation;
-        CHECK(SKY_Rekey_Decode(payload, SKY_REKEY_BYTES, &read) == (generation > 5u));
-    }
     for (unsigned what = 0; what < 256u; ++what)
     {
-        rekey_command((uint8_t)what, 1, payload);
-        CHECK(SKY_Rekey_Decode(payload, SKY_REKEY_BYTES, &read) == (what >= SKY_REKEY_LOAD && what <= SKY_REKEY_FORGET));
-        for (unsigned byte = SKY_REKEY_OFF_UNDER; byte < SKY_REKEY_BYTES && what != SKY_REKEY_LOAD; ++byte)
+        const bool is_plain = what == SKY_REKEY_ACTIVATE || what == SKY_REKEY_FORGET;
+
+        (void)rekey_command((uint8_t)what, 1, payload);
+        for (size_t bytes = 0; bytes <= sizeof(payload); ++bytes)
+        {
+            const bool is_page = bytes > SKY_REKEY_BYTES + 20u && bytes <= REKEY_MOST_BYTES &&
+                                 (bytes - SKY_REKEY_BYTES - 20u) % SKY_CRYPTO_KEY_BYTES == 0;
+            const bool is_one = (is_plain && bytes == SKY_REKEY_BYTES) || (what == SKY_REKEY_LOAD && bytes == REKEY_LOAD_BYTES) ||
+                                (what == SKY_REKEY_LOAD_PEERS && is_page);
+
+            CHECK(SKY_Rekey_Decode(bytes == 0 ? NULL : payload, bytes, &read) == is_one);
+        }
+        for (unsigned byte = SKY_REKEY_OFF_UNDER; byte < SKY_REKEY_BYTES && is_plain; ++byte)
         {
             payload[byte] = 1;
             CHECK(!SKY_Rekey_Decode(payload, SKY_REKEY_BYTES, &read));
             payload[byte] = 0;
         }
     }
-    CHECK_EQ(command(0, 0, 1), SKY_STATUS_BAD_OP);
-    CHECK_EQ(SKY_Rekey_Act(&state, &table, self, 0, NULL, 0), SKY_STATUS_BAD_OP);
+    for (unsigned generation = 0; generation < 256u; ++generation)
+    {
+        (void)rekey_command(SKY_REKEY_LOAD, (uint8_t)generation, payload);
+        payload[SKY_REKEY_OFF_UNDER] = 5;
+        CHECK(SKY_Rekey_Decode(payload, REKEY_LOAD_BYTES, &read) == (generation > 5u));
+        payload[SKY_REKEY_OFF_COMMAND] = SKY_REKEY_LOAD_PEERS;
+        CHECK(SKY_Rekey_Decode(payload, REKEY_MOST_BYTES, &read) == (generation >= 5u));
+        payload[SKY_REKEY_OFF_SPARE] = 1;
+        CHECK(!SKY_Rekey_Decode(payload, REKEY_MOST_BYTES, &read));
+    }
     CHECK_EQ(state.refused, 0);
     crypto_rig_close(&rig);
 }
@@ -221,7 +246,7 @@ static void test_keys_that_stay(void)
     crypto_rig_close(&rig);
 }
 
-static void test_satellites_keep_their_keys(void)
+static void test_a_master_key_leaves_satellites_alone(void)
 {
     SKY_HandshakeRequest_t  request = a_request(1, 0, 1);
     SKY_HandshakeResponse_t response;
@@ -246,6 +271,6 @@ int main(void)
     RUN(test_what_is_no_command_is_refused);
     RUN(test_keys_that_are_not_there);
     RUN(test_keys_that_stay);
-    RUN(test_satellites_keep_their_keys);
+    RUN(test_a_master_key_leaves_satellites_alone);
     return CHECK_RESULT();
 }

@@ -46,6 +46,7 @@ static struct
     const SKY_Crypto_t *crypto; /**< NULL: there is no library */
     SKY_Addr_t          self;   /**< place that sessions and associations are of */
     SKY_Security_t      security;
+    uint8               rekey_peers[SKY_REKEY_BANKS * ISL_PEERS_PAGES * ISL_PEERS_OF_PAGE * ISL_KEY_BYTES]; /**< keys that came over the air */
     uint64_t            memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
 } ISL_Security;
 
@@ -224,6 +225,8 @@ static void ISL_Security_Open(ISL_Node_t *isl, const ISL_KeysTable_t *table)
     cfg.retry_us         = ISL_PLATFORM_HANDSHAKE_RETRY_MS * 1000u;
     cfg.peer_key         = ISL_PeerKey;
     cfg.peer_context     = &isl->node;
+    cfg.rekey_peers      = ISL_Security.rekey_peers;
+    cfg.rekey_peers_max  = ISL_PEERS_PAGES * ISL_PEERS_OF_PAGE;
     is_random            = ISL_Crypto_Entropy(entropy, sizeof(entropy));
     ISL_Security.is_open = SKY_Security_Init(&ISL_Security.security, &cfg, isl->node.router.self, ISL_Security.memory,
                                              sizeof(ISL_Security.memory), entropy);

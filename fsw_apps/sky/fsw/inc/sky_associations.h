@@ -115,6 +115,8 @@ bool SKY_Associations_Init(SKY_Associations_t *table, const SKY_AssociationsConf
 bool SKY_Associations_SetMaster(SKY_Associations_t *table, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);
 /** Return true if a master key of this generation is valid. */
 bool SKY_Associations_HasMaster(const SKY_Associations_t *table, uint8_t generation);
+/** Find the valid master key of a generation. @return NULL if there is none */
+const SKY_MasterKey_t *SKY_Associations_Master(const SKY_Associations_t *table, uint8_t generation);
 /** Return true if a master key of another generation is valid, so that this one can go. */
 bool SKY_Associations_HasOther(const SKY_Associations_t *table, uint8_t generation);
 /** Erase a master key, and end all associations of hosts and missions of its generation. @return false if there was none */

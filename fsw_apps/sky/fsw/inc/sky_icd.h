@@ -37,7 +37,7 @@
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
 #define SKY_OP_HELLO 9u /**< ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response */
 #define SKY_OP_ASSOCIATE 10u /**< ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie */
-#define SKY_OP_REKEY 11u /**< load, activate or forget a master key of the satellite (payload `rekey`): a command of the mission, refused to all others. ok: done, or done before; bad_op: no such command; not_found: no valid key of generation `under`, or none of this generation was loaded; bad_key: wrapped wrongly, or the key stays, as it is the last one or that of the sender; store_full: two other keys are valid */
+#define SKY_OP_REKEY 11u /**< load, activate or forget a master key of the satellite, or load keys between it and others (payload `rekey`): a command of the mission, refused to all others. ok: done, or done before; bad_op: no such command; not_found: no valid key of generation `under`, or none of this generation was loaded; bad_key: wrapped wrongly, or the key stays, as it is the last one or that of the sender; store_full: keys of two other generations are valid; too_large: no room for keys of so many satellites */
 #define SKY_STATUS_OK 0u /**< done */
 #define SKY_STATUS_NOT_FOUND 1u /**< no such chunk or block here */
 #define SKY_STATUS_STORE_FULL 2u /**< no room, and nothing older to evict */
@@ -134,13 +134,12 @@
 #define SKY_ASSOCIATION_OFF_SUITE 16u /**< suite that is granted */
 #define SKY_ASSOCIATION_OFF_SPARE 17u /**< 0 */
 #define SKY_ASSOCIATION_BYTES 24u /**< fixed part of the association payload */
-#define SKY_REKEY_OFF_COMMAND 0u /**< 1 load: keep a key that waits; 2 activate: make the waiting key valid, beside the one of before; 3 forget: erase a key, and end the associations of hosts and missions under it */
-#define SKY_REKEY_OFF_GENERATION 1u /**< generation of the key */
-#define SKY_REKEY_OFF_UNDER 2u /**< load: generation of the valid master key from which the wrapping key follows, lower than that of the key; else 0 */
+#define SKY_REKEY_OFF_COMMAND 0u /**< 1 load: keep a master key that waits; 2 activate: make the waiting key valid, beside the one of before; 3 forget: erase a key, and end the associations under it; 4 load_peers: keep keys with other satellites, valid with the master key of their generation */
+#define SKY_REKEY_OFF_GENERATION 1u /**< generation of the keys */
+#define SKY_REKEY_OFF_UNDER 2u /**< load, load_peers: generation of the valid master key from which the wrapping key follows; lower than that of a master key; else 0 */
 #define SKY_REKEY_OFF_SPARE 3u /**< 0 */
-#define SKY_REKEY_OFF_NONCE 4u /**< load: nonce, which follows from key, satellite and both generations; else 0 */
-#define SKY_REKEY_OFF_SEALED 16u /**< load: the key of 32 bytes, encrypted with ChaCha20-Poly1305 (RFC 8439), and the tag of 16; else 0 */
-#define SKY_REKEY_BYTES 64u /**< fixed part of the rekey payload */
+#define SKY_REKEY_OFF_NONCE 4u /**< load, load_peers: nonce, which follows from keys, satellite and both generations; else 0 */
+#define SKY_REKEY_BYTES 16u /**< fixed part of the rekey payload */
 #define SKY_HELLO_OFF_DIGEST 0u /**< digest of all link states that the sender knows: satellites with the same digest know the same. 0: none */
 #define SKY_HELLO_OFF_COUNT 8u /**< link states that follow, at most limits.link_states */
 #define SKY_HELLO_OFF_RESERVED 10u /**< 0 */

@@ -46,8 +46,10 @@ typedef struct
     uint32_t            half_open_max;   /**< associations that have not been used yet, from 1 */
     uint32_t            session_max;     /**< sessions with other satellites, from 1 */
     uint32_t            retry_us;        /**< time after which a handshake is sent again, from 1 */
-    SKY_PeerKey_t       peer_key;        /**< NULL: no satellite is talked to */
+    SKY_PeerKey_t       peer_key;        /**< keys of the mission's tables; NULL: there are none */
     void               *peer_context;
+    uint8_t            *rekey_peers;     /**< memory for keys between satellites that come over the air; NULL: none are taken */
+    uint32_t            rekey_peers_max; /**< satellites; the memory has SKY_REKEY_BANKS x so many keys */
 } SKY_SecurityCfg_t;
 
 /** Packets that were not acted upon, by reason. */
@@ -128,6 +130,14 @@ void SKY_Security_SetSuites(SKY_Security_t *security, uint32_t suites, uint8_t p
 
 /* ---- what comes ------------------------------------------------------------------------------------------------------ */
 
+/**
+ * Act on a command `rekey` of the mission. Sessions with satellites are asked for under the newest keys, and under older valid ones in turn, as
+ * a satellite may not have the newest yet.
+ * @param sender  generation of the credential under which it came
+ * @param slots   of the constellation
+ * @return as SKY_Rekey_Act and SKY_RekeyPeers_Load; BAD_OP: it is no command
+ */
+SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16_t slots, const uint8_t *payload, size_t bytes);
 /** Return true if a request from the ground, from @p endpoint, has the cookie that it needs. Counts it if not. */
 bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Return the cookie of an endpoint. */

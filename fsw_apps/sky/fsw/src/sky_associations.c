@@ -65,8 +65,7 @@ bool SKY_Associations_Init(SKY_Associations_t *table, const SKY_AssociationsConf
 
 /* --- master keys ------------------------------------------------------------------------------------------------------------- */
 
-/* Return the valid master key of a generation; NULL if there is none. */
-static const SKY_MasterKey_t *master_of(const SKY_Associations_t *table, uint8_t generation)
+const SKY_MasterKey_t *SKY_Associations_Master(const SKY_Associations_t *table, uint8_t generation)
 {
     const SKY_MasterKey_t *found = NULL;
 
@@ -86,7 +85,7 @@ static const SKY_MasterKey_t *master_of(const SKY_Associations_t *table, uint8_t
 bool SKY_Associations_HasMaster(const SKY_Associations_t *table, uint8_t generation)
 {
     SKY_ASSERT(table->config.crypto != NULL);
-    return master_of(table, generation) != NULL;
+    return SKY_Associations_Master(table, generation) != NULL;
 }
 
 bool SKY_Associations_HasOther(const SKY_Associations_t *table, uint8_t generation)
@@ -147,7 +146,7 @@ void SKY_Associations_ForgetPeers(SKY_Associations_t *table, uint8_t generation)
 bool SKY_Associations_SetMaster(SKY_Associations_t *table, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
 {
     const SKY_Crypto_t    *crypto = table->config.crypto;
-    const SKY_MasterKey_t *known  = master_of(table, generation);
+    const SKY_MasterKey_t *known  = SKY_Associations_Master(table, generation);
 
     SKY_ASSERT(key != NULL);
     if (known != NULL && crypto->IsEqual(crypto->context, known->key, key, SKY_CRYPTO_KEY_BYTES))
@@ -185,7 +184,7 @@ bool SKY_Associations_PairKey(const SKY_Associations_t *table, const SKY_Credent
         return table->config.peer_key != NULL &&
                table->config.peer_key(table->config.peer_context, peer.plane, peer.slot, generation, pair);
     }
-    const SKY_MasterKey_t *master = master_of(table, generation);
+    const SKY_MasterKey_t *master = SKY_Associations_Master(table, generation);
 
     if (master == NULL)
     {

@@ -306,8 +306,8 @@ static SKY_Status_t Rekey(SKY_Node_t *node, const SKY_Packet_t *pkt)
     {
         return SKY_STATUS_REFUSED;
     }
-    return SKY_Rekey_Act(&node->security->rekey, &node->security->associations, node->router.self,
-                         SKY_Credential_Generation(&node->association->credential), pkt->payload, pkt->length);
+    return SKY_Security_Rekey(node->security, SKY_Credential_Generation(&node->association->credential), node->router.torus.slots,
+                              pkt->payload, pkt->length);
 }
 
 void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)

@@ -1,6 +1,6 @@
 /**
  * @file
- * Master keys that come over the air: see sky_rekey.h.
+ * Master keys that come over the air: see sky_rekey.h. Those between satellites are in sky_rekey_peers.c.
  */
 #include "sky_rekey.h"
 
@@ -10,7 +10,8 @@
 #include "sky_bytes.h"
 
 #define BOUND_BYTES 8u /* what a wrap is bound to: the head of the payload and the address of the satellite */
-#define HEAD_BYTES  (SKY_REKEY_OFF_SPARE + 1u)
+#define HEAD_BYTES  SKY_REKEY_OFF_NONCE
+#define INDEX_BYTES 4u
 
 #define LABEL(text)               \
     {                             \
@@ -22,7 +23,7 @@ static bool are_zeros(const uint8_t *bytes, size_t count)
     uint8_t any = 0;
 
     SKY_ASSERT(bytes != NULL);
-    SKY_ASSERT(count <= SKY_REKEY_BYTES);
+    SKY_ASSERT(count <= SKY_CRYPTO_NONCE_BYTES);
     for (size_t i = 0; i < count; ++i)
     {
         any = (uint8_t)(any | bytes[i]);
@@ -30,59 +31,62 @@ static bool are_zeros(const uint8_t *bytes, size_t count)
     return any == 0;
 }
 
+/* Return true if a command comes with a text of this length. */
+static bool fits(uint8_t command, size_t text_bytes)
+{
+    SKY_ASSERT(command == SKY_REKEY_LOAD || command == SKY_REKEY_LOAD_PEERS);
+    SKY_ASSERT(INDEX_BYTES < SKY_REKEY_TEXT_MOST);
+    return command == SKY_REKEY_LOAD ? text_bytes == SKY_CRYPTO_KEY_BYTES
+                                     : text_bytes > INDEX_BYTES && text_bytes <= SKY_REKEY_TEXT_MOST &&
+                                           (text_bytes - INDEX_BYTES) % SKY_CRYPTO_KEY_BYTES == 0;
+}
+
 bool SKY_Rekey_Decode(const uint8_t *payload, size_t bytes, SKY_Rekey_t *command)
 {
     SKY_ASSERT(payload != NULL || bytes == 0);
-    SKY_ASSERT(SKY_REKEY_OFF_SEALED + sizeof(command->sealed) == SKY_REKEY_BYTES);
-    if (bytes != SKY_REKEY_BYTES || payload[SKY_REKEY_OFF_SPARE] != 0)
+    SKY_ASSERT(SKY_REKEY_OFF_NONCE + SKY_CRYPTO_NONCE_BYTES == SKY_REKEY_BYTES);
+    if (bytes < SKY_REKEY_BYTES || payload[SKY_REKEY_OFF_SPARE] != 0 || payload[SKY_REKEY_OFF_COMMAND] < SKY_REKEY_LOAD ||
+        payload[SKY_REKEY_OFF_COMMAND] > SKY_REKEY_LOAD_PEERS)
     {
         return false;
     }
+    const size_t sealed_bytes = bytes - SKY_REKEY_BYTES;
+
+    (void)memset(command, 0, sizeof(*command));
     command->command    = payload[SKY_REKEY_OFF_COMMAND];
     command->generation = payload[SKY_REKEY_OFF_GENERATION];
     command->under      = payload[SKY_REKEY_OFF_UNDER];
-    (void)memcpy(command->nonce, payload + SKY_REKEY_OFF_NONCE, sizeof(command->nonce));
-    (void)memcpy(command->sealed, payload + SKY_REKEY_OFF_SEALED, sizeof(command->sealed));
-    if (command->command == SKY_REKEY_LOAD)
+    if (command->command == SKY_REKEY_ACTIVATE || command->command == SKY_REKEY_FORGET)
     {
-        return command->generation > command->under; /* older keys do not come back this way */
+        return sealed_bytes == 0 && command->under == 0 && are_zeros(payload + SKY_REKEY_OFF_NONCE, SKY_CRYPTO_NONCE_BYTES);
     }
-    return (command->command == SKY_REKEY_ACTIVATE || command->command == SKY_REKEY_FORGET) && command->under == 0 &&
-           are_zeros(payload + HEAD_BYTES, SKY_REKEY_BYTES - HEAD_BYTES);
+    if (sealed_bytes < SKY_CRYPTO_TAG_BYTES || !fits(command->command, sealed_bytes - SKY_CRYPTO_TAG_BYTES))
+    {
+        return false;
+    }
+    command->nonce      = payload + SKY_REKEY_OFF_NONCE;
+    command->sealed     = payload + SKY_REKEY_BYTES;
+    command->text_bytes = sealed_bytes - SKY_CRYPTO_TAG_BYTES;
+    /* Older keys do not come back this way. */
+    return command->generation > command->under ||
+           (command->command == SKY_REKEY_LOAD_PEERS && command->generation == command->under);
 }
 
-/* Return the valid master key of a generation; NULL if there is none. */
-static const SKY_MasterKey_t *master_of(const SKY_Associations_t *table, uint8_t generation)
-{
-    const SKY_MasterKey_t *found = NULL;
-
-    SKY_ASSERT(table->config.crypto != NULL);
-    for (uint32_t i = 0; i < SKY_MASTER_KEYS; ++i)
-    {
-        const SKY_MasterKey_t *master = &table->masters[i];
-
-        found = master->is_set && master->generation == generation ? master : found;
-    }
-    SKY_ASSERT((found != NULL) == SKY_Associations_HasMaster(table, generation));
-    return found;
-}
-
-/* Open a wrapped key. Return false, and zeros, if it was not wrapped so for this satellite. */
-static bool open_wrapped(const SKY_Crypto_t *crypto, const SKY_MasterKey_t *under, SKY_Addr_t self, const SKY_Rekey_t *command,
-                         uint8_t key[SKY_CRYPTO_KEY_BYTES])
+bool SKY_Rekey_Open(const SKY_Crypto_t *crypto, const SKY_MasterKey_t *under, SKY_Addr_t self, const SKY_Rekey_t *command,
+                    uint8_t *text)
 {
     uint8_t                bound[BOUND_BYTES] = {command->command, command->generation, command->under};
     uint8_t                keys[2u * SKY_CRYPTO_KEY_BYTES];
     uint8_t                nonce[SKY_CRYPTO_NONCE_BYTES];
     const SKY_CryptoPart_t info[] = {LABEL("skymemory 2 wrap"), {bound, sizeof(bound)}};
-    const SKY_CryptoPart_t all[]  = {{bound, sizeof(bound)}, {key, SKY_CRYPTO_KEY_BYTES}};
+    const SKY_CryptoPart_t all[]  = {{bound, sizeof(bound)}, {text, command->text_bytes}};
 
-    SKY_ASSERT(command->command == SKY_REKEY_LOAD);
+    SKY_ASSERT(command->sealed != NULL);
     SKY_ASSERT(command->under == under->generation);
     SKY_Bytes_Put16(bound + HEAD_BYTES, self.plane);
     SKY_Bytes_Put16(bound + HEAD_BYTES + 2u, self.slot);
     SKY_Crypto_Kdf(crypto, under->key, info, 2, keys, sizeof(keys));
-    bool is_right = crypto->Open(crypto->context, keys, command->nonce, &info[1], command->sealed, SKY_CRYPTO_KEY_BYTES, key);
+    bool is_right = crypto->Open(crypto->context, keys, command->nonce, &info[1], command->sealed, command->text_bytes, text);
 
     if (is_right)
     {
@@ -92,7 +96,7 @@ static bool open_wrapped(const SKY_Crypto_t *crypto, const SKY_MasterKey_t *unde
     crypto->Wipe(crypto->context, keys, sizeof(keys));
     if (!is_right)
     {
-        crypto->Wipe(crypto->context, key, SKY_CRYPTO_KEY_BYTES);
+        crypto->Wipe(crypto->context, text, command->text_bytes);
     }
     return is_right;
 }
@@ -100,11 +104,11 @@ static bool open_wrapped(const SKY_Crypto_t *crypto, const SKY_MasterKey_t *unde
 static SKY_Status_t load(SKY_RekeyState_t *state, const SKY_Associations_t *table, SKY_Addr_t self, const SKY_Rekey_t *command)
 {
     const SKY_Crypto_t    *crypto = table->config.crypto;
-    const SKY_MasterKey_t *under  = master_of(table, command->under);
+    const SKY_MasterKey_t *under  = SKY_Associations_Master(table, command->under);
     uint8_t                key[SKY_CRYPTO_KEY_BYTES];
 
     SKY_ASSERT(command->command == SKY_REKEY_LOAD);
-    SKY_ASSERT(command->generation > command->under);
+    SKY_ASSERT(command->text_bytes == sizeof(key));
     if (SKY_Associations_HasMaster(table, command->generation))
     {
         return SKY_STATUS_OK; /* it was loaded and activated before */
@@ -113,7 +117,7 @@ static SKY_Status_t load(SKY_RekeyState_t *state, const SKY_Associations_t *tabl
     {
         return SKY_STATUS_NOT_FOUND;
     }
-    if (!open_wrapped(crypto, under, self, command, key))
+    if (!SKY_Rekey_Open(crypto, under, self, command, key))
     {
         ++state->refused;
         return SKY_STATUS_BAD_KEY;
@@ -170,23 +174,17 @@ static SKY_Status_t forget(SKY_RekeyState_t *state, SKY_Associations_t *table, u
 }
 
 SKY_Status_t SKY_Rekey_Act(SKY_RekeyState_t *state, SKY_Associations_t *table, SKY_Addr_t self, uint8_t sender,
-                           const uint8_t *payload, size_t bytes)
+                           const SKY_Rekey_t *command)
 {
-    SKY_Rekey_t command;
-
-    SKY_ASSERT(table->config.crypto != NULL);
-    SKY_ASSERT(self.plane != 0);
-    if (!SKY_Rekey_Decode(payload, bytes, &command))
-    {
-        return SKY_STATUS_BAD_OP;
-    }
-    switch (command.command)
+    SKY_ASSERT(command->command >= SKY_REKEY_LOAD);
+    SKY_ASSERT(command->command <= SKY_REKEY_FORGET);
+    switch (command->command)
     {
         case SKY_REKEY_LOAD:
-            return load(state, table, self, &command);
+            return load(state, table, self, command);
         case SKY_REKEY_ACTIVATE:
-            return activate(state, table, command.generation);
+            return activate(state, table, command->generation);
         default:
-            return forget(state, table, sender, command.generation);
+            return forget(state, table, sender, command->generation);
     }
 }

@@ -23,8 +23,6 @@ static SKY_AssociationsConfig_t TableOf(const SKY_SecurityCfg_t *cfg)
     table.established_max = cfg->established_max;
     table.half_open_max   = cfg->half_open_max;
     table.first_place     = SKY_ASSOCIATION_PLACES * cfg->session_max;
-    table.peer_key        = cfg->peer_key;
-    table.peer_context    = cfg->peer_context;
     return table;
 }
 
@@ -58,9 +56,9 @@ uint8_t SKY_Security_SuiteToAskFor(const SKY_SecurityCfg_t *cfg)
 bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, SKY_Addr_t self, void *memory, size_t memory_bytes,
                        const uint8_t *entropy)
 {
-    const size_t                   needed   = SKY_Security_MemoryBytes(cfg);
-    const size_t                   sessions = cfg->session_max * sizeof(SKY_SecuritySession_t);
-    const SKY_AssociationsConfig_t table    = TableOf(cfg);
+    const size_t             needed   = SKY_Security_MemoryBytes(cfg);
+    const size_t             sessions = cfg->session_max * sizeof(SKY_SecuritySession_t);
+    SKY_AssociationsConfig_t table    = TableOf(cfg);
 
     SKY_ASSERT(SKY_SECURITY_ENTROPY_BYTES == SKY_CRYPTO_KEY_BYTES + SKY_SALT_BYTES + SKY_CRYPTO_KEY_BYTES);
     SKY_ASSERT((uintptr_t)memory % sizeof(uint64_t) == 0u);
@@ -73,6 +71,9 @@ bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, S
     security->cfg      = *cfg;
     security->self     = self;
     security->sessions = memory;
+    table.peer_key     = SKY_Security_PeerKey;
+    table.peer_context = security;
+    SKY_RekeyPeers_Init(&security->rekey, cfg->rekey_peers, cfg->rekey_peers_max);
     for (uint32_t i = 0; i < cfg->session_max; ++i)
     {
         SKY_Session_Init(&security->sessions[i].session, SKY_Security_SuiteToAskFor(cfg), cfg->suites, SKY_ASSOCIATION_PLACES * i,

@@ -15,5 +15,9 @@
 uint8_t SKY_Security_SuiteToAskFor(const SKY_SecurityCfg_t *cfg);
 /** Erase the keys of a session and free its entry. */
 void SKY_SecuritySession_End(const SKY_Security_t *security, SKY_SecuritySession_t *entry);
+/** Return another generation whose master key is valid; the one that satellites are asked with if there is none. */
+uint8_t SKY_Security_OtherGeneration(const SKY_Security_t *security);
+/** Find the valid key with another satellite: SKY_PeerKey_t, with the security as context. */
+bool SKY_Security_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES]);
 
 #endif

@@ -132,11 +132,32 @@ static void Draw(SKY_Security_t *security, uint8_t *bytes, size_t count)
     crypto->Hash(crypto->context, security->word_secret, sizeof(security->word_secret), &part, 1, bytes, count);
 }
 
+/* Choose the key to ask a satellite with: the newest, and the older valid one in turn, which is all that a satellite knows to which the
+ * mission has not got yet. */
+static bool ChooseKey(SKY_Security_t *security, const SKY_SecuritySession_t *entry, uint8_t *generation,
+                      uint8_t pair[SKY_CRYPTO_KEY_BYTES])
+{
+    const uint8_t  both[2] = {security->generation, SKY_Security_OtherGeneration(security)};
+    const uint32_t tries   = entry->session.state == SKY_SESSION_NONE ? 0u : entry->session.tries;
+
+    SKY_ASSERT(entry->satellite.plane != 0u);
+    for (uint32_t i = 0; i < 2u; ++i)
+    {
+        *generation = both[(tries + i) % 2u];
+        if (SKY_Security_PeerKey(security, entry->satellite.plane, entry->satellite.slot, *generation, pair))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_SecurityAsk_t *ask)
 {
     const SKY_SecurityCfg_t *cfg = &security->cfg;
     SKY_Credential_t         credential;
     uint8_t                  random[SKY_WORD_BYTES + sizeof(uint64_t)];
+    uint8_t                  generation;
 
     for (uint32_t i = 0; i < cfg->session_max && security->is_keyed; ++i)
     {
@@ -146,13 +167,12 @@ bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_Securit
         {
             continue;
         }
-        if (cfg->peer_key == NULL || now_us - entry->used_us > SKY_SECURITY_IDLE_US ||
-            !cfg->peer_key(cfg->peer_context, entry->satellite.plane, entry->satellite.slot, security->generation, ask->pair))
+        if (now_us - entry->used_us > SKY_SECURITY_IDLE_US || !ChooseKey(security, entry, &generation, ask->pair))
         {
             SKY_SecuritySession_End(security, entry); /* nobody waits for it, or there is no key */
             continue;
         }
-        SKY_Credential_OfSatellite(security->self, security->generation, &credential);
+        SKY_Credential_OfSatellite(security->self, generation, &credential);
         Draw(security, random, sizeof(random));
         if (entry->session.state == SKY_SESSION_NONE) /* else it is the same question again, and any answer to it will do */
         {
@@ -197,29 +217,39 @@ uint64_t SKY_Security_NextDue(const SKY_Security_t *security)
 
 /* ---- what comes ------------------------------------------------------------------------------------------------------ */
 
-/* Take in the answer to a handshake. */
+/* Take in the answer to a handshake under a generation of keys. Return false if it is none. */
+static bool TakeUnder(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_SecuritySession_t *entry, uint8_t generation)
+{
+    const SKY_Crypto_t *crypto = security->cfg.crypto;
+    uint8_t             pair[SKY_CRYPTO_KEY_BYTES];
+    const SKY_TagKey_t  key = {crypto, 0, pair, entry->session.word};
+
+    SKY_ASSERT(entry->session.state == SKY_SESSION_ASKING);
+    if (!SKY_Security_PeerKey(security, entry->satellite.plane, entry->satellite.slot, generation, pair))
+    {
+        return false;
+    }
+    const bool is_right = SKY_Tag_IsRight(pkt, &key);
+
+    if (is_right)
+    {
+        (void)SKY_Session_Take(&entry->session, crypto, pair, pkt->spi, pkt->payload, pkt->length);
+    }
+    crypto->Wipe(crypto->context, pair, sizeof(pair));
+    return is_right;
+}
+
+/* Take in the answer to a handshake, which may be one that was asked under the other generation of keys. */
 static void TakeAnswer(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_SecuritySession_t *entry)
 {
-    const SKY_SecurityCfg_t *cfg = &security->cfg;
-    uint8_t                  pair[SKY_CRYPTO_KEY_BYTES];
-    const SKY_TagKey_t       key = {cfg->crypto, 0, pair, entry->session.word};
-
     SKY_ASSERT(pkt->op == SKY_OP_ASSOCIATE);
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, entry->satellite));
     if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->request_id == entry->request_id &&
-        entry->session.state == SKY_SESSION_ASKING &&
-        cfg->peer_key(cfg->peer_context, entry->satellite.plane, entry->satellite.slot, security->generation, pair))
+        entry->session.state == SKY_SESSION_ASKING && !TakeUnder(security, pkt, entry, security->generation) &&
+        !TakeUnder(security, pkt, entry, SKY_Security_OtherGeneration(security)))
     {
-        if (SKY_Tag_IsRight(pkt, &key))
-        {
-            (void)SKY_Session_Take(&entry->session, cfg->crypto, pair, pkt->spi, pkt->payload, pkt->length);
-        }
-        else
-        {
-            ++security->counters.unauthenticated;
-            ++security->counters.handshakes;
-        }
-        cfg->crypto->Wipe(cfg->crypto->context, pair, sizeof(pair));
+        ++security->counters.unauthenticated;
+        ++security->counters.handshakes;
     }
 }
 

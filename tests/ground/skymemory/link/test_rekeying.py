@@ -1,5 +1,6 @@
 """New keys for real satellites, over real sockets: who is served before, between and after the steps."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -9,10 +10,11 @@ import pytest
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.keys import keys_from
-from skymemory.link.rekeying import StepTaken, take_step
+from skymemory.link.rekeying import STEPS, StepTaken, take_step
 from skymemory.security.keyring import HostRecord, MissionKeyring
 from skymemory.security.mission_folder import begin_mission, host_file, load_mission, rotate, satellites_folder
-from skymemory.security.wrapped_keys import KeyCommand, load_payload, plain_payload, wrap
+from skymemory.security.satellite_file import file_name
+from skymemory.security.wrapped_keys import KeyCommand, load_payload, peer_payloads, plain_payload, wrap
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -67,6 +69,13 @@ def refusers(store: SkyStore) -> set[Satellite]:
     return set(PLACES) - set(store.control.ping(ROUTES, REFUSED_S))
 
 
+def all_links_are_up(control: ControlPlane) -> bool:
+    """All satellites say so of all links to their neighbours."""
+    stats = control.link_stats(ROUTES, REFUSED_S)
+    isls = [link for one in stats.values() for name, link in one.links.items() if name != "ground" and link["plane"]]
+    return set(stats) == set(PLACES) and all(link["up"] for link in isls)
+
+
 def step(sky: LocalConstellation, keys: Path, command: KeyCommand, answer_s: float = PATIENCE_S) -> StepTaken:
     return take_step(sky.constellation, load_mission(keys), command, 1, PLACES, answer_s=answer_s)
 
@@ -98,9 +107,9 @@ def test_running_clients_go_through_a_change_of_keys(sky: LocalConstellation, ke
 
 def test_steps_may_be_repeated(sky: LocalConstellation, keys: Path) -> None:
     rotate(keys)
-    for command in KeyCommand:
+    for command in STEPS:
         assert step(sky, keys, command) == step(sky, keys, command) == StepTaken(done=PLACES)
-    for command in KeyCommand:  # now under the new key, as the old one is gone
+    for command in STEPS:  # now under the new key, as the old one is gone
         assert step(sky, keys, command, REFUSED_S) == StepTaken(done=PLACES)
 
 
@@ -118,7 +127,7 @@ def test_who_was_silent_is_named_and_caught_up(sky: LocalConstellation, keys: Pa
 
 def test_a_satellite_that_starts_with_its_old_keys_is_caught_up(sky: LocalConstellation, keys: Path) -> None:
     rotate(keys)
-    for command in KeyCommand:
+    for command in STEPS:
         assert step(sky, keys, command).done == PLACES
     back = Satellite(1, 2)
     sky.kill(back)
@@ -126,9 +135,28 @@ def test_a_satellite_that_starts_with_its_old_keys_is_caught_up(sky: LocalConste
     with host(sky, keys, 2) as new:
         wait_until(lambda: refusers(new) == {back}, "the others serve it")
         assert not step(sky, keys, KeyCommand.FORGET, REFUSED_S).refused
-        for command in KeyCommand:
+        for command in STEPS:
             assert set(step(sky, keys, command, REFUSED_S).done) == set(PLACES)
         assert refusers(new) == set()
+        wait_until(lambda: all_links_are_up(new.control), "neighbours know each other again")
+
+
+def test_a_satellite_that_starts_with_its_new_keys_finds_its_neighbours(sky: LocalConstellation, keys: Path) -> None:
+    rotate(keys)
+    for command in STEPS[:2]:
+        assert step(sky, keys, command).done == PLACES
+    back = Satellite(2, 1)
+    with host(sky, keys, 2) as new:
+        wait_until(lambda: all_links_are_up(new.control), "the change cut no link")
+        sky.kill(back)
+        wait_until(lambda: not all_links_are_up(new.control), "neighbours miss it")
+        shutil.copy(satellites_folder(keys, 2) / file_name(back), satellites_folder(keys, 1) / file_name(back))
+        sky.restart(back)
+        wait_until(lambda: all_links_are_up(new.control), "neighbours have its new keys, too")
+        assert step(sky, keys, KeyCommand.FORGET).done == PLACES
+        sky.kill(back)
+        sky.restart(back)
+        wait_until(lambda: all_links_are_up(new.control), "nobody needs the old keys")
 
 
 def test_what_is_wrapped_wrongly_is_refused_and_counted(sky: LocalConstellation, keys: Path) -> None:
@@ -139,7 +167,8 @@ def test_what_is_wrapped_wrongly_is_refused_and_counted(sky: LocalConstellation,
     right = load_payload(second, first, here)
     payloads = {
         "a satellite": load_payload(second, first, there),
-        "a key": wrap(bytes(32), 1, here, 2, second.master_key(here)),
+        "a key": wrap(KeyCommand.LOAD, bytes(32), 1, here, 2, second.master_key(here)),
+        "another purpose": bytes([KeyCommand.LOAD_PEERS]) + next(peer_payloads(second, first, there))[1:],
         "bits": right[:-1] + bytes([right[-1] ^ 1]),
     }
     with spoken(sky, first) as control:
@@ -149,12 +178,15 @@ def test_what_is_wrapped_wrongly_is_refused_and_counted(sky: LocalConstellation,
             answers = [control.exchange([ask], PATIENCE_S)[0] for ask in asks]
             return [icd.STATUSES[answer.status] for answer in answers if answer is not None]
 
-        assert statuses(*payloads.values()) == ["bad_key"] * 3
+        assert statuses(*payloads.values()) == ["bad_key"] * 4
         assert statuses(right[:-1], plain_payload(KeyCommand.LOAD, 0)) == ["bad_op"] * 2
-        assert statuses(plain_payload(KeyCommand.ACTIVATE, 2), wrap(bytes(32), 3, here, 4, bytes(32))) == ["not_found"] * 2
+        assert (
+            statuses(plain_payload(KeyCommand.ACTIVATE, 2), wrap(KeyCommand.LOAD, bytes(32), 3, here, 4, bytes(32)))
+            == ["not_found"] * 2
+        )
         assert statuses(plain_payload(KeyCommand.FORGET, 1)) == ["bad_key"]
         counters = control.link_stats([route], PATIENCE_S)[here].counters
-    assert (counters["master_keys"], counters["rekey_refused"]) == (1, 4)
+    assert (counters["master_keys"], counters["rekey_refused"]) == (1, 5)
 
 
 def test_no_host_may_send_them(sky: LocalConstellation, keys: Path) -> None:
