@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
+from support.guarded_sky import GuardedSky, guarded_sky
 
 if TYPE_CHECKING:
     from support.served import Server
@@ -64,3 +66,9 @@ def start_server(tmp_path: Path, babbler: Path) -> Iterator[StartServer]:
             return server
 
         yield start
+
+
+@pytest.fixture
+def start_guarded(start_sky: Callable[..., LocalConstellation], tmp_path: Path) -> Callable[..., GuardedSky]:
+    """Start satellites with keys, or without: `start_guarded(is_keyed=True, satellite={"store_mib": 1})`."""
+    return partial(guarded_sky, start_sky, tmp_path / "keys")
