@@ -214,6 +214,22 @@ class RawHost:
             self.open(packet.dst)
         return self.ask(self.made(packet), packet.dst)
 
+    def holds(self, satellite: Satellite, key: bytes, tenant: int) -> bool:
+        """Return True if a satellite has the first chunk of a block."""
+        asked = self.request(icd.OP_HAS, satellite, key=key, tenant=tenant, flags=icd.FLAG_ANY, payload=ONE_CHUNK)
+        answer = self.served(asked)
+        assert answer is not None
+        assert answer.status in (icd.STATUS_OK, icd.STATUS_NOT_FOUND), answer
+        return answer.status == icd.STATUS_OK and answer.block_len > 0
+
+    def chunks(self, satellite: Satellite, key: bytes, tenant: int) -> list[Packet]:
+        """Return what a satellite sends of a block: packets with its chunks, or why there is none."""
+        if satellite not in self.cookies:
+            self.open(satellite)
+        whole = ChunkSet(0, 1, (True,) * 64).encode()
+        asked = self.request(icd.OP_GET, satellite, key=key, tenant=tenant, credit=64, payload=whole)
+        return [decode(one) for one in self.answers([self.made(asked)], satellite)]
+
 
 def _number_of(datagram: bytes) -> int | None:
     try:

@@ -1,0 +1,67 @@
+"""Somebody fills satellites with chunks of one byte, each of which takes a whole slot.
+
+Before: 299 kB of them to one satellite made all blocks on ten servers unreadable.
+"""
+
+from collections.abc import Callable
+from secrets import token_bytes
+
+from skymemory.link.control import ControlPlane
+from skymemory.sky.entry_satellites import Route
+from skymemory.store.sky_store import SkyStore
+from skymemory.wire.address import Satellite
+from support.guarded_sky import ALICE, MALLORY, GuardedSky
+from support.raw_host import RawHost
+from support.waiting import PATIENT
+
+SMALL = {"store_mib": 1}
+QUOTAS = [
+    {"number": ALICE, "reserved_percent": 50, "most_percent": 100},
+    {"number": "others", "reserved_percent": 0, "most_percent": 50},
+]
+TARGET = Satellite(2, 3)
+
+
+def slots(sky: GuardedSky) -> int:
+    with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:
+        return control.store_stats([Route(TARGET, TARGET)], 20)[TARGET]["slots"]
+
+
+def flood(host: RawHost, tenant: int, count: int) -> int:
+    """Put this many chunks of one byte, and return how many of them the satellite refused."""
+    host.open(TARGET)
+    return len(host.answers((host.made(host.put(TARGET, token_bytes(32), b"x", tenant=tenant)) for _ in range(count)), TARGET))
+
+
+def test_without_keys_and_quotas_a_flood_evicts_everybody(start_guarded: Callable[..., GuardedSky]) -> None:
+    sky = start_guarded(is_keyed=False, satellite=SMALL)
+    items = {token_bytes(32): token_bytes(60_000) for _ in range(5)}
+    with SkyStore(sky.constellation_of("alice"), timing=PATIENT) as store, sky.host("stranger", 66) as host:
+        assert all(one.ok for one in store.put(list(items.items())))
+        assert flood(host, MALLORY, slots(sky) * 3 // 2) == 0
+    with SkyStore(sky.constellation_of("alice"), timing=PATIENT) as store:
+        assert not any(one.ok for one in store.get(list(items)))
+
+
+def test_with_quotas_a_flood_evicts_none_of_another_tenants(start_guarded: Callable[..., GuardedSky]) -> None:
+    sky = start_guarded(is_keyed=True, satellite=SMALL, tenants=QUOTAS)
+    items = {token_bytes(32): token_bytes(60_000) for _ in range(5)}
+    with SkyStore(sky.constellation_of("alice"), timing=PATIENT) as store, sky.host("mallory", 66) as host:
+        assert all(one.ok for one in store.put(list(items.items())))
+        count = slots(sky) * 3 // 2
+        flood(host, MALLORY, count)
+        assert flood(host, ALICE, count) == count  # her tenant is not his to name
+    with SkyStore(sky.constellation_of("alice"), timing=PATIENT) as store:
+        assert all(one.ok and bytes(one.data or b"") == items[key] for key, one in zip(items, store.get(list(items)), strict=True))
+        more = {token_bytes(32): token_bytes(60_000) for _ in range(5)}  # and there is room for more of hers
+        assert all(one.ok for one in store.put(list(more.items())))
+
+
+def test_a_stranger_fills_nothing(start_guarded: Callable[..., GuardedSky]) -> None:
+    sky = start_guarded(is_keyed=True, satellite=SMALL)
+    with sky.host("stranger", 66) as host:
+        packets = [host.put(TARGET, token_bytes(32), b"x", tenant=ALICE).encode() for _ in range(slots(sky))]
+        host.answers(packets, TARGET)
+    with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:
+        stats = control.store_stats([Route(TARGET, TARGET)], 20)[TARGET]
+    assert (stats["slots_used"], stats["puts"]) == (0, 0)
