@@ -136,7 +136,7 @@ static void Step(uint8_t what, uint8_t number, uint8_t *payload, size_t bytes, S
             }
             break;
         default:
-            (void)SKY_Session_Invalidate(session, &library.crypto, now_us);
+            (void)SKY_Session_Doubt(session, now_us);
             break;
     }
 }

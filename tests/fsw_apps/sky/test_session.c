@@ -144,28 +144,75 @@ static void test_a_library_that_takes_no_key_leaves_none(void)
     }
 }
 
-static void test_a_session_is_given_up_once_in_a_round_trip(void)
+/* Whoever says without a tag that an association has ended causes one handshake in a round trip, and stops nothing. */
+static void test_a_session_in_doubt_goes_on_until_there_is_another_one(void)
 {
+    const uint64_t soon_us = 50u + ROUND_TRIP_US;
+
     open(SKY_SUITE_BLAKE2B_PACKET, 0);
-    CHECK(!SKY_Session_Invalidate(&session, &rig.crypto, 0));
+    CHECK(!SKY_Session_Doubt(&session, 0));
     (void)ask(50, random_one);
-    CHECK(!SKY_Session_Invalidate(&session, &rig.crypto, UINT64_MAX)); /* it asks already */
+    CHECK(!SKY_Session_Doubt(&session, UINT64_MAX)); /* it asks already */
+    CHECK(!SKY_Session_Confirm(&session));
     CHECK(take(64, SKY_SUITE_BLAKE2B_PACKET));
     CHECK_EQ(SKY_Session_NextSequence(&session), 1);
-    CHECK(!SKY_Session_Invalidate(&session, &rig.crypto, 50u + ROUND_TRIP_US - 1u));
+    CHECK(!SKY_Session_Doubt(&session, soon_us - 1u));
     CHECK_EQ(session.state, SKY_SESSION_ESTABLISHED);
-    CHECK(SKY_Session_Invalidate(&session, &rig.crypto, 50u + ROUND_TRIP_US));
-    CHECK(!SKY_Session_Invalidate(&session, &rig.crypto, 50u + ROUND_TRIP_US));
-    CHECK_EQ(session.state, SKY_SESSION_NONE);
-    CHECK_EQ(session.spi, SKY_SPI_NONE);
-    CHECK_EQ(crypto_rig_keys(&rig), 0);
-    CHECK_EQ(SKY_Session_NextSequence(&session), 0);
+    CHECK(SKY_Session_Doubt(&session, soon_us));
+    CHECK(!SKY_Session_Doubt(&session, soon_us));
+    CHECK_EQ(session.state, SKY_SESSION_DOUBTED);
+    CHECK(SKY_Session_IsUsable(&session));
+    CHECK_EQ(session.spi, 64);
+    CHECK_EQ(crypto_rig_keys(&rig), 2);
+    CHECK_EQ(SKY_Session_NextSequence(&session), 2);
+    CHECK(!take(65, SKY_SUITE_BLAKE2B_PACKET)); /* it has not asked yet */
 
-    CHECK(ask(50u + ROUND_TRIP_US, random_two) != 0);
-    CHECK(memcmp(session.word, random_two, sizeof(random_two)) == 0); /* a new association */
+    CHECK(ask(soon_us, random_two) != 0);
+    CHECK(memcmp(session.word, random_two, sizeof(random_two)) == 0); /* for a new association */
     CHECK_EQ(session.tries, 1);
+    CHECK(!SKY_Session_IsDue(&session, soon_us + ROUND_TRIP_US - 1u));
+    CHECK_EQ(SKY_Session_NextSequence(&session), 3);
+    CHECK(ask(soon_us + ROUND_TRIP_US, random_one) != 0);
+    CHECK(memcmp(session.word, random_two, sizeof(random_two)) == 0); /* the same one is asked for again */
     CHECK(take(65, SKY_SUITE_BLAKE2B_PACKET));
+    CHECK_EQ(session.state, SKY_SESSION_ESTABLISHED);
+    CHECK_EQ(session.spi, 65);
     CHECK_EQ(SKY_Session_NextSequence(&session), 1);
+    crypto_rig_close(&rig);
+}
+
+static void test_a_session_that_is_confirmed_asks_no_more(void)
+{
+    const uint64_t soon_us = 50u + ROUND_TRIP_US;
+
+    open(SKY_SUITE_BLAKE2B_PACKET, 0);
+    (void)ask(50, random_one);
+    CHECK(take(64, SKY_SUITE_BLAKE2B_PACKET));
+    CHECK(!SKY_Session_Confirm(&session));
+    CHECK(SKY_Session_Doubt(&session, soon_us));
+    CHECK(ask(soon_us, random_two) != 0);
+    CHECK(SKY_Session_Confirm(&session));
+    CHECK_EQ(session.state, SKY_SESSION_ESTABLISHED);
+    CHECK(!SKY_Session_IsDue(&session, UINT64_MAX));
+    CHECK(!take(65, SKY_SUITE_BLAKE2B_PACKET)); /* which it asked for, but does not need */
+    CHECK_EQ(session.spi, 64);
+    CHECK_EQ(SKY_Session_NextSequence(&session), 1);
+    crypto_rig_close(&rig);
+}
+
+static void test_a_library_that_takes_no_new_key_ends_a_session_in_doubt(void)
+{
+    open(SKY_SUITE_BLAKE2B_PACKET, 0);
+    (void)ask(50, random_one);
+    CHECK(take(64, SKY_SUITE_BLAKE2B_PACKET));
+    CHECK(SKY_Session_Doubt(&session, 50u + ROUND_TRIP_US));
+    CHECK(ask(50u + ROUND_TRIP_US, random_two) != 0);
+    rig.fault = FAULT_LOADS_NOTHING;
+    CHECK(!take(65, SKY_SUITE_BLAKE2B_PACKET));
+    rig.fault = FAULT_NONE;
+    CHECK_EQ(session.state, SKY_SESSION_NONE);
+    CHECK_EQ(SKY_Session_NextSequence(&session), 0);
+    CHECK_EQ(crypto_rig_keys(&rig), 0);
     crypto_rig_close(&rig);
 }
 
@@ -220,7 +267,9 @@ int main(void)
     RUN(test_only_accepted_suites_are_taken);
     RUN(test_what_is_no_response_is_not_taken);
     RUN(test_a_library_that_takes_no_key_leaves_none);
-    RUN(test_a_session_is_given_up_once_in_a_round_trip);
+    RUN(test_a_session_in_doubt_goes_on_until_there_is_another_one);
+    RUN(test_a_session_that_is_confirmed_asks_no_more);
+    RUN(test_a_library_that_takes_no_new_key_ends_a_session_in_doubt);
     RUN(test_both_sides_make_the_same_tags);
     return CHECK_RESULT();
 }

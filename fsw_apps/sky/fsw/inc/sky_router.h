@@ -7,11 +7,13 @@
  * a response from any satellite finds the way back, and teaches the gateway under which number the host is reached. Only the first
  * satellite writes the gateway, so a response has one destination and no loop to run in.
  *
- * The table of ground hosts is small and bounded; the one unheard for longest makes room. A number stays with the endpoint that
+ * The table of ground hosts is small and bounded; the one unheard for longest makes room, first among those of the same endpoint. So an endpoint
+ * that asks under many numbers takes them from nobody but itself. A number stays with the endpoint that
  * was heard under it within SKY_ROUTER_GROUND_HOLD_US, so that a second user of it does not take away the responses of a host in
  * the middle of a transfer. An endpoint may have several numbers: were it held to one, a single packet with a forged source would
- * take its number away or lock it out. The ground is not authenticated: a sender of packets under SKY_ROUTER_GROUNDS other numbers
- * between two packets of a host makes the table forget it until its next one, and the first user of a number keeps others from it.
+ * take its number away or lock it out. Who may be in the table is decided before (sky_node_guard.c): those whose cookie has shown that their
+ * endpoint can be reached. With SKY_ROUTER_GROUNDS such endpoints between two packets of a host somebody makes the table forget it until its
+ * next one, and the first user of a number keeps others from it.
  */
 #ifndef SKY_ROUTER_H
 #define SKY_ROUTER_H

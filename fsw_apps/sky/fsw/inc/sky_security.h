@@ -22,6 +22,7 @@
 
 #include "sky_associations.h"
 #include "sky_cookie.h"
+#include "sky_rate.h"
 #include "sky_rekey.h"
 #include "sky_session.h"
 #include "sky_tag.h"
@@ -65,7 +66,18 @@ typedef struct
     uint64_t wrong_role;      /**< not allowed to the role of who sent it */
     uint64_t wrong_tenant;    /**< of a tenant that the credential does not list */
     uint64_t unsent;          /**< own packets to a satellite with which there is no session yet */
+    uint64_t limited;         /**< too many from their source, or from all; not answered, or asked for a cookie first */
 } SKY_SecurityCounters_t;
+
+/** What strangers and sources without a key may take: see sky_security_limits.c. */
+typedef struct
+{
+    SKY_Rates_t answers;        /**< answers to each address from which nothing was shown */
+    SKY_Rate_t  all_answers;    /**< those to all such addresses */
+    SKY_Rates_t handshakes;     /**< handshakes of each address with a cookie, and of each neighbour */
+    SKY_Rate_t  all_handshakes; /**< those of all addresses without a cookie */
+    SKY_Rates_t bytes;          /**< bytes of requests of each address, where there are no keys */
+} SKY_SecurityRates_t;
 
 typedef struct
 {
@@ -80,6 +92,7 @@ typedef struct
     uint8_t                word_secret[SKY_CRYPTO_KEY_BYTES];
     uint64_t               words; /**< words drawn so far */
     SKY_SecurityCounters_t counters;
+    SKY_SecurityRates_t    rates;
 } SKY_Security_t;
 
 typedef enum
@@ -140,6 +153,15 @@ void SKY_Security_SetSuites(SKY_Security_t *security, uint32_t suites, uint8_t p
 SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16_t slots, const uint8_t *payload, size_t bytes);
 /** Return true if a request from the ground, from @p endpoint, has the cookie that it needs. Counts it if not. */
 bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
+/**
+ * Return true if a request of somebody with a cookie, where there are no keys, may be served. A PUT that begins a chunk is charged for a slot
+ * at least, as it takes one. Counts it if not.
+ */
+bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
+/** Return true if a handshake may be looked at, which costs much. Counts it if not. @param is_reachable  its sender's address was shown */
+bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, bool is_reachable, uint64_t endpoint);
+/** Return true if a request from the ground may be told why it is not served. Counts it if not. */
+bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Return the cookie of an endpoint. */
 uint64_t SKY_Security_CookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /**

@@ -7,7 +7,9 @@
  *     SKY_Handshake_IsTag      is the response right? It answers the request id, and its tag covers session.word
  *     SKY_Session_Take         take it
  *     SKY_Session_NextSequence for each packet: tag with place_there, check answers with place_back
- *     SKY_Session_Invalidate   the satellite says `unauthenticated`: begin again, once a round trip at most
+ *     SKY_Session_Doubt        somebody says `unauthenticated`, without a tag: ask anew, once a round trip at most. Until the answer, whose tag
+ *                              is right, the old keys go on being used, so a forged word stops nothing
+ *     SKY_Session_Confirm      an answer under the old keys has come: the word was wrong, or old
  *
  * Sans I/O: time, random words and the round trip come in as arguments. The pair key is the caller's and not kept here.
  */
@@ -20,7 +22,8 @@ typedef enum
 {
     SKY_SESSION_NONE = 0,
     SKY_SESSION_ASKING,
-    SKY_SESSION_ESTABLISHED
+    SKY_SESSION_ESTABLISHED,
+    SKY_SESSION_DOUBTED /**< established, and asked for anew */
 } SKY_SessionState_t;
 
 typedef struct
@@ -45,7 +48,12 @@ typedef struct
  * @param place_there  two different places of the caller's library, which are used by no other session
  */
 void SKY_Session_Init(SKY_Session_t *session, uint8_t wanted, uint32_t accepted, uint32_t place_there, uint32_t place_back);
-/** Return true if a handshake is to be sent now: there is no association, and the last request is a round trip ago. */
+/** Return true if packets can be sent under it, and answers checked. */
+static inline bool SKY_Session_IsUsable(const SKY_Session_t *session)
+{
+    return session->state >= SKY_SESSION_ESTABLISHED;
+}
+/** Return true if a handshake is to be sent now: there is no association, or one in doubt, and the last request is a round trip ago. */
 bool SKY_Session_IsDue(const SKY_Session_t *session, uint64_t now_us);
 /**
  * Write the payload of the handshake that is due. A request that was not answered is repeated with the same word.
@@ -59,19 +67,21 @@ size_t SKY_Session_Ask(SKY_Session_t *session, const SKY_Credential_t *credentia
 /**
  * Take a response whose tag was right; the session is established.
  * @param spi  from the header
- * @return false, and nothing changed, if the session does not ask, or the response is not one, or grants a suite that is not accepted,
- *         or the library cannot do it
+ * @return false, and nothing changed, if the session does not ask, or the response is not one, or grants a suite that is not accepted. Also
+ *         false if the library cannot do it; then a doubted session has ended
  */
 bool SKY_Session_Take(SKY_Session_t *session, const SKY_Crypto_t *crypto, const uint8_t pair[SKY_CRYPTO_KEY_BYTES], uint32_t spi,
                       const uint8_t *payload, size_t bytes);
 /** Return the next sequence number to send under; 0 if the session is not established or none is left. */
 uint64_t SKY_Session_NextSequence(SKY_Session_t *session);
 /**
- * Give an association up after `unauthenticated`. One that was asked for less than a round trip ago stays: the answer may be to a packet
+ * Doubt an association after `unauthenticated`. One that was asked for less than a round trip ago is not doubted: the answer may be to a packet
  * of the one before.
- * @return true if it was given up, so that a handshake is due
+ * @return true if it is doubted now, so that a handshake is due
  */
-bool SKY_Session_Invalidate(SKY_Session_t *session, const SKY_Crypto_t *crypto, uint64_t now_us);
+bool SKY_Session_Doubt(SKY_Session_t *session, uint64_t now_us);
+/** Doubt an association no longer, if it was. @return true if it was */
+bool SKY_Session_Confirm(SKY_Session_t *session);
 /** Erase the keys. */
 void SKY_Session_End(SKY_Session_t *session, const SKY_Crypto_t *crypto);
 

@@ -129,10 +129,19 @@ static void PollServices(SKY_Node_t *node, uint64_t now_us)
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
 
-/*
- * Tell the sender of a request why nothing comes of it. This answer is at most 8 bytes longer than the request. What a service answers
- * can be a thousand times as large, and goes to whatever address the request claims to come from: see docs/cfs-integration.md, limits.
- */
+/* Return true if the sender of a request may be told why nothing comes of it. Who has shown nothing is not always answered. */
+static bool MayAnswer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
+{
+    SKY_ASSERT(pkt->is_request);
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
+    if (ingress != SKY_LINK_GROUND)
+    {
+        return SKY_Packet_IsOurs(pkt); /* in our header the answer would be much longer, and satellites speak no other one */
+    }
+    return node->security == NULL || node->association != NULL || SKY_Security_MayBeTold(node->security, now_us, pkt, endpoint);
+}
+
+/* Tell the sender of a request why nothing comes of it. This answer is at most 8 bytes longer than the request. */
 static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
                    uint64_t endpoint)
 {
@@ -141,6 +150,10 @@ static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
     SKY_ASSERT(status != SKY_STATUS_OK);
     SKY_ASSERT(status < SKY_STATUS_COUNT);
 
+    if (!MayAnswer(node, now_us, pkt, ingress, endpoint))
+    {
+        return;
+    }
     SKY_Packet_Reply(pkt, node->router.self, status, &reply);
     SKY_ASSERT(!reply.is_request);
     if (status == SKY_STATUS_UNAUTHENTICATED) /* so that only who has seen the request can have sent the answer */
@@ -287,7 +300,10 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
     if (status != SKY_STATUS_OK)
     {
         SKY_Router_CountDrop(&node->router, status);
-        Answer(node, now_us, &pkt, status, ingress, endpoint);
+        if (status != SKY_STATUS_BUSY) /* else it comes from a source that has asked for too much */
+        {
+            Answer(node, now_us, &pkt, status, ingress, endpoint);
+        }
         return;
     }
     SKY_Router_Decide(&node->router, now_us, &pkt, ingress, endpoint, &route);

@@ -17,22 +17,51 @@ SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Pa
 
     /* What is for a keyed satellite itself has to have a tag, which shows more than a cookie does. */
     if (node->security == NULL || ingress != SKY_LINK_GROUND || !pkt->is_request ||
-        (is_keyed && SKY_Addr_Equal(pkt->dst, node->router.self)) ||
-        SKY_Security_HasCookie(node->security, now_us, pkt, endpoint))
+        (is_keyed && SKY_Addr_Equal(pkt->dst, node->router.self)))
     {
         return SKY_STATUS_OK;
     }
-    return is_keyed ? SKY_STATUS_UNAUTHENTICATED : SKY_STATUS_COOKIE;
+    if (!SKY_Security_HasCookie(node->security, now_us, pkt, endpoint))
+    {
+        return is_keyed ? SKY_STATUS_UNAUTHENTICATED : SKY_STATUS_COOKIE;
+    }
+    return is_keyed || SKY_Security_MayAsk(node->security, now_us, pkt, endpoint) ? SKY_STATUS_OK : SKY_STATUS_BUSY;
 }
 
-/* Answer a handshake. @return RUNNING if it was answered */
-static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+/*
+ * Return OK if a handshake may be looked at. Of strangers only so many are: who is one too many gets a cookie, and with it a share of its own,
+ * which invented addresses cannot take. Neighbours have such a share.
+ */
+static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
+    const SKY_Security_t *security     = node->security;
+    const bool            is_reachable = ingress != SKY_LINK_GROUND || SKY_Cookies_IsValid(&security->cookies, security->cfg.crypto,
+                                                                                            endpoint, now_us, pkt->cookie);
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
+    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+
+    if (SKY_Security_MayGreet(node->security, now_us, is_reachable, endpoint))
+    {
+        return SKY_STATUS_OK;
+    }
+    return is_reachable ? SKY_STATUS_RUNNING : SKY_STATUS_COOKIE;
+}
+
+/* Answer a handshake. @return RUNNING if it was answered, or comes to nothing */
+static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                              uint64_t endpoint)
+{
+    const SKY_Status_t status = Greet(node, now_us, pkt, ingress, endpoint);
     SKY_SecurityHandshake_t handshake;
     SKY_Packet_t            reply;
-    const uint32_t          spi = SKY_Security_Handshake(node->security, now_us, pkt, endpoint, &handshake);
+    uint32_t                spi;
 
     SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    if (status != SKY_STATUS_OK)
+    {
+        return status;
+    }
+    spi = SKY_Security_Handshake(node->security, now_us, pkt, endpoint, &handshake);
     if (spi != SKY_SPI_NONE)
     {
         SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);
@@ -98,7 +127,7 @@ SKY_Status_t SKY_NodeGuard_Admit(SKY_Node_t *node, uint64_t now_us, const SKY_Pa
     }
     if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->op == SKY_OP_ASSOCIATE && pkt->apid == SKY_APID_ISL)
     {
-        return Handshake(node, now_us, pkt, endpoint);
+        return Handshake(node, now_us, pkt, ingress, endpoint);
     }
     switch (SKY_Security_Admit(node->security, now_us, pkt, endpoint, &node->association))
     {

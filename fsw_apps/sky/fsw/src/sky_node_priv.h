@@ -33,7 +33,8 @@ void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us);
 
 /* ---- sky_node_guard.c: who may be served -------------------------------------------------------------------------------- */
 
-/** Return OK if a packet that came over @p ingress may be looked at, else the status with which to answer: COOKIE, UNAUTHENTICATED. */
+/** Return OK if a packet that came over @p ingress may be looked at, else the status with which to answer: COOKIE,
+ * UNAUTHENTICATED. BUSY: it is not answered, either. */
 SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
                                  uint64_t endpoint);
 /**

@@ -70,23 +70,29 @@ static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
     return NULL;
 }
 
-/* Return a free entry, or else the one unheard for longest. */
-static SKY_Ground_t *FindPlace(SKY_Router_t *router)
+/* Return a free entry, or else the one unheard for longest: of those of this endpoint if it has some, so that it takes nobody else's. */
+static SKY_Ground_t *FindPlace(SKY_Router_t *router, uint64_t endpoint)
 {
     SKY_Ground_t *place = &router->grounds[0];
+    SKY_Ground_t *own   = NULL;
 
-    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS && place->used; ++i)
+    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
     {
         SKY_Ground_t *ground = &router->grounds[i];
 
-        if (!ground->used || ground->heard_us < place->heard_us)
+        if (!ground->used)
         {
-            place = ground;
+            return ground;
+        }
+        place = ground->heard_us < place->heard_us ? ground : place;
+        if (ground->endpoint == endpoint && (own == NULL || ground->heard_us < own->heard_us))
+        {
+            own = ground;
         }
     }
     SKY_ASSERT(place >= &router->grounds[0]);
     SKY_ASSERT(place < &router->grounds[SKY_ROUTER_GROUNDS]);
-    return place;
+    return own != NULL ? own : place;
 }
 
 /* Note that responses to @p host are to come to @p endpoint. @return false if another host has the number */
@@ -102,7 +108,7 @@ static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t
     }
     if (ground == NULL)
     {
-        ground = FindPlace(router);
+        ground = FindPlace(router, endpoint);
     }
     SKY_ASSERT(host != 0u);
     SKY_ASSERT(!ground->used || ground->host == host || FindHost(router, host) == NULL); /* a host has one entry */

@@ -82,6 +82,7 @@ bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, S
     SKY_ASSERT(needed > sessions);
     SKY_Cookies_Init(&security->cookies, entropy);
     (void)memcpy(security->word_secret, entropy + SKY_CRYPTO_KEY_BYTES + SKY_SALT_BYTES, SKY_CRYPTO_KEY_BYTES);
+    SKY_SecurityLimits_Init(security);
     return SKY_Associations_Init(&security->associations, &table, (uint8_t *)memory + sessions, memory_bytes - sessions,
                                  entropy + SKY_CRYPTO_KEY_BYTES);
 }

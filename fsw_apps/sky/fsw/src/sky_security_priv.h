@@ -19,5 +19,7 @@ void SKY_SecuritySession_End(const SKY_Security_t *security, SKY_SecuritySession
 uint8_t SKY_Security_OtherGeneration(const SKY_Security_t *security);
 /** Find the valid key with another satellite: SKY_PeerKey_t, with the security as context. */
 bool SKY_Security_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES]);
+/** Begin with full bursts; the secret of this boot is there. */
+void SKY_SecurityLimits_Init(SKY_Security_t *security);
 
 #endif

@@ -77,8 +77,8 @@ bool SKY_Security_IsFresh(const SKY_Security_t *security, SKY_Addr_t satellite)
 {
     const SKY_SecuritySession_t *entry = Find(security, satellite);
 
-    SKY_ASSERT(entry == NULL || entry->session.state <= SKY_SESSION_ESTABLISHED);
-    SKY_ASSERT(entry == NULL || entry->session.state == SKY_SESSION_ESTABLISHED || entry->session.sequence == 0u);
+    SKY_ASSERT(entry == NULL || entry->session.state <= SKY_SESSION_DOUBTED);
+    SKY_ASSERT(entry == NULL || SKY_Session_IsUsable(&entry->session) || entry->session.sequence == 0u);
     return entry != NULL && entry->session.state == SKY_SESSION_ESTABLISHED && entry->session.sequence == 0u;
 }
 
@@ -174,7 +174,8 @@ bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_Securit
         }
         SKY_Credential_OfSatellite(security->self, generation, &credential);
         Draw(security, random, sizeof(random));
-        if (entry->session.state == SKY_SESSION_NONE) /* else it is the same question again, and any answer to it will do */
+        if (entry->session.state == SKY_SESSION_NONE ||
+            entry->session.tries == 0u) /* else it is the same question again, and any answer to it will do */
         {
             (void)memcpy(&entry->request_id, random + SKY_WORD_BYTES, sizeof(entry->request_id));
         }
@@ -224,7 +225,7 @@ static bool TakeUnder(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_Sec
     uint8_t             pair[SKY_CRYPTO_KEY_BYTES];
     const SKY_TagKey_t  key = {crypto, 0, pair, entry->session.word};
 
-    SKY_ASSERT(entry->session.state == SKY_SESSION_ASKING);
+    SKY_ASSERT(entry->session.state != SKY_SESSION_ESTABLISHED);
     if (!SKY_Security_PeerKey(security, entry->satellite.plane, entry->satellite.slot, generation, pair))
     {
         return false;
@@ -245,7 +246,7 @@ static void TakeAnswer(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_Se
     SKY_ASSERT(pkt->op == SKY_OP_ASSOCIATE);
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, entry->satellite));
     if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->request_id == entry->request_id &&
-        entry->session.state == SKY_SESSION_ASKING && !TakeUnder(security, pkt, entry, security->generation) &&
+        entry->session.state != SKY_SESSION_ESTABLISHED && !TakeUnder(security, pkt, entry, security->generation) &&
         !TakeUnder(security, pkt, entry, SKY_Security_OtherGeneration(security)))
     {
         ++security->counters.unauthenticated;
@@ -265,7 +266,7 @@ bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const
         TakeAnswer(security, pkt, entry);
         return false;
     }
-    if (entry == NULL || entry->session.state != SKY_SESSION_ESTABLISHED || pkt->spi != entry->session.spi)
+    if (entry == NULL || !SKY_Session_IsUsable(&entry->session) || pkt->spi != entry->session.spi)
     {
         ++security->counters.unauthenticated;
         ++security->counters.no_association;
@@ -274,7 +275,7 @@ bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const
     if (pkt->security == SKY_SECURITY_NONE && pkt->status == SKY_STATUS_UNAUTHENTICATED && pkt->sequence != 0u &&
         pkt->sequence <= entry->session.sequence && entry->session.sequence - pkt->sequence < SKY_REPLAY_WINDOW)
     {
-        (void)SKY_Session_Invalidate(&entry->session, security->cfg.crypto, now_us);
+        (void)SKY_Session_Doubt(&entry->session, now_us);
         return false;
     }
     key.place = entry->session.place_back;
@@ -286,5 +287,7 @@ bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const
         ++security->counters.wrong_tag;
         return false;
     }
+    (void)SKY_Session_Confirm(
+        &entry->session); /* it knows this satellite: who said that it does not was somebody else, or it was long ago */
     return true;
 }

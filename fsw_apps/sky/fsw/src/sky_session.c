@@ -22,7 +22,7 @@ void SKY_Session_Init(SKY_Session_t *session, uint8_t wanted, uint32_t accepted,
 
 bool SKY_Session_IsDue(const SKY_Session_t *session, uint64_t now_us)
 {
-    SKY_ASSERT(session->state <= SKY_SESSION_ESTABLISHED);
+    SKY_ASSERT(session->state <= SKY_SESSION_DOUBTED);
     SKY_ASSERT(session->place_there != session->place_back);
     return session->state != SKY_SESSION_ESTABLISHED && now_us >= session->next_us;
 }
@@ -42,6 +42,9 @@ size_t SKY_Session_Ask(SKY_Session_t *session, const SKY_Credential_t *credentia
     {
         session->state = SKY_SESSION_ASKING;
         session->tries = 0;
+    }
+    if (session->tries == 0u)
+    {
         (void)memcpy(session->word, random, SKY_WORD_BYTES);
     }
     request.credential = *credential;
@@ -50,14 +53,14 @@ size_t SKY_Session_Ask(SKY_Session_t *session, const SKY_Credential_t *credentia
     SKY_Handshake_EncodeRequest(&request, payload);
     session->tries += 1u;
     session->next_us = now_us + round_trip_us;
-    SKY_ASSERT(session->state == SKY_SESSION_ASKING);
+    SKY_ASSERT(session->state != SKY_SESSION_ESTABLISHED);
     return SKY_HANDSHAKE_REQUEST_BYTES;
 }
 
 /* Load both session keys. Return false, with both places empty, if the library cannot. */
 static bool load(SKY_Session_t *session, const SKY_Crypto_t *crypto, const SKY_SessionKeys_t *keys, uint8_t suite)
 {
-    SKY_ASSERT(session->state == SKY_SESSION_ASKING);
+    SKY_ASSERT(session->tries > 0u);
     SKY_ASSERT(session->place_there != session->place_back);
     if (crypto->LoadKey(crypto->context, session->place_there, suite, keys->there) &&
         crypto->LoadKey(crypto->context, session->place_back, suite, keys->back))
@@ -77,7 +80,9 @@ bool SKY_Session_Take(SKY_Session_t *session, const SKY_Crypto_t *crypto, const 
 
     SKY_ASSERT(crypto != NULL);
     SKY_ASSERT(pair != NULL);
-    if (session->state != SKY_SESSION_ASKING || spi == SKY_SPI_NONE || !SKY_Handshake_DecodeResponse(payload, bytes, &response) ||
+    const bool asks = session->tries > 0u && session->state != SKY_SESSION_ESTABLISHED;
+
+    if (!asks || spi == SKY_SPI_NONE || !SKY_Handshake_DecodeResponse(payload, bytes, &response) ||
         (session->accepted & SKY_SUITE_BIT(response.granted)) == 0)
     {
         return false;
@@ -88,19 +93,23 @@ bool SKY_Session_Take(SKY_Session_t *session, const SKY_Crypto_t *crypto, const 
     crypto->Wipe(crypto->context, &keys, sizeof(keys));
     if (is_loaded)
     {
-        SKY_ASSERT(session->sequence == 0); /* nothing was sent since the last session ended */
-        session->state = SKY_SESSION_ESTABLISHED;
-        session->suite = response.granted;
-        session->spi   = spi;
+        session->state    = SKY_SESSION_ESTABLISHED;
+        session->suite    = response.granted;
+        session->spi      = spi;
+        session->sequence = 0; /* the keys are new */
+    }
+    else if (session->state == SKY_SESSION_DOUBTED)
+    {
+        SKY_Session_End(session, crypto); /* the old keys are gone, too */
     }
     return is_loaded;
 }
 
 uint64_t SKY_Session_NextSequence(SKY_Session_t *session)
 {
-    SKY_ASSERT(session->state <= SKY_SESSION_ESTABLISHED);
+    SKY_ASSERT(session->state <= SKY_SESSION_DOUBTED);
     SKY_ASSERT(session->sequence < UINT64_MAX);
-    if (session->state != SKY_SESSION_ESTABLISHED || session->sequence == UINT64_MAX - 1u)
+    if (!SKY_Session_IsUsable(session) || session->sequence == UINT64_MAX - 1u)
     {
         return 0;
     }
@@ -108,15 +117,28 @@ uint64_t SKY_Session_NextSequence(SKY_Session_t *session)
     return session->sequence;
 }
 
-bool SKY_Session_Invalidate(SKY_Session_t *session, const SKY_Crypto_t *crypto, uint64_t now_us)
+bool SKY_Session_Doubt(SKY_Session_t *session, uint64_t now_us)
 {
-    SKY_ASSERT(session->state <= SKY_SESSION_ESTABLISHED);
+    SKY_ASSERT(session->state <= SKY_SESSION_DOUBTED);
     if (session->state != SKY_SESSION_ESTABLISHED || now_us < session->next_us)
     {
         return false;
     }
-    SKY_Session_End(session, crypto);
+    session->state = SKY_SESSION_DOUBTED;
+    session->tries = 0;
     SKY_ASSERT(SKY_Session_IsDue(session, now_us));
+    return true;
+}
+
+bool SKY_Session_Confirm(SKY_Session_t *session)
+{
+    SKY_ASSERT(session->state <= SKY_SESSION_DOUBTED);
+    SKY_ASSERT(session->place_there != session->place_back);
+    if (session->state != SKY_SESSION_DOUBTED)
+    {
+        return false;
+    }
+    session->state = SKY_SESSION_ESTABLISHED;
     return true;
 }
 

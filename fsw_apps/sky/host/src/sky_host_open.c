@@ -11,8 +11,15 @@
 
 static bool HasSession(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 {
-    SKY_ASSERT(peer->opening.session.state <= SKY_SESSION_ESTABLISHED);
-    return !host->cfg.security.is_keyed || peer->opening.session.state == SKY_SESSION_ESTABLISHED;
+    SKY_ASSERT(peer->opening.session.state <= SKY_SESSION_DOUBTED);
+    return !host->cfg.security.is_keyed || SKY_Session_IsUsable(&peer->opening.session);
+}
+
+/* Return true if a satellite is to be asked for an association, because there is none or one in doubt. */
+static bool NeedsHandshake(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
+{
+    SKY_ASSERT(peer->opening.session.state <= SKY_SESSION_DOUBTED);
+    return host->cfg.security.is_keyed && peer->opening.session.state != SKY_SESSION_ESTABLISHED;
 }
 
 /* Return true if a gate takes packets of this host now. After a cookie's shortest life it may not. */
@@ -74,18 +81,6 @@ static void Wake(SKY_Host_t *host, SKY_Addr_t satellite, bool lost)
         }
     }
     SKY_HostQuestions_Wake(host, satellite);
-}
-
-/* Let a satellite be opened anew, because it does not know this host any more. */
-static void Close(SKY_Host_t *host, SKY_HostPeer_t *peer)
-{
-    SKY_ASSERT(host->cfg.security.is_on);
-    peer->opening.is_open    = false;
-    peer->opening.request_id = 0;
-    peer->opening.tries      = 0;
-    peer->opening.next_us    = host->now_us;
-    SKY_ASSERT(!IsOpen(host, peer));
-    Wake(host, peer->peer.addr, true);
 }
 
 /* End all that waits for a satellite that will not be opened. @param next_us  it is not asked again before */
@@ -227,7 +222,7 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
     opening->keep_us      = opening->next_us;
     gate->opening.keep_us = opening->next_us;
     SKY_ASSERT(opening->next_us > host->now_us); /* with an earlier time it would be sent without end */
-    if (!HasSession(host, peer))
+    if (NeedsHandshake(host, peer))
     {
         if (!MakeHandshake(host, peer, wait_us, pair, &pkt))
         {
@@ -248,6 +243,28 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
     {
         room.crypto->Wipe(room.crypto->context, pair, sizeof(pair));
     }
+}
+
+/* Ask a satellite for another association, because it is said not to know this host any more. The one of before goes on being used, and what
+ * was sent under it is repeated once there is another one. So a forged word costs one handshake. @return false if it is too soon for that */
+static bool Doubt(SKY_Host_t *host, SKY_HostPeer_t *peer)
+{
+    SKY_HostOpening_t *opening = &peer->opening;
+    SKY_ASSERT(host->cfg.security.is_keyed);
+
+    if (!SKY_Session_Doubt(&opening->session, host->now_us))
+    {
+        return false;
+    }
+    opening->request_id = 0;
+    opening->tries      = 0;
+    opening->next_us    = host->now_us;
+    if (SKY_HostPieces_FindPeer(host, opening->entry) != NULL) /* else it is asked with the next packet */
+    {
+        Ask(host, peer, SKY_HostPieces_KnowPeer(host, opening->entry), opening->endpoint);
+    }
+    SKY_ASSERT(NeedsHandshake(host, peer));
+    return true;
 }
 
 bool SKY_HostOpen_May(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry, uint64_t endpoint)
@@ -271,12 +288,11 @@ bool SKY_HostOpen_May(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry, 
     {
         Ask(host, gate, gate, endpoint);
     }
-    if (is_open && !HasSession(host, peer))
+    if (is_open && NeedsHandshake(host, peer))
     {
         Ask(host, peer, gate, endpoint);
-        return false;
     }
-    return is_open;
+    return is_open && HasSession(host, peer);
 }
 
 uint64_t SKY_HostOpen_DueUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, SKY_Addr_t entry)
@@ -348,8 +364,23 @@ static bool HasTag(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY
     SKY_ASSERT(pkt->security == SKY_SECURITY_NONE || pkt->tag != NULL);
 
     SKY_ASSERT(host->cfg.security.is_keyed);
-    return session->state == SKY_SESSION_ESTABLISHED && pkt->spi == session->spi && pkt->security == session->suite &&
+    return SKY_Session_IsUsable(session) && pkt->spi == session->spi && pkt->security == session->suite &&
            SKY_Addr_Equal(pkt->src, peer->peer.addr) && SKY_Tag_IsRight(pkt, &key);
+}
+
+/* Note that a satellite knows this host: whoever said that it does not was somebody else, or it was long ago. */
+static void Confirm(SKY_Host_t *host, const SKY_HostPeer_t *which)
+{
+    SKY_HostPeer_t *peer = &host->peers.peers[which - host->peers.peers];
+    SKY_ASSERT(host->cfg.security.is_keyed);
+
+    if (SKY_Session_Confirm(&peer->opening.session))
+    {
+        peer->opening.request_id = 0; /* the handshake's answer is not waited for */
+        peer->opening.tries      = 0;
+        peer->opening.next_us    = host->now_us;
+    }
+    SKY_ASSERT(!NeedsHandshake(host, peer));
 }
 
 bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_Packet_t *pkt)
@@ -366,6 +397,10 @@ bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const 
         is_right = pkt->security == SKY_SECURITY_NONE;
     }
     host->counters.untrusted += is_right ? 0u : 1u;
+    if (is_right && pkt->security != SKY_SECURITY_NONE)
+    {
+        Confirm(host, peer);
+    }
     return is_right;
 }
 
@@ -374,9 +409,9 @@ static bool IsEcho(const SKY_HostPeer_t *peer, const SKY_Packet_t *pkt)
 {
     const SKY_Session_t *session = &peer->opening.session;
     SKY_ASSERT(session->sequence < UINT64_MAX);
-    SKY_ASSERT(session->state <= SKY_SESSION_ESTABLISHED);
+    SKY_ASSERT(session->state <= SKY_SESSION_DOUBTED);
 
-    return session->state == SKY_SESSION_ESTABLISHED && pkt->spi == session->spi && pkt->sequence <= session->sequence &&
+    return SKY_Session_IsUsable(session) && pkt->spi == session->spi && pkt->sequence <= session->sequence &&
            session->sequence - pkt->sequence < SKY_REPLAY_WINDOW;
 }
 
@@ -422,9 +457,9 @@ bool SKY_HostOpen_OnRefusal(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t e
     {
         Fail(host, who, SKY_STATUS_UNAUTHENTICATED, AgainUs(host, who));
     }
-    else if (IsEcho(peer, pkt) && SKY_Session_Invalidate(&who->opening.session, security->crypto, host->now_us))
+    else if (IsEcho(peer, pkt))
     {
-        Close(host, who);
+        (void)Doubt(host, who);
     }
     return true;
 }
@@ -450,7 +485,7 @@ static bool TakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Pack
     const SKY_TagKey_t        key   = {security->crypto, 0, pair, peer->opening.session.word};
     bool                      taken = false;
     SKY_ASSERT(security->is_keyed);
-    SKY_ASSERT(!HasSession(host, peer));
+    SKY_ASSERT(NeedsHandshake(host, peer));
 
     if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->status == SKY_STATUS_OK &&
         security->PairKey(security->context, peer->peer.addr, pair))
@@ -459,6 +494,7 @@ static bool TakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Pack
                 SKY_Session_Take(&peer->opening.session, security->crypto, pair, pkt->spi, pkt->payload, pkt->length);
         security->crypto->Wipe(security->crypto->context, pair, sizeof(pair));
     }
+    peer->opening.is_open = peer->opening.is_open && HasSession(host, peer);
     return taken;
 }
 
@@ -507,28 +543,35 @@ static bool TakeRenewal(const SKY_Host_t *host, const SKY_HostPeer_t *peer, cons
 /* Act on a word that the opening of a satellite was not acted upon, with a keyring. The word has no tag. */
 static void OnUnknown(SKY_Host_t *host, SKY_HostPeer_t *peer, bool is_theirs, const SKY_Packet_t *pkt)
 {
-    const SKY_Crypto_t *crypto = host->cfg.security.crypto;
     SKY_ASSERT(pkt->security == SKY_SECURITY_NONE);
-
     SKY_ASSERT(host->cfg.security.is_keyed);
     if (!is_theirs) /* the gate has begun anew, or its cookie is too old */
     {
         SKY_HostPeer_t *gate = SKY_Addr_Equal(pkt->src, peer->opening.entry) ? SKY_HostPieces_KnowPeer(host, pkt->src) : NULL;
 
-        if (gate != NULL && SKY_Session_Invalidate(&gate->opening.session, crypto, host->now_us))
+        if (gate != NULL && Doubt(host, gate))
         {
-            peer->opening.next_us = host->now_us; /* it was not asked */
-            Close(host, gate);
+            gate->opening.is_open = false; /* its cookie opens no way through it any more */
+            peer->opening.next_us = host->now_us;
+            Wake(host, gate->peer.addr, true);
         }
     }
-    else if (!HasSession(host, peer))
+    else if (NeedsHandshake(host, peer) && pkt->status == SKY_STATUS_COOKIE && peer->opening.cookie != pkt->cookie)
     {
+        peer->opening.cookie  = pkt->cookie; /* there are many whom it has to ask who they are */
+        peer->opening.next_us = host->now_us;
+        Wake(host, peer->peer.addr, false);
+    }
+    else if (NeedsHandshake(host, peer))
+    {
+        SKY_Session_End(&peer->opening.session, host->cfg.security.crypto);
+        peer->opening.is_open = false;
         Fail(host, peer, SKY_STATUS_UNAUTHENTICATED,
              AgainUs(host, peer)); /* it does not know the key; or it knows none, and wants a cookie only */
     }
-    else if (IsEcho(peer, pkt) && SKY_Session_Invalidate(&peer->opening.session, crypto, host->now_us))
+    else if (IsEcho(peer, pkt))
     {
-        Close(host, peer);
+        (void)Doubt(host, peer);
     }
     else if (pkt->status == SKY_STATUS_COOKIE)
     {
@@ -538,15 +581,20 @@ static void OnUnknown(SKY_Host_t *host, SKY_HostPeer_t *peer, bool is_theirs, co
 
 void SKY_HostOpen_OnAnswer(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_t *pkt)
 {
-    const bool is_theirs = SKY_Addr_Equal(pkt->src, peer->peer.addr);
-    const bool was_open  = IsOpen(host, peer);
-    const bool asks      = !HasSession(host, peer);
+    const bool is_theirs  = SKY_Addr_Equal(pkt->src, peer->peer.addr);
+    const bool was_open   = IsOpen(host, peer);
+    const bool was_usable = HasSession(host, peer);
+    const bool asks       = NeedsHandshake(host, peer);
     SKY_ASSERT(peer->opening.request_id == pkt->request_id);
     SKY_ASSERT(host->cfg.security.is_on);
 
     if (is_theirs && (asks ? TakeHandshake(host, peer, pkt) : TakeRenewal(host, peer, pkt)))
     {
         TakeCookie(host, peer, pkt, !was_open);
+        if (asks && was_usable)
+        {
+            Wake(host, peer->peer.addr, true); /* what was sent under the old keys came to nothing */
+        }
     }
     else if (pkt->security != SKY_SECURITY_NONE || !IsOfTheWay(pkt->status))
     {

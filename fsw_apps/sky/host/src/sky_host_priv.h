@@ -124,7 +124,7 @@ bool SKY_HostOpen_May(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry, 
 uint64_t SKY_HostOpen_DueUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, SKY_Addr_t entry);
 /** Count a packet, tag it, and send it. Its satellite is open. */
 void SKY_HostOpen_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
-/** Return true if an answer of a satellite, or about it, may be believed. Counts it if not. */
+/** Return true if an answer of a satellite, or about it, may be believed. Counts it if not. With a right tag, its session is in no doubt. */
 bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_Packet_t *pkt);
 /** Act on a word that a satellite, or the entry satellite on the way to it, is not open: COOKIE, UNAUTHENTICATED. @return false if the
  * packet is none */

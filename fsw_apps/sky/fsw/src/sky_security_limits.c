@@ -1,0 +1,95 @@
+/**
+ * @file
+ * Rates of those who have shown nothing, or only that their address can be reached: see sky_security.h.
+ *
+ * A source is an address: all ports of one count together. Who has shown that its address can be reached has buckets of its own, so invented
+ * addresses take nothing from it. No honest host comes near to any of these rates: it opens a satellite with one or two packets, and again
+ * after a minute.
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_security_priv.h"
+
+#define PORT_BITS 16u /* of an endpoint */
+
+/* Answers have few bytes more than what they answer. The rate of one address is for whoever is flooded with them. */
+#define ANSWERS_PER_S     1024u
+#define ANSWERS_BURST     1024u
+#define ALL_ANSWERS_PER_S 16384u
+#define ALL_ANSWERS_BURST 16384u
+
+/* A handshake costs 20 us or so, and more without a fast library. */
+#define HANDSHAKES_PER_S     256u
+#define HANDSHAKES_BURST     1024u
+#define ALL_HANDSHAKES_PER_S 1024u
+#define ALL_HANDSHAKES_BURST 4096u
+
+/* More than one satellite takes in from one socket. */
+#define BYTES_PER_S (1u << 30)
+#define BYTES_BURST (1u << 26)
+#define SLOT_BYTES  6144u /* as most stores have them: those of other apps are not known here */
+
+static uint64_t AddressOf(uint64_t endpoint)
+{
+    SKY_ASSERT(endpoint != 0u);
+    return endpoint >> PORT_BITS;
+}
+
+static bool Count(SKY_Security_t *security, bool may)
+{
+    SKY_ASSERT(security->sessions != NULL);
+    security->counters.limited += may ? 0u : 1u;
+    return may;
+}
+
+void SKY_SecurityLimits_Init(SKY_Security_t *security)
+{
+    static const char      what[] = "rates";
+    const SKY_Crypto_t    *crypto = security->cfg.crypto;
+    const SKY_CryptoPart_t part   = {what, sizeof(what)};
+    uint64_t               secret[SKY_RATE_SECRET_WORDS];
+
+    SKY_ASSERT(security->sessions != NULL);
+    SKY_ASSERT(sizeof(secret) <= SKY_CRYPTO_HASH_BYTES);
+    crypto->Hash(crypto->context, security->word_secret, sizeof(security->word_secret), &part, 1, (uint8_t *)secret,
+                 sizeof(secret));
+    (void)memset(&security->rates, 0, sizeof(security->rates));
+    SKY_Rates_Init(&security->rates.answers, secret);
+    SKY_Rates_Init(&security->rates.handshakes, secret);
+    SKY_Rates_Init(&security->rates.bytes, secret);
+}
+
+bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    static const SKY_RateLimit_t limit = {BYTES_PER_S, BYTES_BURST};
+    const bool                   slot  = pkt->op == SKY_OP_PUT && pkt->offset == 0u && pkt->length < SLOT_BYTES;
+    SKY_ASSERT(!security->is_keyed);
+    SKY_ASSERT(pkt->is_request);
+
+    return Count(security, SKY_Rates_Take(&security->rates.bytes, now_us, limit, AddressOf(endpoint),
+                                          slot ? SLOT_BYTES : pkt->length + SKY_REQUEST_BYTES));
+}
+
+bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, bool is_reachable, uint64_t endpoint)
+{
+    static const SKY_RateLimit_t limit = {HANDSHAKES_PER_S, HANDSHAKES_BURST};
+    static const SKY_RateLimit_t all   = {ALL_HANDSHAKES_PER_S, ALL_HANDSHAKES_BURST};
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(endpoint != 0u);
+
+    return Count(security, is_reachable ? SKY_Rates_Take(&security->rates.handshakes, now_us, limit, AddressOf(endpoint), 1)
+                                        : SKY_Rate_Take(&security->rates.all_handshakes, now_us, all, 1));
+}
+
+bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    static const SKY_RateLimit_t limit = {ANSWERS_PER_S, ANSWERS_BURST};
+    static const SKY_RateLimit_t all   = {ALL_ANSWERS_PER_S, ALL_ANSWERS_BURST};
+    SKY_ASSERT(pkt->is_request);
+    SKY_ASSERT(endpoint != 0u);
+
+    return SKY_Cookies_IsValid(&security->cookies, security->cfg.crypto, endpoint, now_us, pkt->cookie) ||
+           Count(security, SKY_Rates_Take(&security->rates.answers, now_us, limit, AddressOf(endpoint), 1) &&
+                               SKY_Rate_Take(&security->rates.all_answers, now_us, all, 1));
+}
