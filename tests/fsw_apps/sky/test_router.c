@@ -321,6 +321,25 @@ static void Floods(void)
     CHECK_EQ(EndpointOf(100), ENDPOINT);
 }
 
+/* Somebody with one endpoint and many numbers takes places from nobody else, and a new host finds one. */
+static void OneEndpointUnderManyNumbers(void)
+{
+    const uint64_t attacker = ENDPOINT + 77u;
+
+    Start();
+    CHECK_EQ(Ask(NOW_US, 100, ENDPOINT), SKY_ROUTE_FORWARD);
+    for (uint32_t i = 0; i < 1000u; ++i)
+    {
+        CHECK_EQ(Ask(NOW_US + 1u + i, 3000u + i, attacker), SKY_ROUTE_FORWARD);
+    }
+    CHECK_EQ(EndpointOf(100), ENDPOINT);
+    CHECK_EQ(EndpointOf(3999), attacker);
+    CHECK_EQ(EndpointOf(3999u - SKY_ROUTER_GROUNDS + 2u), attacker);
+    CHECK_EQ(EndpointOf(3999u - SKY_ROUTER_GROUNDS + 1u), 0); /* its own oldest number made room */
+    CHECK_EQ(Ask(NOW_US + 2000u, 101, ENDPOINT + 1u), SKY_ROUTE_FORWARD);
+    CHECK_EQ(EndpointOf(101), ENDPOINT + 1u);
+}
+
 static bool Tell(SKY_Map_t *map, SKY_Addr_t satellite, uint32_t sequence, uint32_t down)
 {
     const SKY_LinkState_t state = {satellite, sequence, (uint16_t)down};
@@ -579,6 +598,7 @@ int main(void)
     RUN(LinksGoDown);
     RUN(HostsMove);
     RUN(Floods);
+    RUN(OneEndpointUnderManyNumbers);
     RUN(RoutesByTheMap);
     RUN(CountsDrops);
     RUN(WalksArriveOnTheShortestWay);

@@ -55,7 +55,7 @@ static void test_a_response_needs_spi_suite_and_tag(void)
 }
 
 /* Let somebody say `unauthenticated` of a packet. */
-static bool is_given_up(uint64_t now_us, const party_t *from, uint32_t spi, uint64_t sequence)
+static bool is_doubted(uint64_t now_us, const party_t *from, uint32_t spi, uint64_t sequence)
 {
     const SKY_SecuritySession_t *entry = entry_of(&peers[0]);
     SKY_Packet_t                 pkt   = a_request(from, &satellite, SKY_OP_GET);
@@ -67,10 +67,10 @@ static bool is_given_up(uint64_t now_us, const party_t *from, uint32_t spi, uint
     pkt.sequence   = sequence;
     CHECK(carry(&pkt, NULL, &wire));
     CHECK(!SKY_Security_AdmitResponse(&satellite.security, now_us, &wire.pkt));
-    return entry->session.state == SKY_SESSION_NONE;
+    return entry->session.state == SKY_SESSION_DOUBTED;
 }
 
-static void test_who_does_not_know_the_session_ends_it(void)
+static void test_who_does_not_know_the_session_makes_it_doubted(void)
 {
     const uint64_t late = NOW + RETRY_US;
     wire_t         there;
@@ -80,34 +80,37 @@ static void test_who_does_not_know_the_session_ends_it(void)
     begin(&peers[0], NOW);
     const uint32_t spi = entry_of(&peers[0])->session.spi;
 
-    CHECK(!is_given_up(late, &peers[0], spi, 0)); /* nothing was sent yet */
+    CHECK(!is_doubted(late, &peers[0], spi, 0)); /* nothing was sent yet */
     for (unsigned i = 0; i < 3; ++i)
     {
         CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
     }
     const uint64_t before = satellite.security.counters.unauthenticated;
 
-    CHECK(!is_given_up(late, &peers[0], spi, 4));      /* a number that was not used */
-    CHECK(!is_given_up(late, &peers[0], spi, 0));      /* that repeats none */
-    CHECK(!is_given_up(late, &peers[0], spi + 1u, 3)); /* another association */
-    CHECK(!is_given_up(late, &peers[0], 0, 0));        /* that repeats nothing */
-    CHECK(!is_given_up(late, &peers[0], spi, UINT64_MAX));
+    CHECK(!is_doubted(late, &peers[0], spi, 4));      /* a number that was not used */
+    CHECK(!is_doubted(late, &peers[0], spi, 0));      /* that repeats none */
+    CHECK(!is_doubted(late, &peers[0], spi + 1u, 3)); /* another association */
+    CHECK(!is_doubted(late, &peers[0], 0, 0));        /* that repeats nothing */
+    CHECK(!is_doubted(late, &peers[0], spi, UINT64_MAX));
     CHECK_EQ(satellite.security.counters.unauthenticated, before + 5u);
-    CHECK(!is_given_up(late - 1u, &peers[0], spi, 3)); /* it may be about the session of before */
+    CHECK(!is_doubted(late - 1u, &peers[0], spi, 3)); /* it may be about the session of before */
     close_party(&peers[0]);
     open_satellite(&peers[0], 1, 2); /* it starts again and knows nobody */
     CHECK(!answer_request(&peers[0], NOW, &there.pkt, &back));
-    CHECK(is_given_up(late, &peers[0], there.pkt.spi, there.pkt.sequence));
-    CHECK_EQ(crypto_rig_keys(&satellite.rig), 0);
-    CHECK_EQ(send_to(&peers[0], late, &there), -1);
+    CHECK(is_doubted(late, &peers[0], there.pkt.spi, there.pkt.sequence));
+    CHECK_EQ(crypto_rig_keys(&satellite.rig), 2);
+    CHECK_EQ(send_to(&peers[0], late, &there), 1); /* nothing waits */
+    CHECK_EQ(SKY_Security_NextDue(&satellite.security), late);
     CHECK(exchange(&satellite, &peers[0], late));
+    CHECK(entry_of(&peers[0])->session.spi != SKY_SPI_NONE);
+    CHECK_EQ(SKY_Security_NextDue(&satellite.security), UINT64_MAX);
     CHECK_EQ(send_to(&peers[0], late, &there), 1);
     CHECK(answer_request(&peers[0], late, &there.pkt, &back));
     CHECK(take(late, &back, false));
     close_all(1);
 }
 
-static void test_what_is_long_sent_ends_no_session(void)
+static void test_what_is_long_sent_makes_no_doubt(void)
 {
     const uint64_t late = NOW + RETRY_US;
 
@@ -116,13 +119,35 @@ static void test_what_is_long_sent_ends_no_session(void)
     const uint32_t spi = entry_of(&peers[0])->session.spi;
 
     satellite.security.sessions[0].session.sequence = SKY_REPLAY_WINDOW + 1u;
-    CHECK(!is_given_up(late, &peers[0], spi, 1));
-    CHECK(is_given_up(late, &peers[0], spi, 2));
+    CHECK(!is_doubted(late, &peers[0], spi, 1));
+    CHECK(is_doubted(late, &peers[0], spi, 2));
     close_all(1);
 }
 
-/* Only that status ends a session, and only without a tag. */
-static void test_another_status_ends_no_session(void)
+/* A forged word costs a handshake at most: an answer under the old keys shows that they are still known. */
+static void test_a_right_answer_ends_the_doubt(void)
+{
+    const uint64_t late = NOW + RETRY_US;
+    wire_t         there, back;
+
+    open(1);
+    begin(&peers[0], NOW);
+    const uint32_t spi = entry_of(&peers[0])->session.spi;
+
+    CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
+    CHECK(is_doubted(late, &peers[0], spi, 1));
+    CHECK(answer_request(&peers[0], NOW, &there.pkt, &back));
+    CHECK(take(late, &back, false));
+    CHECK_EQ(entry_of(&peers[0])->session.state, SKY_SESSION_ESTABLISHED);
+    CHECK_EQ(entry_of(&peers[0])->session.spi, spi);
+    CHECK_EQ(SKY_Security_NextDue(&satellite.security), UINT64_MAX);
+    CHECK_EQ(send_to(&peers[0], late, &there), 1);
+    CHECK_EQ(there.pkt.sequence, 2);
+    close_all(1);
+}
+
+/* Only that status does, and only without a tag. */
+static void test_another_status_makes_no_doubt(void)
 {
     wire_t             there;
     wire_t             back;
@@ -151,8 +176,9 @@ static void test_another_status_ends_no_session(void)
 int main(void)
 {
     RUN(test_a_response_needs_spi_suite_and_tag);
-    RUN(test_who_does_not_know_the_session_ends_it);
-    RUN(test_what_is_long_sent_ends_no_session);
-    RUN(test_another_status_ends_no_session);
+    RUN(test_who_does_not_know_the_session_makes_it_doubted);
+    RUN(test_what_is_long_sent_makes_no_doubt);
+    RUN(test_a_right_answer_ends_the_doubt);
+    RUN(test_another_status_makes_no_doubt);
     return CHECK_RESULT();
 }

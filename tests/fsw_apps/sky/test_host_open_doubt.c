@@ -1,0 +1,128 @@
+/**
+ * @file
+ * A host is told, without a tag, that a satellite does not know it: that may be so, or somebody has made it up.
+ */
+#include "open_rig.h"
+
+static SKY_Packet_t  last;
+
+static bool spy_last(uint32_t to, const SKY_Packet_t *pkt)
+{
+    (void)to;
+    last = pkt->op == SKY_OP_PING ? *pkt : last;
+    return true;
+}
+
+/* Ask satellite 0, and forge the word before the answer comes. */
+static void ask_and_forge(SKY_HostQuestion_t *one)
+{
+    SKY_Packet_t pkt;
+
+    *one = ping(0, 0);
+    ask(one);
+    net_run(net.now_us + 1000);
+    pkt          = answer_of(&last, 0, SKY_STATUS_UNAUTHENTICATED);
+    pkt.spi      = last.spi;
+    pkt.sequence = last.sequence;
+    inject(0, &pkt, NULL);
+}
+
+/* One handshake is the price. The answer that is on its way counts, and ends the doubt. */
+static void test_a_forged_word_stops_nothing(void)
+{
+    SKY_HostQuestion_t one;
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    ask_one(0, 0, SKY_STATUS_OK);
+    net_wait(SECOND_US);
+    net.spy = spy_last;
+    const uint32_t spi = peer_of(0)->opening.session.spi;
+
+    for (uint32_t i = 0; i < 3u; ++i)
+    {
+        const uint32_t openings = net.openings[0], requests = net.requests[0];
+
+        ask_and_forge(&one);
+        CHECK_EQ(peer_of(0)->opening.session.state, SKY_SESSION_DOUBTED);
+        CHECK(peer_of(0)->opening.is_open);
+        net_run_all();
+        check_answered(&one, SKY_STATUS_OK);
+        CHECK_EQ(net.openings[0], openings + 1u);
+        CHECK_EQ(net.requests[0], requests + 1u); /* nothing was sent again */
+        CHECK_EQ(peer_of(0)->opening.session.state, SKY_SESSION_ESTABLISHED);
+        CHECK_EQ(peer_of(0)->opening.session.spi, spi);
+        net_wait(SECOND_US);
+    }
+    SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
+}
+
+/* While it is in doubt, other questions go on. */
+static void test_nothing_waits_while_in_doubt(void)
+{
+    SKY_HostQuestion_t one, other = ping(0, 0);
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    ask_one(0, 0, SKY_STATUS_OK);
+    net_wait(SECOND_US);
+    net.spy = spy_last;
+    const uint32_t requests = net.requests[0];
+
+    ask_and_forge(&one);
+    ask(&other);
+    net_run(net.now_us + 1);
+    CHECK_EQ(net.requests[0], requests + 2u);
+    net_run_all();
+    check_answered(&one, SKY_STATUS_OK);
+    check_answered(&other, SKY_STATUS_OK);
+    SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
+}
+
+/* A satellite that has begun anew is associated with again, and what it did not act upon is repeated. */
+static void test_who_has_begun_anew_is_asked_once(void)
+{
+    for (uint32_t entry = 0; entry < 2u; ++entry)
+    {
+        SKY_HostQuestion_t one = ping(1, entry);
+
+        net_open(MODE_KEYED, MODE_KEYED, usual);
+        ask_one(1, entry, SKY_STATUS_OK);
+        net_wait(SECOND_US);
+        const uint32_t openings = net.openings[1], spi = peer_of(1)->opening.session.spi;
+
+        sat_boot(1, MODE_KEYED);
+        ask(&one);
+        net_run_all();
+        check_answered(&one, SKY_STATUS_OK);
+        CHECK_EQ(net.openings[1], openings + 1u);
+        CHECK_EQ(peer_of(1)->opening.session.state, SKY_SESSION_ESTABLISHED);
+        CHECK_EQ(peer_of(1)->opening.session.sequence, 1);
+        CHECK(spi != SKY_SPI_NONE);
+        SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
+    }
+}
+
+/* A satellite that many ask who they are wants a cookie first. */
+static void test_a_handshake_with_a_cookie_comes_through(void)
+{
+    SKY_HostQuestion_t one = ping(0, 0);
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    while (SKY_Security_MayGreet(&net.sats[0].security, net.now_us + RTT_US, false, 1))
+    {
+    }
+    ask(&one);
+    net_run_all();
+    check_answered(&one, SKY_STATUS_OK);
+    CHECK_EQ(net.openings[0], 2);
+    SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
+}
+
+int main(void)
+{
+    RUN(test_a_forged_word_stops_nothing);
+    RUN(test_nothing_waits_while_in_doubt);
+    RUN(test_who_has_begun_anew_is_asked_once);
+    RUN(test_a_handshake_with_a_cookie_comes_through);
+    net_close();
+    return CHECK_RESULT();
+}

@@ -1,0 +1,215 @@
+/**
+ * @file
+ * How much a node does for those who have shown nothing, or only where they are.
+ */
+#include "guard_rig.h"
+
+#define ELSEWHERE      (GROUND + (UINT64_C(1) << 16)) /* another address */
+#define ANOTHER_PORT   (GROUND + 5u)
+#define FLOOD          100000u
+#define ANSWERS        1024u
+#define ALL_ANSWERS    16384u
+#define HANDSHAKES     1024u
+#define ALL_HANDSHAKES 4096u
+#define SLOTS          ((1u << 26) / 6144u)
+
+/* Send a request again and again, until it is not answered any more. @return the answers */
+static uint32_t answers_to(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    uint32_t count = 0;
+
+    do
+    {
+        come(now_us, pkt, endpoint);
+        count += sent_count;
+    } while (sent_count > 0u && count < FLOOD);
+    return count;
+}
+
+/* All ports of an address count together, and other addresses not at all. */
+static void test_an_address_is_told_so_often_why_it_is_not_served(void)
+{
+    for (unsigned is_keyed = 0; is_keyed < 2u; ++is_keyed)
+    {
+        SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_PING);
+
+        secure(is_keyed != 0u, 0);
+        CHECK_EQ(answers_to(1, &pkt, GROUND), ANSWERS);
+        CHECK_EQ(answers_to(1, &pkt, ANOTHER_PORT), 0);
+        CHECK_EQ(security.counters.limited, 2);
+        come(1, &pkt, ELSEWHERE);
+        CHECK_EQ(sent_count, 1);
+        CHECK_EQ(answers_to(1u + SECOND_US / 4u, &pkt, GROUND), ANSWERS / 4u);
+        end();
+    }
+}
+
+static void test_all_addresses_together_are_told_so_often(void)
+{
+    SKY_Packet_t pkt   = request_of(SKY_APID_ISL, SKY_OP_PING);
+    uint32_t     count = 0;
+
+    secure(false, 0);
+    for (uint64_t address = 1; address <= FLOOD; ++address)
+    {
+        come(1, &pkt, address << 16 | 7u);
+        count += sent_count;
+    }
+    CHECK_EQ(count, ALL_ANSWERS);
+
+    /* Who has a cookie is served all the same. */
+    pkt.cookie = SKY_Security_CookieOf(&security, 1, GROUND);
+    come(1, &pkt, GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_OK);
+    pkt.hop_limit = 0;
+    pkt.dst       = in_the_east;
+    come(1, &pkt, GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_HOP_LIMIT); /* and told why, if not */
+    end();
+}
+
+/* Strangers use up what there is for strangers. A cookie gives a share of its own, which they cannot use. */
+static void test_invented_addresses_lock_no_host_out(void)
+{
+    static uint8_t wire[PARTY_WIRE];
+    SKY_Packet_t   pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    uint32_t       len = 0, taken = 0;
+
+    secure(true, 0);
+    while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, false, ELSEWHERE))
+    {
+        ++taken;
+    }
+    CHECK_EQ(taken, ALL_HANDSHAKES);
+    len = party_handshake(&host, &pkt, 1, wire);
+    come_bytes(1, wire, len, GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_COOKIE);
+    CHECK_EQ(security.associations.half_open, 0);
+    CHECK(sent_bytes <= len);
+    pkt.cookie = answer().cookie;
+    len        = party_handshake(&host, &pkt, 2, wire);
+    come_bytes(2, wire, len, GROUND + 1u); /* who has only seen it */
+    CHECK_EQ(answer().status, SKY_STATUS_COOKIE);
+    len = party_handshake(&host, &pkt, 3, wire);
+    come_bytes(3, wire, len, GROUND);
+    const SKY_Packet_t granted = answer();
+
+    CHECK(party_take(&host, &granted));
+    CHECK(associate(SECOND_US, &mission)); /* without a cookie there is room again later */
+    end();
+}
+
+static void test_handshakes_of_an_address_and_of_a_neighbour_are_limited(void)
+{
+    static uint8_t wire[PARTY_WIRE];
+    SKY_Packet_t   pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+
+    secure(true, 0);
+    const uint64_t from[] = {GROUND, endpoint_of(SKY_LINK_EAST)};
+    party_t *const who[]  = {&host, &east};
+
+    for (uint32_t i = 0; i < 2u; ++i)
+    {
+        uint32_t taken = 0;
+
+        while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, true, from[i]))
+        {
+            ++taken;
+        }
+        CHECK_EQ(taken, HANDSHAKES);
+        pkt.cookie = SKY_Security_CookieOf(&security, 1, from[i]);
+        pkt.src    = who[i]->addr;
+        come_bytes(1 + i, wire, party_handshake(who[i], &pkt, 1 + i, wire), from[i]);
+        CHECK_EQ(sent_count, 0);
+    }
+    CHECK_EQ(security.associations.half_open, 0);
+    CHECK(associate(SECOND_US, &host));
+    CHECK(associate(SECOND_US, &east));
+    end();
+}
+
+/* A right tag is never too much: a flood from the same address, whether forged or not, takes nothing from it. */
+static void test_a_right_tag_is_always_served(void)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_PING);
+
+    secure(true, 0);
+    CHECK(associate(1, &host));
+    CHECK_EQ(answers_to(1, &pkt, GROUND), ANSWERS);
+    for (uint32_t i = 0; i < 100u; ++i)
+    {
+        pkt = request_of(SKY_APID_ISL, SKY_OP_PING);
+        ask(1, &host, &pkt);
+        CHECK_EQ(answer().status, SKY_STATUS_OK);
+    }
+    end();
+}
+
+/* Without keys a chunk of one byte costs as much as the slot that it takes. */
+static void test_puts_are_charged_by_the_slot(void)
+{
+    static const uint8_t full[6144];
+    SKY_Packet_t         pkt = request_of(SKY_APID_KVC, SKY_OP_PUT);
+
+    secure(false, 0);
+    pkt.apid = APID; /* the rig's service */
+    pkt.payload   = body;
+    pkt.length    = 1;
+    pkt.chunk_len = 1;
+    pkt.cookie    = SKY_Security_CookieOf(&security, 1, GROUND);
+    for (uint32_t i = 0; i < 2u * SLOTS; ++i)
+    {
+        come(1, &pkt, GROUND);
+    }
+    CHECK_EQ(begun, SLOTS);
+    CHECK_EQ(node.router.counters.drops[SKY_STATUS_BUSY], SLOTS);
+    CHECK_EQ(security.counters.limited, SLOTS);
+    CHECK_EQ(sent_count, 0); /* it is not even answered */
+
+    SKY_Packet_t other = pkt; /* another address takes nothing from it, and gets as much */
+
+    other.cookie = SKY_Security_CookieOf(&security, 1, ELSEWHERE);
+    come(1, &other, ELSEWHERE);
+    CHECK_EQ(begun, SLOTS + 1u);
+    come(SECOND_US, &pkt, GROUND); /* a second later there is a whole burst again */
+    CHECK_EQ(begun, SLOTS + 2u);
+
+    /* Whole chunks cost what they have, and so do later parts and requests, which take no slot. */
+    pkt.payload   = full;
+    pkt.length    = sizeof(full);
+    pkt.chunk_len = sizeof(full);
+    uint32_t parts = 0;
+
+    while (parts < FLOOD && SKY_Security_MayAsk(&security, 2u * SECOND_US, &pkt, GROUND))
+    {
+        ++parts;
+    }
+    CHECK(parts < SLOTS && parts > SLOTS * 9u / 10u);
+    pkt.offset = 1;
+    pkt.length = 1;
+    parts      = 0;
+
+    while (parts < FLOOD * 10u && SKY_Security_MayAsk(&security, 3u * SECOND_US, &pkt, GROUND))
+    {
+        ++parts;
+    }
+    CHECK(parts > 40u * SLOTS);
+    pkt.op     = SKY_OP_GET;
+    pkt.offset = 0;
+    for (parts = 0; parts < FLOOD * 10u && SKY_Security_MayAsk(&security, 4u * SECOND_US, &pkt, GROUND); ++parts)
+    {
+    }
+    CHECK(parts > 40u * SLOTS);
+    end();
+}
+
+int main(void)
+{
+    RUN(test_an_address_is_told_so_often_why_it_is_not_served);
+    RUN(test_all_addresses_together_are_told_so_often);
+    RUN(test_invented_addresses_lock_no_host_out);
+    RUN(test_handshakes_of_an_address_and_of_a_neighbour_are_limited);
+    RUN(test_a_right_tag_is_always_served);
+    RUN(test_puts_are_charged_by_the_slot);
+    return CHECK_RESULT();
+}
