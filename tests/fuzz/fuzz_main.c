@@ -5,7 +5,9 @@
  */
 #include "fuzz.h"
 
-#define RUNS      20000u
+#ifndef FUZZ_RUNS
+#define FUZZ_RUNS 20000u
+#endif
 #define BYTES_MAX 2048u
 
 static uint8_t input[1u << 17];
@@ -40,7 +42,7 @@ int main(int argc, char **argv)
     {
         failed |= Replay(argv[i]);
     }
-    for (uint32_t run = 0; argc == 1 && run < RUNS; ++run)
+    for (uint32_t run = 0; argc == 1 && run < FUZZ_RUNS; ++run)
     {
         const size_t size = (size_t)(Next(&random) % (run % 2u == 0u ? 160u : BYTES_MAX));
 

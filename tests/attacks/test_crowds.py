@@ -1,0 +1,101 @@
+"""Somebody invents hosts, or asks so much that others get nothing.
+
+Before: 4.4 Mbit/s of requests with invented hosts crowded the gateway's table out, with `uplink = "nearest"`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from secrets import token_bytes
+
+import pytest
+
+from skymemory.link.control import ControlPlane
+from skymemory.sky.entry_satellites import Route
+from skymemory.wire import icd
+from skymemory.wire.address import Satellite
+from support.guarded_sky import GuardedSky
+from support.raw_host import RawHost, handshake
+from support.waiting import PATIENT, wait_until
+
+ENTRY, FAR = Satellite(2, 3), Satellite(1, 5)
+NEAREST = {"uplink": "nearest"}
+
+
+def entry_counts(sky: GuardedSky) -> dict[str, int]:
+    with ControlPlane(sky.constellation_of("mission"), PATIENT) as control:
+        return control.link_stats([Route(ENTRY, ENTRY)], 20)[ENTRY].counters
+
+
+def pings_through(sky: GuardedSky, count: int) -> int:
+    """Return how many questions of an honest host through the entry satellite are answered."""
+    with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:
+        return sum(len(control.ping([Route(FAR, ENTRY)], 20)) for _ in range(count))
+
+
+def invented(host: RawHost, count: int) -> list[bytes]:
+    """Requests to a far satellite under this many numbers of hosts."""
+    ask = host.request(icd.OP_PING, FAR, gateway=ENTRY, cookie=host.cookies.get(ENTRY, 1))
+    return [replace(ask, src=Satellite(0, 1 + number), request_id=number).encode() for number in range(count)]
+
+
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_invented_hosts_are_passed_on_nowhere(is_keyed: bool, start_guarded: Callable[..., GuardedSky]) -> None:
+    """Without a cookie, which goes to an address that can be reached alone, and with keys to associated hosts alone."""
+    sky = start_guarded(is_keyed=is_keyed, cache=NEAREST)
+    assert pings_through(sky, 1) == 1
+    with sky.host("stranger", 66) as attacker:
+        before = entry_counts(sky)
+        for _ in range(20):
+            attacker.answers(invented(attacker, 300), ENTRY)
+            assert pings_through(sky, 1) == 1
+        after = entry_counts(sky)
+    assert after["drop_cookie"] - before["drop_cookie"] >= 6000
+    assert after["forwarded"] - before["forwarded"] < 6000
+
+
+def test_one_endpoint_under_many_numbers_takes_nobodys_place(start_guarded: Callable[..., GuardedSky]) -> None:
+    """Somebody with a cookie of his own: his numbers take places from each other."""
+    sky = start_guarded(is_keyed=False, cache=NEAREST)
+    with sky.host("alice", 5000) as alice, sky.host("stranger", 6000) as attacker:
+        for host in (alice, attacker):
+            host.open(ENTRY)
+        ask = alice.request(icd.OP_PING, FAR, gateway=ENTRY, cookie=alice.cookies[ENTRY])
+        for _ in range(20):
+            for one in invented(attacker, 100):
+                attacker.send(one, ENTRY)
+            alice.send(replace(ask, request_id=ask.request_id).encode(), ENTRY)
+            assert alice.receive()
+
+
+def test_a_flood_of_strangers_is_answered_so_often(start_guarded: Callable[..., GuardedSky]) -> None:
+    """Answers go to an address that may be somebody else's. Honest hosts, from the same address too, are served meanwhile."""
+    sky = start_guarded(is_keyed=True)
+    with sky.host("alice", 5) as alice, sky.host("stranger", 66) as attacker:
+        alice.open(ENTRY)
+        ping = attacker.request(icd.OP_PING, ENTRY).encode()
+        sent, came = 0, 0
+        while came + 1000 > sent:  # until a thousand were left out
+            came += len(attacker.answers([ping] * 1000, ENTRY))
+            sent += 1000
+            answer = alice.served(alice.request(icd.OP_PING, ENTRY))
+            assert answer is not None
+            assert answer.status == icd.STATUS_OK
+            assert sent < 10_000_000
+
+
+def test_a_flood_of_handshakes_locks_no_host_out(start_guarded: Callable[..., GuardedSky]) -> None:
+    sky = start_guarded(is_keyed=True)
+    keyring = sky.keyring_of("mallory")
+    assert keyring is not None
+    with sky.host("stranger", 66) as attacker:
+        forged = handshake(attacker.request(icd.OP_ASSOCIATE, ENTRY), keyring.credential, token_bytes(32), token_bytes(16))
+
+        def is_limited() -> bool:
+            """Send handshakes under a wrong key until strangers are asked for a cookie first; a new host is served all the same."""
+            said = {answer[start] for answer in attacker.answers([forged] * 2000, ENTRY)}
+            with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:
+                assert control.ping([Route(ENTRY, ENTRY)], 20)
+            return icd.STATUS_COOKIE in said
+
+        start = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.OFF_STATUS
+        wait_until(is_limited, "handshakes are limited")
