@@ -91,6 +91,11 @@ def mended(datagram: bytes) -> bytes:
     return bytes(changed) + crc16(bytes(changed)).to_bytes(icd.PEC_BYTES)
 
 
+def status_of(answer: bytes) -> int:
+    """Return the status of an answer, also of one in what every version has."""
+    return answer[icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.OFF_STATUS]
+
+
 def crc16(data: bytes) -> int:
     """Return CRC-16/CCITT-FALSE (CCSDS 132.0-B, 4.1.6.2)."""
     crc = 0xFFFF
