@@ -1,6 +1,7 @@
 """Somebody who is not the mission commands satellites: their stores are cleared, or moved away by a schedule of his own.
 
-Before: 95 RELAY packets of 118 bytes cleared 95 stores in 0.06 s; a schedule of one row in 285 packets made 20 of 20 values unreadable.
+Before: 95 RELAY packets of 118 bytes cleared 95 stores in 0.06 s; a schedule of one row in 285 packets made 20 of 20 values
+unreadable.
 """
 
 import time
@@ -49,7 +50,9 @@ def put_values(sky: GuardedSky, count: int = 20) -> dict[bytes, bytes]:
 
 def readable(sky: GuardedSky, items: dict[bytes, bytes]) -> int:
     with SkyStore(sky.constellation_of("alice"), timing=PATIENT) as store:
-        return sum(one.data is not None and bytes(one.data) == items[key] for key, one in zip(items, store.get(list(items)), strict=True))
+        return sum(
+            one.data is not None and bytes(one.data) == items[key] for key, one in zip(items, store.get(list(items)), strict=True)
+        )
 
 
 def clear(sky: GuardedSky, who: str) -> int:

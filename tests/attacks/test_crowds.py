@@ -88,7 +88,7 @@ def test_a_flood_of_strangers_is_answered_so_often(start_guarded: Callable[..., 
 
 
 def flood(honest: RawHost, attacker: RawHost, datagrams: list[bytes]) -> int:
-    """Send datagrams to the entry satellite, and then a question of an honest host; return how many of the datagrams were answered."""
+    """Send datagrams to the entry satellite, then an honest question; return how many of the datagrams were answered."""
     for one in datagrams:
         attacker.send(one, ENTRY)
     honest.send(honest.made(honest.request(icd.OP_PING, ENTRY)), ENTRY)  # which comes after all others

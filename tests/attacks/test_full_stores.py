@@ -52,7 +52,9 @@ def test_with_quotas_a_flood_evicts_none_of_another_tenants(start_guarded: Calla
         flood(host, MALLORY, count)
         assert flood(host, ALICE, count) == count  # her tenant is not his to name
     with SkyStore(sky.constellation_of("alice"), timing=PATIENT) as store:
-        assert all(one.ok and bytes(one.data or b"") == items[key] for key, one in zip(items, store.get(list(items)), strict=True))
+        assert all(
+            one.ok and bytes(one.data or b"") == items[key] for key, one in zip(items, store.get(list(items)), strict=True)
+        )
         more = {token_bytes(32): token_bytes(60_000) for _ in range(5)}  # and there is room for more of hers
         assert all(one.ok for one in store.put(list(more.items())))
 

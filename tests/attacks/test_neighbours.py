@@ -124,7 +124,7 @@ def test_answers_to_a_neighbours_address_are_short(is_keyed: bool, start_guarded
         assert all(len(one) <= start + icd.BASE_HEADER_BYTES + 2 + 8 for one in answers)
 
 
-# ---- a captured satellite ----------------------------------------------------------------------------------------------------------
+# ---- a captured satellite ----
 
 
 def asked(host: RawHost, dst: Satellite, credential: bytes, pair: bytes) -> Packet:

@@ -93,7 +93,7 @@ def test_reordered_packets_are_each_acted_upon_once(sky: GuardedSky) -> None:
 
 
 def test_a_recorded_association_opens_nothing(sky: GuardedSky) -> None:
-    """The same handshake gives the same index, and whoever repeats it has no keys; hosts that work go on, and after a boot it is another one."""
+    """The same handshake gives the same index, and whoever repeats it has no keys. After a boot it gives other keys."""
     with sky.host("alice", 5) as alice, sky.host("stranger", 66) as attacker:
         keyring = sky.keyring_of("alice")
         assert keyring is not None
@@ -148,7 +148,9 @@ def test_no_bit_of_a_header_can_be_changed(sky: GuardedSky, op: int) -> None:
     """With a checksum and a PEC that fit. What changes on the way is not covered; such a packet counts, once, as what it was."""
     with sky.host("alice", 5) as alice, sky.host("stranger", 66) as attacker:
         assert alice.served(alice.put(HERE, KEY, b"hers", tenant=ALICE)) is None
-        packet = alice.put(HERE, OTHER_KEY, b"x", tenant=ALICE) if op == icd.OP_PUT else alice.request(op, HERE, key=KEY, tenant=ALICE)
+        packet = (
+            alice.put(HERE, OTHER_KEY, b"x", tenant=ALICE) if op == icd.OP_PUT else alice.request(op, HERE, key=KEY, tenant=ALICE)
+        )
         original = alice.made(packet)
         tag = range(len(original) - icd.PEC_BYTES - icd.TAG_BYTES, len(original) - icd.PEC_BYTES)
         bits = [8 * at + bit for at in (*range(HEAD_BYTES), *tag) if at != CHECKSUM_AT and at not in MASKED for bit in range(8)]
@@ -177,7 +179,9 @@ def test_a_host_is_served_its_own_tenants_alone(sky: GuardedSky) -> None:
         assert alice.served(alice.put(HERE, KEY, b"hers", tenant=ALICE)) is None
         for tenant in (ALICE, 0, 2**32 - 1):
             for op in (icd.OP_GET, icd.OP_HAS, icd.OP_PURGE, icd.OP_PUT, icd.OP_MIGRATE):
-                packet = mallory.put(HERE, KEY, b"his") if op == icd.OP_PUT else mallory.request(op, HERE, key=KEY, payload=bytes(9))
+                packet = (
+                    mallory.put(HERE, KEY, b"his") if op == icd.OP_PUT else mallory.request(op, HERE, key=KEY, payload=bytes(9))
+                )
                 answer = mallory.served(replace(packet, tenant=tenant))
                 assert answer is not None
                 assert answer.status == icd.STATUS_REFUSED

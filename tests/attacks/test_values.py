@@ -1,8 +1,8 @@
 """Somebody who can write to satellites, or has captured them, changes what a name stands for.
 
-Before: 21 forged PUTs changed a model's greedy text, 6 packets made a Redis GET return somebody else's bytes, values could be swapped and
-rolled back, and two satellites that mixed up chunks gave 3 wrong values in 180 reads. Here the attacker has the mission's keys, so all
-packets are taken, as if each satellite were captured. A value is then missing, and never wrong.
+Before: 21 forged PUTs changed a model's greedy text, 6 packets made a Redis GET return somebody else's bytes, values could be
+swapped and rolled back, and two satellites that mixed up chunks gave 3 wrong values in 180 reads. Here the attacker has the
+mission's keys, so all packets are taken, as if each satellite were captured. A value is then missing, and never wrong.
 """
 
 from collections.abc import Callable, Iterator

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from skymemory.security.keyring import HostRecord, Keyring, load_keyring
 from skymemory.security.mission_folder import MISSION_FILE, add_host, begin_mission, host_file, satellites_folder
@@ -54,11 +54,12 @@ class GuardedSky:
 
 
 def guarded_sky(
-    start_sky: Callable[..., LocalConstellation], folder: Path, *, is_keyed: bool, **sections: dict[str, object]
+    start_sky: Callable[..., LocalConstellation], folder: Path, *, is_keyed: bool, **sections: dict[str, Any]
 ) -> GuardedSky:
-    """Start satellites, with a keyring or without one."""
-    begin_mission(folder, PLANES, SLOTS, HostRecord(name="alice", tenants=(ALICE,)))
+    """Start satellites, with a keyring or without one: by default 3 planes x 5 slots."""
+    grid = {"planes": PLANES, "slots": SLOTS, **sections.pop("constellation", {})}
+    begin_mission(folder, grid["planes"], grid["slots"], HostRecord(name="alice", tenants=(ALICE,)))
     add_host(folder, HostRecord(name="mallory", tenants=(MALLORY,)))
     security: dict[str, object] = {"keyring": str(folder / MISSION_FILE)} if is_keyed else {}
     sections["cache"] = {"tenant": ALICE, **sections.get("cache", {})}
-    return GuardedSky(start_sky(constellation={"planes": PLANES, "slots": SLOTS}, security=security, **sections), folder)
+    return GuardedSky(start_sky(constellation=grid, security=security, **sections), folder)

@@ -1,4 +1,4 @@
-"""A ground host that makes its packets by itself: a stranger, somebody with a keyring of his own, or who recorded what others sent."""
+"""A ground host that makes its packets by itself: a stranger, somebody with a keyring, or who recorded what others sent."""
 
 import hashlib
 import secrets
@@ -160,7 +160,7 @@ class RawHost:
         return self.socket.recv(65536)
 
     def answers(self, datagrams: Iterable[bytes], entry: Satellite) -> list[bytes]:
-        """Send datagrams to a satellite, and return all that it answers: it has looked at all of them, as it keeps their order."""
+        """Send datagrams to a satellite, and return all that it answers. It keeps their order, and has looked at all of them."""
         found: list[bytes] = []
         waiting = list(datagrams)
         while waiting:

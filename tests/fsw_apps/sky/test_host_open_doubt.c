@@ -4,7 +4,7 @@
  */
 #include "open_rig.h"
 
-static SKY_Packet_t  last;
+static SKY_Packet_t last;
 
 static bool spy_last(uint32_t to, const SKY_Packet_t *pkt)
 {
@@ -35,7 +35,7 @@ static void test_a_forged_word_stops_nothing(void)
     net_open(MODE_KEYED, MODE_KEYED, usual);
     ask_one(0, 0, SKY_STATUS_OK);
     net_wait(SECOND_US);
-    net.spy = spy_last;
+    net.spy            = spy_last;
     const uint32_t spi = peer_of(0)->opening.session.spi;
 
     for (uint32_t i = 0; i < 3u; ++i)
@@ -64,7 +64,7 @@ static void test_nothing_waits_while_in_doubt(void)
     net_open(MODE_KEYED, MODE_KEYED, usual);
     ask_one(0, 0, SKY_STATUS_OK);
     net_wait(SECOND_US);
-    net.spy = spy_last;
+    net.spy                 = spy_last;
     const uint32_t requests = net.requests[0];
 
     ask_and_forge(&one);

@@ -238,9 +238,10 @@ static void test_packets_of_other_versions(void)
         CHECK_EQ(sent[SKY_PRIMARY_BYTES + 3u], 7); /* it is dated */
         CHECK_EQ((sent[2] & 0x3Fu) << 8 | sent[3], node.seq_count - 1u);
     }
-    request.src = (SKY_Addr_t){2, 3}; /* an answer with a whole header, without which no satellite finds its way, would be much longer */
-    len         = encode_as_version(&request, 1, wire);
-    sent_count  = 0;
+    request.src =
+        (SKY_Addr_t){2, 3}; /* an answer with a whole header, without which no satellite finds its way, would be much longer */
+    len        = encode_as_version(&request, 1, wire);
+    sent_count = 0;
     SKY_Node_Receive(&node, 1, wire, len, endpoint_of(SKY_LINK_EAST));
     CHECK_EQ(sent_count, 0);
 }

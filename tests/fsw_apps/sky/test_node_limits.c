@@ -152,7 +152,7 @@ static void test_puts_are_charged_by_the_slot(void)
     SKY_Packet_t         pkt = request_of(SKY_APID_KVC, SKY_OP_PUT);
 
     secure(false, 0);
-    pkt.apid = APID; /* the rig's service */
+    pkt.apid      = APID; /* the rig's service */
     pkt.payload   = body;
     pkt.length    = 1;
     pkt.chunk_len = 1;
@@ -175,9 +175,9 @@ static void test_puts_are_charged_by_the_slot(void)
     CHECK_EQ(begun, SLOTS + 2u);
 
     /* Whole chunks cost what they have, and so do later parts and requests, which take no slot. */
-    pkt.payload   = full;
-    pkt.length    = sizeof(full);
-    pkt.chunk_len = sizeof(full);
+    pkt.payload    = full;
+    pkt.length     = sizeof(full);
+    pkt.chunk_len  = sizeof(full);
     uint32_t parts = 0;
 
     while (parts < FLOOD && SKY_Security_MayAsk(&security, 2u * SECOND_US, &pkt, GROUND))

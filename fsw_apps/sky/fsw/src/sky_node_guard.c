@@ -35,8 +35,8 @@ SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Pa
 static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
     const SKY_Security_t *security     = node->security;
-    const bool            is_reachable = ingress != SKY_LINK_GROUND || SKY_Cookies_IsValid(&security->cookies, security->cfg.crypto,
-                                                                                            endpoint, now_us, pkt->cookie);
+    const bool            is_reachable = ingress != SKY_LINK_GROUND ||
+                              SKY_Cookies_IsValid(&security->cookies, security->cfg.crypto, endpoint, now_us, pkt->cookie);
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
     SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
 
@@ -48,10 +48,9 @@ static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
 }
 
 /* Answer a handshake. @return RUNNING if it was answered, or comes to nothing */
-static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
-                              uint64_t endpoint)
+static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
-    const SKY_Status_t status = Greet(node, now_us, pkt, ingress, endpoint);
+    const SKY_Status_t      status = Greet(node, now_us, pkt, ingress, endpoint);
     SKY_SecurityHandshake_t handshake;
     SKY_Packet_t            reply;
     uint32_t                spi;
