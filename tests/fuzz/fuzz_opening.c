@@ -7,6 +7,8 @@
  * a packet did not get there; nothing is sent without a tag, and no number twice under a key (open_rig.h); and in the end the host is served
  * as if nothing had been.
  */
+#define FLYING_MAX 512u
+#define NONCES     (1u << 14)
 #include "../fsw_apps/sky/open_rig.h"
 #include "fuzz_input.h"
 
@@ -130,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ENSURE(one.status != SKY_STATUS_RUNNING);
     net.spy = NULL;
     net.tap = NULL;
-    net_wait(10u * SECOND_US);
+    net_wait(2u * SECOND_US);
     for (uint32_t entry = 0; entry < 2u; ++entry)
     {
         ask_one(0, entry, SKY_STATUS_OK);
