@@ -68,7 +68,7 @@ bool SKY_RekeyPeers_Find(const SKY_RekeyState_t *state, SKY_Addr_t satellite, ui
 
 static void clear(SKY_RekeyBank_t *bank, const SKY_Crypto_t *crypto, uint32_t peers_max)
 {
-    SKY_ASSERT(bank->keys != NULL);
+    SKY_ASSERT(crypto != NULL);
     SKY_ASSERT(peers_max > 0);
     crypto->Wipe(crypto->context, bank->keys, (size_t)peers_max * SKY_CRYPTO_KEY_BYTES);
     bank->is_used = false;
