@@ -178,6 +178,30 @@ static void test_without_new_ones_the_keys_of_the_tables_stay(void)
     close_both();
 }
 
+/* Tables of the mission may bring keys with others before the master key. */
+static void test_keys_of_the_tables_come_in_any_order(void)
+{
+    uint64_t now_us = 1;
+
+    open_both();
+    one.generations = 3;
+    two.generations = 3;
+    CHECK(SKY_Security_SetMaster(&one.security, 1, master_1));
+    CHECK_EQ(associate_with(&one, &two, &now_us), 1);
+    CHECK_EQ(associate_with(&two, &one, &now_us), 0);
+    forget(&one);
+    SKY_Security_EndSessions(&two.security);
+    for (uint32_t tries = 0; tries < 4u; ++tries)
+    {
+        uint8_t generation;
+        wire_t  back;
+
+        CHECK(!asks(&two, &one, now_us, &generation, &back)); /* a newer one is there */
+        now_us += RETRY_US;
+    }
+    close_both();
+}
+
 static void test_a_change_is_given_up(void)
 {
     uint64_t now_us = 1;
@@ -244,6 +268,7 @@ int main(void)
     RUN(test_links_live_through_a_change);
     RUN(test_who_has_the_old_key_alone_is_shut_out_at_last);
     RUN(test_without_new_ones_the_keys_of_the_tables_stay);
+    RUN(test_keys_of_the_tables_come_in_any_order);
     RUN(test_a_change_is_given_up);
     RUN(test_a_late_answer_to_the_question_of_before_counts);
     RUN(test_what_is_refused_changes_nothing);

@@ -49,7 +49,8 @@ bool SKY_Security_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t 
     {
         const SKY_MasterKey_t *master = &security->associations.masters[i];
 
-        is_valid = is_valid && !(master->is_set && Lookup(security, satellite, master->generation, newer));
+        is_valid = is_valid &&
+                   !(master->is_set && master->generation > generation && Lookup(security, satellite, master->generation, newer));
     }
     SKY_Security_Wipe(security, newer, sizeof(newer));
     if (!is_valid)
