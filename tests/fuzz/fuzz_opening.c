@@ -59,11 +59,12 @@ static bool is_of_the_way(SKY_Status_t status)
 
 static void make_up(input_t *in, const SKY_HostQuestion_t *one)
 {
-    static uint8_t     payload[SKY_HANDSHAKE_RESPONSE_BYTES];
-    const SKY_TagKey_t none = {&net.crypto.crypto, 0, payload, NULL}; /* a pair key that nobody has */
-    const bool         runs = one->status == SKY_STATUS_RUNNING;
-    const uint8_t      how  = take(in);
-    SKY_Packet_t       pkt  = answer_of(&last, (how & 3u) == 3u ? 1u : 0u, (SKY_Status_t)(take(in) % SKY_STATUS_COUNT));
+    static const uint8_t nobody[SKY_CRYPTO_KEY_BYTES] = {0}; /* a pair key that nobody has */
+    static uint8_t       payload[SKY_HANDSHAKE_RESPONSE_BYTES];
+    const SKY_TagKey_t   none = {&net.crypto.crypto, 0, nobody, NULL};
+    const bool           runs = one->status == SKY_STATUS_RUNNING;
+    const uint8_t        how  = take(in);
+    SKY_Packet_t         pkt  = answer_of(&last, (how & 3u) == 3u ? 1u : 0u, (SKY_Status_t)(take(in) % SKY_STATUS_COUNT));
 
     if (last.apid == 0u)
     {

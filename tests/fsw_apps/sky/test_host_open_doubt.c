@@ -13,18 +13,23 @@ static bool spy_last(uint32_t to, const SKY_Packet_t *pkt)
     return true;
 }
 
-/* Ask satellite 0, and forge the word before the answer comes. */
-static void ask_and_forge(SKY_HostQuestion_t *one)
+/* Ask a satellite, and forge the word before the answer comes. */
+static void ask_through_and_forge(SKY_HostQuestion_t *one, uint32_t i, uint32_t entry)
 {
     SKY_Packet_t pkt;
 
-    *one = ping(0, 0);
+    *one = ping(i, entry);
     ask(one);
     net_run(net.now_us + 1000);
-    pkt          = answer_of(&last, 0, SKY_STATUS_UNAUTHENTICATED);
+    pkt          = answer_of(&last, i, SKY_STATUS_UNAUTHENTICATED);
     pkt.spi      = last.spi;
     pkt.sequence = last.sequence;
-    inject(0, &pkt, NULL);
+    inject(entry, &pkt, NULL);
+}
+
+static void ask_and_forge(SKY_HostQuestion_t *one)
+{
+    ask_through_and_forge(one, 0, 0);
 }
 
 /* One handshake is the price. The answer that is on its way counts, and ends the doubt. */
@@ -101,6 +106,67 @@ static void test_who_has_begun_anew_is_asked_once(void)
     }
 }
 
+static bool is_known(uint32_t i)
+{
+    bool found = false;
+
+    for (uint32_t at = 0; at < net.host.peer_used; ++at)
+    {
+        found = found || SKY_Addr_Equal(net.peers.peers[at].peer.addr, addr_of(i));
+    }
+    return found;
+}
+
+/* The satellite through which it was opened is forgotten: the next packet through another one asks. */
+static void test_doubt_without_the_way_of_before(void)
+{
+    const sizes_t      few = {3, 64, SKY_SUITE_BLAKE2B_HEADER, true};
+    SKY_HostQuestion_t one, other = ping(1, 2);
+
+    net_open(MODE_KEYED, MODE_KEYED, few);
+    ask_one(1, 0, SKY_STATUS_OK);
+    net_wait(SECOND_US);
+    ask_one(2, 2, SKY_STATUS_OK);
+    ask_one(1, 2, SKY_STATUS_OK);
+    ask_one(3, 3, SKY_STATUS_OK); /* takes the place of the first gate */
+    net_wait(SECOND_US);
+    net.spy                 = spy_last;
+    const uint32_t openings = net.openings[1];
+
+    CHECK(!is_known(0));
+    ask_through_and_forge(&one, 1, 2);
+    CHECK_EQ(peer_of(1)->opening.session.state, SKY_SESSION_DOUBTED);
+    CHECK_EQ(net.openings[1], openings);
+    ask(&other);
+    net_run_all();
+    check_answered(&one, SKY_STATUS_OK);
+    check_answered(&other, SKY_STATUS_OK);
+    CHECK_EQ(net.openings[1], openings + 1u);
+    CHECK_EQ(peer_of(1)->opening.session.state, SKY_SESSION_ESTABLISHED);
+    SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
+}
+
+/* The library takes no new key, and the old ones are gone, too: the satellite is opened from the beginning. */
+static void test_a_library_that_takes_no_new_key(void)
+{
+    SKY_HostQuestion_t one;
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    ask_one(0, 0, SKY_STATUS_OK);
+    net_wait(SECOND_US);
+    sat_boot(0, MODE_KEYED);
+    net.crypto.fault = FAULT_LOADS_NOTHING;
+    one              = ping(0, 0);
+    ask(&one);
+    net_run(net.now_us + RTT_US * 2u + RTT_US / 2u);
+    CHECK_EQ(peer_of(0)->opening.session.state, SKY_SESSION_NONE);
+    CHECK(!peer_of(0)->opening.is_open);
+    net.crypto.fault = FAULT_NONE;
+    net_run_all();
+    check_answered(&one, SKY_STATUS_OK);
+    SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
+}
+
 /* A satellite that many ask who they are wants a cookie first. */
 static void test_a_handshake_with_a_cookie_comes_through(void)
 {
@@ -122,6 +188,8 @@ int main(void)
     RUN(test_a_forged_word_stops_nothing);
     RUN(test_nothing_waits_while_in_doubt);
     RUN(test_who_has_begun_anew_is_asked_once);
+    RUN(test_doubt_without_the_way_of_before);
+    RUN(test_a_library_that_takes_no_new_key);
     RUN(test_a_handshake_with_a_cookie_comes_through);
     net_close();
     return CHECK_RESULT();
