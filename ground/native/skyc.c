@@ -209,6 +209,7 @@ void SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress)
 void SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters)
 {
     (void)pthread_mutex_lock(&client->lock);
-    *counters = client->engine.counters;
+    *counters             = client->engine.counters;
+    counters->suites_used = SKY_Host_Suites(&client->engine.host);
     (void)pthread_mutex_unlock(&client->lock);
 }

@@ -88,7 +88,7 @@ def links(constellation_path: Path | None, rounds: int, call_blocks: int, as_jso
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Measured rounds.")
 @json_option
 def peers(constellation_path: Path | None, rounds: int, as_json: bool) -> None:
-    """PUT and GET 2.9 MB values through 10 satellites, beside Redis and memcached."""
+    """PUT and GET 2.9 MB values through 10 satellites, without and with security and seals, beside Redis and memcached."""
     from skymemory.bench.peers import run_peers_bench
 
     with progress_bar("putting and getting") as progress:
@@ -96,15 +96,27 @@ def peers(constellation_path: Path | None, rounds: int, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    table = Table(title=f"values of {report['value_bytes']:,} bytes, medians, MB/s (1e6 bytes)")
-    for column in ("", "PUT", "GET", "PUT: skymem is", "GET: skymem is"):
-        table.add_column(column, justify="right" if column else "left")
-    for name in ("skymem", "redis", "memcached"):
-        ratio = report["ratio"].get(name)
-        factors = [f"{ratio[what]:.2f} x" if ratio else "" for what in ("put", "get")]
-        table.add_row(name, f"{report[name]['put_mb_s']:,.0f}", f"{report[name]['get_mb_s']:,.0f}", *factors)
-    print_table(table)
+    print_table(peers_table(report))
     _tell_wrong(report["wrong"])
+
+
+def peers_table(report: dict[str, Any]) -> Table:
+    """Return speeds, and processor time of all processes: of SkyMemory with how much more than without security and seals."""
+    table = Table(title=f"values of {report['value_bytes']:,} bytes, medians: MB/s (1e6 bytes), ms of processors")
+    for column in ("", "PUT, MB/s", "GET, MB/s", "PUT, ms", "GET, ms", "PUT: skymem is", "GET: skymem is"):
+        table.add_column(column, justify="right" if column else "left")
+    for name in report["wrong"]:
+        speed, ratio, more = report[name], report["ratio"].get(name), report["cpu_more_percent"].get(name)
+        suites = report["suites"].get(name.removesuffix("_sealed"))
+        sealed = ", sealed" if name.endswith("_sealed") else ""
+        label = name if suites is None else f"skymem, {', '.join(suites) or 'no keyring'}{sealed}"
+        table.add_row(
+            label,
+            *(f"{speed[f'{what}_mb_s']:,.0f}" for what in ("put", "get")),
+            *(f"{speed[f'{what}_cpu_ms']:.2f}" + (f" {more[what]:+.0f} %" if more else "") for what in ("put", "get")),
+            *(f"{ratio[what]:.2f} x" if ratio else "" for what in ("put", "get")),
+        )
+    return table
 
 
 @bench.command()

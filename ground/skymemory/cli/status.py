@@ -47,7 +47,7 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         return
     print_grid(report)
     click.echo(window_text(report["window"]))
-    click.echo(sky.constellation.security.words)
+    click.echo(sky.constellation.security.words(report["security"]["suites"]))
     if text := handover_text(report["handover"]):
         click.echo(text)
     total = report["total"]
@@ -81,6 +81,7 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         links = control.link_stats([route for route in routes if route.satellite in stores], DEADLINE_S)
         with_quotas = [route for route in routes if stores.get(route.satellite, {}).get("tenants")]
         tenants = control.tenant_stats(with_quotas, DEADLINE_S)
+        suites = control.suites()
     satellites = [_satellite(constellation, place, stores.get(place), links.get(place)) for place in places]
     for entry, place in zip(satellites, places, strict=True):
         if place in tenants:
@@ -96,7 +97,7 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "slots": constellation.slots,
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
-        "security": security(constellation),
+        "security": security(constellation, suites),
         "handover": handover(constellation, stores.values(), expected_s(constellation, playing, time.time())),
         "total": total,
         "tenants": _tenants(tenants.values()),
@@ -105,10 +106,14 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
     }
 
 
-def security(constellation: Constellation) -> dict[str, Any]:
-    """Return how links are protected, for JSON, as the configuration says it."""
+def security(constellation: Constellation, used: Iterable[str]) -> dict[str, Any]:
+    """Return how links are protected, for JSON.
+
+    Args:
+        used: Names of the suites of the associations that were made to ask the satellites.
+    """
     said = constellation.security
-    return {"secured": bool(said.keyring), "suite": said.suite if said.keyring else None}
+    return {"secured": bool(said.keyring), "asked": said.suite if said.keyring else None, "suites": sorted(used)}
 
 
 def expected_s(constellation: Constellation, playing: Playing | None, time_s: float) -> float:

@@ -150,6 +150,12 @@ class ControlPlane:
             if not self._closed:
                 self._asker.set_number(0)
 
+    def suites(self) -> frozenset[str]:
+        """Return the suites of the associations that this control plane has; none without a keyring."""
+        with self._lock:
+            self._check_open()
+            return self._asker.suites()
+
     def patience_s(self, routes: Sequence[Route]) -> float:
         """Return the seconds after which satellites count as silent: three sendings, by the round trips measured so far."""
         with self._lock:

@@ -3,11 +3,14 @@
 import ctypes
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from skymemory.link import structures
 from skymemory.security.keyring import Keyring, load_keyring
-from skymemory.sky.constellation import Constellation
+from skymemory.sky.constellation import SUITES, Constellation
 from skymemory.wire import icd
+
+_SUITES: Final = {name: getattr(icd, f"SECURITY_{name.upper()}") for name in SUITES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +48,10 @@ def keys_of(constellation: Constellation) -> LinkKeys | None:
 def keys_from(keyring: Keyring, constellation: Constellation) -> LinkKeys:
     """Return the keys of a keyring, for the suite that a constellation asks for."""
     security = constellation.security
-    suite = 0 if security.suite == "auto" else getattr(icd, f"SECURITY_{security.suite.upper()}")
+    suite = _SUITES.get(security.suite, 0)
     return LinkKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite)
+
+
+def suite_names(mask: int) -> tuple[str, ...]:
+    """Return the names of the suites in a mask of the native library."""
+    return tuple(name for name, number in _SUITES.items() if mask >> number & 1)

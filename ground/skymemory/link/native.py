@@ -23,7 +23,7 @@ from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.link import structures
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.keys import LinkKeys
+from skymemory.link.keys import LinkKeys, suite_names
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
@@ -217,6 +217,10 @@ class NativeClient:
         with self._lock:
             self._library.SKYC_Counters(self._open_handle(), ctypes.byref(counters))
         return counters
+
+    def suites(self) -> frozenset[str]:
+        """Return the suites of the associations that this client has; waits for a running call."""
+        return frozenset(suite_names(self.counters().suites_used))
 
     def _open_handle(self) -> int:
         if self._handle is None:

@@ -13,7 +13,7 @@ from typing import Final
 from skymemory.common import defaults
 from skymemory.link import structures
 from skymemory.link.ask import Ask, SatelliteAnswer
-from skymemory.link.keys import LinkKeys
+from skymemory.link.keys import LinkKeys, suite_names
 from skymemory.link.native import library
 from skymemory.link.packed import packed
 from skymemory.link.timing import Timing
@@ -72,6 +72,10 @@ class Asker:
         counters = structures.Counters()
         self._library.SKYC_Counters(self._handle, ctypes.byref(counters))
         return counters
+
+    def suites(self) -> frozenset[str]:
+        """Return the suites of the associations that this socket has."""
+        return frozenset(suite_names(self._counters().suites_used))
 
     def set_number(self, number: int) -> None:
         """Take another host number; 0 draws one by chance."""

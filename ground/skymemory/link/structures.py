@@ -589,6 +589,8 @@ class Counters(Structure):
     """packets without the tag that they need"""
     suites: int
     """mask of the security suites that the library can do: bit 1 << SKY_SECURITY_*"""
+    suites_used: int
+    """mask of the security suites of the associations that there are"""
     _fields_ = (
         ("tx_packets", c_uint64),
         ("tx_bytes", c_uint64),
@@ -607,6 +609,7 @@ class Counters(Structure):
         ("repeats", c_uint64),
         ("rx_untrusted", c_uint64),
         ("suites", c_uint64),
+        ("suites_used", c_uint64),
     )
 
 

@@ -5,7 +5,7 @@ slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -36,6 +36,8 @@ KEYRING_VARIABLE = "SKYMEM_KEYRING"
 """Variable that names this machine's keyring, whatever the constellation file says: the file may be the same on all machines."""
 KeyUse = Literal["any", "satellites", "none"]
 """Use of the keyring that a constellation file names: any, to start satellites, or none, so that it need not exist."""
+SUITES = "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"
+"""Names of the security suites, as in the ICD."""
 UINT32_MAX = 2**32 - 1
 PACKET_BYTES_MIN = 1200
 """Least packet that has room for the control plane's largest answer, and for the largest chunk in `icd.LIMIT_FRAGMENTS` packets.
@@ -215,15 +217,19 @@ class Security(CheckedModel):
 
     keyring: str = Field(default="", description='names of files, such as "keys/mission.json"')
     """Absolute path once a file was loaded; '' if there is none."""
-    suite: Literal["auto", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"] = _choice(
-        "auto", "auto", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"
-    )
+    suite: Literal["auto", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"] = _choice("auto", "auto", *SUITES)
+    """Suite to ask satellites for."""
     insecure: bool = _switch(False)
 
-    @property
-    def words(self) -> str:
-        """Sentence that tells people whether the links are protected."""
-        return f"secured: suite {self.suite}" if self.keyring else "not secured: no keyring"
+    def words(self, used: Collection[str]) -> str:
+        """Return a sentence that tells people whether the links are protected, and how.
+
+        Args:
+            used: Names of the suites of this host's associations.
+        """
+        if not self.keyring:
+            return "not secured: no keyring"
+        return f"secured: {', '.join(used)}" if used else "secured: no satellite has made an association yet"
 
 
 class Constellation(CheckedModel):

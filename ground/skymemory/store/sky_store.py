@@ -176,6 +176,10 @@ class SkyStore(BlockStore):
         """True after no satellite has answered, until one does. Blocks are then neither looked for nor stored."""
         return self._routes.silent
 
+    def suites(self) -> frozenset[str]:
+        """Return the security suites of the associations that carry blocks; waits for what runs. None without a keyring."""
+        return self._transfers.suites()
+
     def probe(self, control: ControlPlane) -> dict[Satellite, float]:
         """Ping the servers, the entry satellites and a few others, also while the sky is silent. An answer ends the silence.
 

@@ -94,6 +94,10 @@ class Transfers(Operation):
         self._down.close()
         self._aside.close()
 
+    def suites(self) -> frozenset[str]:
+        """Return the suites of the associations of the sockets for puts and gets; waits for what they carry."""
+        return self._up.suites() | self._down.suites() | self._aside.suites()
+
     def put(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
         """Put blocks. A block that fails is put again if a new way was found. Transfers that never began stay RUNNING."""
         attempts = [TransferAttempts.to_put() for _ in transfers]

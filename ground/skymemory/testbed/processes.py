@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -38,6 +39,19 @@ def cpu_seconds(process: ProcessId) -> float:
     """Return the processor time in seconds since its start, user and system; 0 if it is gone."""
     fields = _stat_fields(process.pid) if is_alive(process) else None
     return 0.0 if fields is None else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_clock(pid: int) -> int:
+    """Return the clock of the processor time of a process, for `time.clock_gettime`: of all its threads, in nanoseconds.
+
+    Raises:
+        OSError: There is no such process.
+    """
+    clock = ctypes.c_int()
+    error = ctypes.CDLL(None).clock_getcpuclockid(pid, ctypes.byref(clock))
+    if error != 0:
+        raise OSError(error, os.strerror(error))
+    return clock.value
 
 
 def kill(process: ProcessId) -> bool:

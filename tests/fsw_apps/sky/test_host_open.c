@@ -162,7 +162,19 @@ static void test_a_handshake_with_each_satellite_and_its_entry(void)
         CHECK_EQ(refusals(), 0); /* every packet had a tag, and a cookie where it needs one */
         CHECK_EQ(net.host.counters.untrusted, 0);
         CHECK_EQ(peer_of(0)->opening.session.suite, suites[i]);
+        CHECK_EQ(SKY_Host_Suites(&net.host), SKY_SUITE_BIT(suites[i]));
     }
+}
+
+static void test_suites_are_those_of_associations(void)
+{
+    net_open(MODE_COOKIE, MODE_COOKIE, usual);
+    ask_one(1, 0, SKY_STATUS_OK);
+    CHECK_EQ(SKY_Host_Suites(&net.host), 0);
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    CHECK_EQ(SKY_Host_Suites(&net.host), 0); /* nobody was asked yet */
+    ask_one(1, 0, SKY_STATUS_OK);
+    CHECK_EQ(SKY_Host_Suites(&net.host), SKY_SUITE_BIT(SKY_SUITE_BLAKE2B_HEADER));
 }
 
 static void test_a_keyed_cookie_is_renewed_too(void)
@@ -439,6 +451,7 @@ int main(void)
     RUN(test_a_renewal_that_gets_lost_is_sent_again);
     RUN(test_after_a_long_rest_nothing_goes_with_an_old_cookie);
     RUN(test_a_handshake_with_each_satellite_and_its_entry);
+    RUN(test_suites_are_those_of_associations);
     RUN(test_a_keyed_cookie_is_renewed_too);
     RUN(test_a_satellite_becomes_an_entry_satellite);
     RUN(test_satellites_that_begin_anew);

@@ -307,6 +307,8 @@ SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host);
 uint64_t SKY_Host_PatienceUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
 /** Return how long to wait for answers that one can do without: two sendings; 0 if there are no satellites. */
 uint64_t SKY_Host_HurryUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
+/** Return the suites of the associations that there are, as a mask: SKY_SUITE_BIT. */
+uint32_t SKY_Host_Suites(const SKY_Host_t *host);
 /** Note a round trip that another host measured. It counts only if none was measured here. */
 void SKY_Host_Expect(SKY_Host_t *host, SKY_Addr_t satellite, uint32_t rtt_us);
 /** Take another number from 1, for instance because another host may have this one and get our answers. Only while nothing runs. */

@@ -26,3 +26,21 @@ void SKY_HostKeys_Forget(SKY_Host_t *host, SKY_HostPeer_t *peer)
         SKY_Session_End(&peer->opening.session, host->cfg.security.crypto);
     }
 }
+
+uint32_t SKY_Host_Suites(const SKY_Host_t *host)
+{
+    uint32_t suites = 0;
+
+    SKY_ASSERT(host->peers.peers != NULL);
+    for (uint32_t i = 0; i < host->peer_used; ++i)
+    {
+        const SKY_Session_t *session = &host->peers.peers[i].opening.session;
+
+        if (session->state == SKY_SESSION_ESTABLISHED)
+        {
+            suites |= SKY_SUITE_BIT(session->suite);
+        }
+    }
+    SKY_ASSERT(suites == 0u || host->cfg.security.is_keyed);
+    return suites;
+}

@@ -105,6 +105,7 @@ class Survey:
         self._counted: tuple[StoreStatistics, Counts, float] | None = None
         self._globe = Globe(self.constellation, self._where.playing)
         self._changes = self._where.changes
+        self._suites: frozenset[str] = frozenset()
         self.version = 1
         """Number that goes up when `sky` changes."""
 
@@ -134,7 +135,7 @@ class Survey:
             "deadline_ms": cache.deadline_ms,
             "store_chunks": max(slots, default=0),
             "links": self.constellation.links.model,
-            "security": self.constellation.security.words,
+            "security": self.constellation.security.words(sorted(self._suites)),
             "secured": bool(self.constellation.security.keyring),
             "site": self._globe.site,
         }
@@ -178,7 +179,9 @@ class Survey:
         some = range(self._first, min(self._first + self._slice_satellites, len(self._places)))
         self._first = some.stop % len(self._places)
         self._ask(some)
-        self.version += bool(self._stores) != known
+        suites = self._control.suites()
+        self.version += bool(self._stores) != known or suites != self._suites
+        self._suites = suites
         frame = Frame(self.shape)
         time_s = time.time()
         frame["time_ms"][0] = round(1000 * time_s)

@@ -7,7 +7,10 @@ import pytest
 
 from skymemory.bench.peer_servers import ServerError, memcached_client, redis_client
 from skymemory.bench.peers import run_peers_bench
+from skymemory.cli.bench import peers_table
 from skymemory.sky.constellation import Constellation
+
+SKYMEM = tuple(f"{name}{sealed}" for name in ("skymem", "skymem_header", "skymem_packet") for sealed in ("", "_sealed"))
 
 
 @pytest.fixture
@@ -26,12 +29,28 @@ def test_the_report_has_all_three_and_every_value_came_back() -> None:
     report = run_peers_bench(
         Constellation(), value_bytes=100_000, values=2, rounds=2, progress=lambda done, total: calls.append((done, total))
     )
-    for name in ("skymem", "redis", "memcached"):
-        assert set(report[name]) == {"put_mb_s", "get_mb_s"}
+    for name in (*SKYMEM, "redis", "memcached"):
+        assert set(report[name]) == {"put_mb_s", "get_mb_s", "put_cpu_ms", "get_cpu_ms"}
         assert min(report[name].values()) > 0
-    assert report["wrong"] == {"skymem": 0, "redis": 0, "memcached": 0}
+    assert report["wrong"] == dict.fromkeys((*SKYMEM, "redis", "memcached"), 0)
     assert set(report["ratio"]) == {"redis", "memcached"}
+    assert set(report["cpu_more_percent"]) == set(SKYMEM) - {"skymem"}
+    # Each way has the security that its name says, and nobody but those with a keyring has any
+    assert report["suites"]["skymem"] == []
+    assert report["suites"]["skymem_header"] in (["gmac_header"], ["blake2b_header"])
+    assert report["suites"]["skymem_packet"] in (["gmac_packet"], ["blake2b_packet"])
     assert calls[-1] == (6, 6)
+
+
+@pytest.mark.usefixtures("servers")
+def test_the_table_has_a_row_for_each_way() -> None:
+    report = run_peers_bench(Constellation(), value_bytes=100_000, values=1, rounds=1)
+    table = peers_table(report)
+    rows = list(table.columns[0].cells)
+    assert rows[:2] == ["skymem, no keyring", "skymem, no keyring, sealed"]
+    (header,), (packet,) = report["suites"]["skymem_header"], report["suites"]["skymem_packet"]
+    assert rows[2:6] == [f"skymem, {suite}{sealed}" for suite in (header, packet) for sealed in ("", ", sealed")]
+    assert rows[6:] == ["redis", "memcached"]
 
 
 @pytest.mark.usefixtures("servers")

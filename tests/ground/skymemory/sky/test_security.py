@@ -35,10 +35,8 @@ def test_a_keyring_is_seen_from_the_folder_of_the_file(keys: Path, tmp_path: Pat
     for use in ("any", "satellites", "none"):
         sky = load(tmp_path, 'keyring = "keys/mission.json"', use)  # type: ignore[arg-type]
         assert sky.security.keyring == str(keys / "mission.json")
-        assert sky.security.words == "secured: suite auto"
-    assert (
-        load(tmp_path, f'keyring = "{keys}/mission.json"\nsuite = "gmac_packet"').security.words == "secured: suite gmac_packet"
-    )
+        assert sky.security.words(()) == "secured: no satellite has made an association yet"
+        assert sky.security.words(["blake2b_header", "gmac_header"]) == "secured: blake2b_header, gmac_header"
     assert sky.replace(cache={"servers": 1}).security == sky.security
 
 
@@ -143,4 +141,4 @@ def test_what_others_reach_needs_one(network: str) -> None:
         sky.check_exposure()
     sky.replace(security={"insecure": True}).check_exposure()
     sky.replace(security={"keyring": "/some/file"}).check_exposure()
-    assert sky.security.words == "not secured: no keyring"
+    assert sky.security.words(()) == "not secured: no keyring"

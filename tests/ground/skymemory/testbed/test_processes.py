@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from skymemory.testbed.processes import ProcessId, cpu_seconds, identify, is_alive, stop
+from skymemory.testbed.processes import ProcessId, cpu_clock, cpu_seconds, identify, is_alive, stop
 
 SLEEPER = [sys.executable, "-c", "print('up', flush=True); import time; time.sleep(60)"]
 STUBBORN = [
@@ -75,3 +76,16 @@ def test_processor_time_of_this_process() -> None:
     own = identify(os.getpid())
     assert own is not None
     assert 0.0 < cpu_seconds(own) == pytest.approx(sum(os.times()[:2]), abs=0.5)
+
+
+def test_the_clock_of_a_process_counts_its_own_work() -> None:
+    child, process = spawn(SLEEPER)
+    clock = cpu_clock(process.pid)
+    before_s, own_s = time.clock_gettime(clock), time.process_time()
+    while time.process_time() < own_s + 0.05:
+        pass
+    assert time.clock_gettime(clock) < before_s + 0.05  # it slept
+    assert time.clock_gettime(cpu_clock(os.getpid())) >= time.process_time() - 0.05
+    end(child)
+    with pytest.raises(OSError, match="No such process"):
+        cpu_clock(child.pid)
