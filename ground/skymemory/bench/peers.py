@@ -1,15 +1,16 @@
 """`skymem bench peers`: measures PUT and GET of values of the size of a KV block, beside Redis and memcached.
 
 All hold the same values in memory on this machine and are asked in turn, one value a call, so other load on the machine affects
-all alike. Every PUT is of a key that is not there, and the key is deleted after its GET, so that all work with memory they have
-used before. They do not do the same work: SkyMemory cuts each value into chunks on ten processes and checks a CRC-32C of each and
-a checksum of each packet; the others trust TCP.
+all alike. Every PUT is of a key that is not there, the key is deleted after its GET, and this process keeps what it frees, so
+that all work with memory they have used before. They do not do the same work: SkyMemory cuts each value into chunks on ten
+processes and checks a CRC-32C of each and a checksum of each packet; the others trust TCP.
 
 SkyMemory is measured without a keyring, with tags of headers and with tags of whole packets, each with values as they are and
 sealed. Those with tags ask the same satellites, which grant each host the suite that it wants. Sealing happens in the memory of
 the value, as the tools do it that put blocks of a KV cache.
 """
 
+import ctypes
 import os
 import statistics
 import tempfile
@@ -37,6 +38,11 @@ VALUE_BYTES = 22 * 2 * 4 * 64 * 128 * 2
 VALUES = 8
 ROUNDS = 5
 WARM_UP_ROUNDS = 1
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+"""Options of mallopt(3)."""
+_KEPT_BYTES: Final = 32 << 20
+"""Most bytes that mallopt(3) takes."""
 OFF: Final = "skymem"
 """Name in the report of SkyMemory without a keyring and with values as they are."""
 SEALED: Final = "_sealed"
@@ -109,6 +115,7 @@ def run_peers_bench(
         ServerError: Redis or memcached is missing.
         StartError: The constellation does not start.
     """
+    _keep_freed_memory()
     data = [os.urandom(value_bytes) for _ in range(values)]
     with _peers(constellation, value_bytes, values) as (peers, stores):
         speeds = {name: Speed() for name in peers}
@@ -120,6 +127,14 @@ def run_peers_bench(
             progress(step + 1, total)
         used = {name: sorted(store.suites()) for name, store in stores.items()}
     return _report(speeds, value_bytes) | {"suites": used, "value_bytes": value_bytes, "values": values, "rounds": rounds}
+
+
+def _keep_freed_memory() -> None:
+    """Tell the C library to keep memory that this process frees, else the page faults of each value cost more than security."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):  # glibc has it, other libraries need not
+        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+            library.mallopt(option, _KEPT_BYTES)
 
 
 def _order(names: Iterable[str], step: int) -> list[str]:
@@ -162,7 +177,7 @@ def _peers(constellation: Constellation, value_bytes: int, values: int) -> Itera
 def _plain(store: SkyStore, clocks: tuple[int, ...]) -> Peer:
     """Return the calls of a store that takes values as they are."""
     return Peer(
-        bytes,
+        bytearray,
         lambda key, value: store.put([(key, value)]),
         lambda key: store.get([key])[0].data,
         lambda key: store.purge([key]),
