@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from skymemory.common.secret_file import made_secret
 from skymemory.common.state_folder import SECRET_VARIABLE
+from skymemory.common.tenant_secrets import made_secret
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.tenant_secret import secret_file
 from skymemory.testbed.local import LocalConstellation, free_port

@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 from skymemory.agent import protocol
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.agent.lease import Lease
-from skymemory.common.secret_file import engines_secret_of, read_secret
 from skymemory.common.state_folder import agent_socket, named_secret
+from skymemory.common.tenant_secrets import engines_secret_of, read_tenant_secret
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
@@ -72,7 +72,7 @@ class AgentStore(BlockStore):
         """The secret of what is stored, see `BlockStore.tenant_secret`."""
         if self._tenant_secret is None:
             named = named_secret()
-            self._tenant_secret = engines_secret_of(self._socket) if named is None else read_secret(named)
+            self._tenant_secret = engines_secret_of(self._socket) if named is None else read_tenant_secret(named)
         return self._tenant_secret
 
     @property

@@ -45,7 +45,7 @@ class FixedSource:
         Args:
             constellation: The constellation.
             playing: Tells what its window follows; None: it stays where it is.
-            secret: Returns the tenant secret for a constellation. May raise `SecretError`, which is a RuntimeError.
+            secret: Returns the tenant secret for a constellation. May raise `SecretFileError`, which is a RuntimeError.
         """
         self._constellation, self._playing, self._secret = constellation, playing, secret
         self._loaded = False

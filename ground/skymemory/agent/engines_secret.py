@@ -4,8 +4,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from skymemory.common.secret_file import read_secret, share_secret
 from skymemory.common.state_folder import engines_secret, first_secret, named_secret
+from skymemory.common.tenant_secrets import read_tenant_secret, share_secret
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.tenant_secret import secret_of
 
@@ -21,7 +21,7 @@ class EnginesSecret:
         """Use a file that a person named, or the constellations' default secrets.
 
         Raises:
-            SecretError: The file cannot be read.
+            SecretFileError: The file cannot be read.
         """
         self._place, self._first = engines_secret(socket), first_secret(socket)
         self._file = file
@@ -30,13 +30,13 @@ class EnginesSecret:
         self._lock = Lock()
         named = named_secret() if file is None else file
         if named is not None:
-            read_secret(named)
+            read_tenant_secret(named)
 
     def of(self, constellation: Constellation) -> bytes:
         """Return the secret for a constellation that is to be served.
 
         Raises:
-            SecretError: There is none, and none can be made.
+            SecretFileError: There is none, and none can be made.
         """
         with self._lock:
             self._secret = secret_of(constellation, self._file, first=self._first)
@@ -47,7 +47,7 @@ class EnginesSecret:
         """Begin to leave the secret for engines: the socket is this agent's now, and no other's.
 
         Raises:
-            SecretError: It cannot be written.
+            SecretFileError: It cannot be written.
         """
         with self._lock:
             self._serves = True

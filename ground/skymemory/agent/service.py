@@ -22,7 +22,7 @@ from skymemory.agent.settings import AgentSettings
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.systemd import notify
 from skymemory.agent.tracing import Tracing
-from skymemory.common.secret_words import SecretFileError
+from skymemory.common.secret_files import SecretFileError
 from skymemory.common.state_folder import http_record
 from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed.run_record import RunRecord
@@ -59,7 +59,7 @@ class Agent:
         Raises:
             ConfigError: The constellation file is wrong, or that of users is, or others may read it.
             OSError: The file cannot be read.
-            SecretError: The file of the tenant secret cannot be read.
+            SecretFileError: The file of the tenant secret cannot be read.
         """
         self.settings = settings
         self._record = http_record(settings.socket)

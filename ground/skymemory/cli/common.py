@@ -20,8 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from skymemory.common import progress
-from skymemory.common.secret_file import read_secret
 from skymemory.common.state_folder import SECRET_VARIABLE
+from skymemory.common.tenant_secrets import read_tenant_secret
 from skymemory.sky.constellation import ConfigError, Constellation, KeyUse
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.run_record import RunRecord, RunSky
@@ -237,10 +237,10 @@ def open_store(path: Path | None, tenant_secret_file: Path | None = None) -> Sky
     Raises:
         ConfigError: The file is wrong; the message has file, line and what is allowed.
         StateError: No file was named, and no constellation is up.
-        SecretError: The file of the secret cannot be read.
+        SecretFileError: The file of the secret cannot be read.
     """
     sky = find_sky(path)
-    secret = None if tenant_secret_file is None else read_secret(tenant_secret_file)
+    secret = None if tenant_secret_file is None else read_tenant_secret(tenant_secret_file)
     return SkyStore(sky.constellation, playing=sky.playing, tenant_secret=secret)
 
 

@@ -24,7 +24,7 @@ from skymemory.cli.common import (
     tenant_secret_option,
 )
 from skymemory.common.extras import how_to_install
-from skymemory.common.secret_file import read_secret
+from skymemory.common.tenant_secrets import read_tenant_secret
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Source
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -71,7 +71,7 @@ def demo(
     except ModuleNotFoundError as error:
         raise Failure(how_to_install(error.name or str(error), "model")) from error
 
-    secret = None if tenant_secret_file is None else read_secret(tenant_secret_file)
+    secret = None if tenant_secret_file is None else read_tenant_secret(tenant_secret_file)
     options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens, tenant_secret=secret)
     try:
         with _constellation(constellation_path) as (constellation, playing), _stages() as progress:

@@ -7,7 +7,7 @@ import click
 from skymemory.agent.gateway.users import add_user, list_users, remove_user
 from skymemory.cli.common import BadInput
 from skymemory.cli.parameters import CredentialName
-from skymemory.common.secret_words import SecretFileError
+from skymemory.common.secret_files import SecretFileError
 from skymemory.sky.constellation import UINT32_MAX
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))

@@ -18,8 +18,8 @@ from skymemory.cli.common import (
     tenant_secret_option,
 )
 from skymemory.common.extras import how_to_install
-from skymemory.common.secret_file import read_secret
-from skymemory.common.secret_words import SecretFileError
+from skymemory.common.secret_files import SecretFileError
+from skymemory.common.tenant_secrets import read_tenant_secret
 from skymemory.serve.api_keys import list_keys
 from skymemory.serve.listener import bound
 from skymemory.sky.tenant_secret import secret_of
@@ -113,7 +113,7 @@ def serve(
     if api_key and api_keys is not None:
         raise BadInput("--api-key and --api-keys: allowed is one of them")
     if tenant_secret_file is not None:
-        read_secret(tenant_secret_file)
+        read_tenant_secret(tenant_secret_file)
     secret = partial(secret_of, file=tenant_secret_file)
     source: ConstellationSource = RunningSource(secret=secret)
     if constellation_path is not None:

@@ -6,7 +6,7 @@ import click
 
 from skymemory.cli.common import BadInput
 from skymemory.cli.parameters import CredentialName
-from skymemory.common.secret_words import SecretFileError
+from skymemory.common.secret_files import SecretFileError
 from skymemory.serve.api_keys import add_key, list_keys, remove_key
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))

@@ -4,6 +4,7 @@ The description of a model's field says what is allowed there.
 """
 
 import difflib
+import io
 import json
 import sys
 import tomllib
@@ -48,16 +49,27 @@ def rule(text: str) -> PydanticCustomError:
     return PydanticCustomError("rule", "{text}", {"text": text})
 
 
-def read_toml(path: Path, refuse: type[ValueError]) -> tuple[str, dict[str, Any]]:
+def read_toml(path: Path, refuse: type[Exception]) -> tuple[str, dict[str, Any]]:
     """Return a file's text and its values.
 
     Raises:
         refuse: The file cannot be read, or is not TOML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except OSError as error:
         raise refuse(f"{path}: {error.strerror or error}") from error
+    return parse_toml(path, content, refuse)
+
+
+def parse_toml(path: Path, content: bytes, refuse: type[Exception]) -> tuple[str, dict[str, Any]]:
+    """Return the text and the values of a file that was read.
+
+    Raises:
+        refuse: It is not TOML.
+    """
+    try:
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()  # with all kinds of line ends
     except UnicodeDecodeError as error:
         raise refuse(f"{path}: byte {error.start} is not UTF-8; TOML files are UTF-8") from error
     try:

@@ -8,12 +8,15 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from skymemory.common.checked_toml import CheckedModel, mistakes, read_toml, tell
-from skymemory.common.secret_words import SecretFileError, check_private
+from skymemory.common.checked_toml import CheckedModel, mistakes, parse_toml, tell
+from skymemory.common.secret_files import FILE_MODE, SecretFileError, read_secret
 from skymemory.common.whole_file import write_whole
 
 NAMES: Final = "names of 1 to 64 letters, digits, '.', '_', '-'"
 DIGESTS: Final = "digests of 64 hexadecimal digits"
+
+_BYTES_MAX: Final = 1 << 20
+"""Most bytes of such a file: thousands of entries."""
 
 F = TypeVar("F", bound=BaseModel)
 C = TypeVar("C", bound="Credential")
@@ -33,8 +36,7 @@ def load(path: Path, kind: type[F]) -> F:
     Raises:
         SecretFileError: It is wrong, or others may read it; with the file and, where it has one, the line of each mistake.
     """
-    check_private(path)
-    text, found = read_toml(path, SecretFileError)
+    text, found = parse_toml(path, read_secret(path, _BYTES_MAX), SecretFileError)
     try:
         return kind.model_validate(found)
     except ValidationError as error:
@@ -80,5 +82,5 @@ def save(path: Path, table: str, entries: Sequence[Credential], head: str) -> No
         values = entry.model_dump(exclude_defaults=True)
         lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
     write_whole(path, "\n".join([*lines, ""]).encode())

@@ -1,16 +1,13 @@
-"""Keys and passwords that this program makes for clients, and files that only their owner may read.
+"""Keys and passwords that this program makes for clients.
 
 A word has 256 random bits, so nobody finds it by trying, even with its digest at hand. A slow hash (scrypt) would add nothing to
 that, and each check of a guess would take a server's time; so files hold SHA-256 digests.
 """
 
 import hmac
-import os
 import secrets
-import stat
 from collections.abc import Iterable
 from hashlib import sha256
-from pathlib import Path
 from typing import Final, TypeVar
 
 WORD_BYTES: Final = 32
@@ -18,10 +15,6 @@ _NOBODY: Final = secrets.token_hex(32)
 """Digest of no word."""
 
 T = TypeVar("T")
-
-
-class SecretFileError(ValueError):
-    """A file of secrets that is wrong, or that others may read; the message names it."""
 
 
 def new_word(prefix: str) -> str:
@@ -51,20 +44,3 @@ def owner_of(word: bytes, owners: Iterable[tuple[str, T]]) -> T | None:
         if hmac.compare_digest(given, digest):
             found = owner
     return found
-
-
-def check_private(path: Path) -> None:
-    """Check that nobody but its owner may read or change a file, and that its owner is this user or root.
-
-    Raises:
-        SecretFileError: Others may, it belongs to somebody else, or there is no such file.
-    """
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise SecretFileError(f"{path}: {error.strerror}") from error
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        mode = stat.S_IMODE(status.st_mode)
-        raise SecretFileError(f"{path}: mode {mode:04o} lets others at the secrets in it; allowed are 0600 and 0400")
-    if status.st_uid not in (os.geteuid(), 0):
-        raise SecretFileError(f"{path}: it belongs to user {status.st_uid}; allowed are this user, {os.geteuid()}, and root")

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from skymemory.common.secret_file import SecretError, engines_secret_of, read_secret
+from skymemory.common.secret_files import SecretFileError
 from skymemory.common.state_folder import agent_socket, named_secret
+from skymemory.common.tenant_secrets import engines_secret_of, read_tenant_secret
 
 
 def engine_secret(file: str | None, socket: str | None) -> bytes:
@@ -21,7 +22,7 @@ def engine_secret(file: str | None, socket: str | None) -> bytes:
     try:
         named = named_secret() if file is None else Path(file)
         if named is not None:
-            return read_secret(named)
+            return read_tenant_secret(named)
         return engines_secret_of(agent_socket() if socket is None else Path(socket))
-    except SecretError as error:
+    except SecretFileError as error:
         raise ValueError(f"SkyMemory: {error}") from error

@@ -75,7 +75,7 @@ class KVCManager:
         Raises:
             UnsupportedModelError: The model's cache cannot be cut into blocks; the message says why.
             ValueError: `block_tokens` is less than 1, or the codec cannot take the model's tensors.
-            SecretError: The store has no tenant secret, and none can be made.
+            SecretFileError: The store has no tenant secret, and none can be made.
         """
         self._engine = HuggingFaceEngine(model)
         self._tokenizer = tokenizer

@@ -16,9 +16,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from skymemory.common import defaults
 from skymemory.common.checked_toml import CheckedModel
+from skymemory.common.secret_files import SecretFileError, read_secret
 from skymemory.security.credential import GENERATION_MAX, Credential, CredentialError, Role, told_tenants
 from skymemory.security.derivation import KEY_BYTES, RootKeys, pair_key
-from skymemory.security.secret_files import SecretFileError, read_secret
 from skymemory.wire.address import Satellite
 
 MISSION_NAME: Final = "mission"

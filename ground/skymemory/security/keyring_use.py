@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Final
 
+from skymemory.common.secret_files import drafted, make_folder, put_folder, write_secret
 from skymemory.security.credential import told_tenants
 from skymemory.security.keyring import KeyringError, MissionKeyring, load_keyring
 from skymemory.security.mission_folder import satellites_folder
 from skymemory.security.satellite_file import file_name, read_satellite_keys
-from skymemory.security.secret_files import drafted, make_folder, put_folder, write_secret
 from skymemory.wire.address import Satellite
 
 CONTAINERS: Final = "containers"

@@ -17,11 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from skymemory.common.progress import Progress
-from skymemory.security.credential import GENERATION_MAX
-from skymemory.security.derivation import KEY_BYTES
-from skymemory.security.keyring import HostRecord, KeyringError, MissionKeyring, load_keyring
-from skymemory.security.satellite_file import SatelliteKeys, file_name
-from skymemory.security.secret_files import (
+from skymemory.common.secret_files import (
     SecretFileError,
     clear_drafts,
     drafted,
@@ -31,6 +27,10 @@ from skymemory.security.secret_files import (
     sync,
     write_secret,
 )
+from skymemory.security.credential import GENERATION_MAX
+from skymemory.security.derivation import KEY_BYTES
+from skymemory.security.keyring import HostRecord, KeyringError, MissionKeyring, load_keyring
+from skymemory.security.satellite_file import SatelliteKeys, file_name
 from skymemory.wire.address import Satellite
 
 MISSION_FILE: Final = "mission.json"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from skymemory.common import defaults
+from skymemory.common.secret_files import SecretFileError, read_secret
 from skymemory.security.derivation import KEY_BYTES
-from skymemory.security.secret_files import SecretFileError, read_secret
 from skymemory.wire.address import Satellite
 
 MAGIC: Final = b"SKYK"

@@ -14,7 +14,8 @@ from pydantic import Field
 from skymemory.common import credentials
 from skymemory.common.checked_toml import CheckedModel
 from skymemory.common.credentials import Credential
-from skymemory.common.secret_words import SecretFileError, digest_of, new_word, owner_of
+from skymemory.common.secret_files import SecretFileError
+from skymemory.common.secret_words import digest_of, new_word, owner_of
 
 _log = logging.getLogger(__name__)
 

@@ -299,8 +299,8 @@ class Constellation(CheckedModel):
         """Return what is wrong with the keyring for that use, or '' if nothing is or there is none."""
         if not self.security.keyring:
             return ""
+        from skymemory.common.secret_files import SecretFileError
         from skymemory.security.keyring_use import check_keyring, check_satellite_files, find_satellite_files
-        from skymemory.security.secret_files import SecretFileError
 
         path = Path(self.security.keyring)
         try:

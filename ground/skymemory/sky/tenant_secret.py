@@ -7,8 +7,8 @@ $SKYMEM_TENANT_SECRET_FILE).
 
 from pathlib import Path
 
-from skymemory.common.secret_file import made_secret, read_secret
 from skymemory.common.state_folder import default_folder, named_secret
+from skymemory.common.tenant_secrets import made_secret, read_tenant_secret
 from skymemory.sky.constellation import Constellation
 
 
@@ -26,7 +26,7 @@ def secret_of(constellation: Constellation, file: Path | None = None, *, first: 
         first: File of this user whose secret a new default takes over, if it is there.
 
     Raises:
-        SecretError: There is no secret, and none can be made.
+        SecretFileError: There is no secret, and none can be made.
     """
     file = named_secret() if file is None else file
-    return read_secret(file) if file is not None else made_secret(secret_file(constellation), first)
+    return read_tenant_secret(file) if file is not None else made_secret(secret_file(constellation), first)

@@ -43,7 +43,7 @@ class BlockStore(ABC):
         """The secret that managers and values on this store put into all their keys.
 
         Raises:
-            SecretError: There is none, and none can be made.
+            SecretFileError: There is none, and none can be made.
         """
 
     @property

@@ -138,7 +138,7 @@ class KeyValue:
             versions: Versions of values that this host knows; by default those that this object put or saw.
 
         Raises:
-            SecretError: There is no tenant secret, and none can be made.
+            SecretFileError: There is no tenant secret, and none can be made.
         """
         self._store = store
         self._keys = ValueKeys(store.tenant_secret)

@@ -11,8 +11,9 @@ from pydantic import Field
 from skymemory.common import credentials
 from skymemory.common.checked_toml import CheckedModel, whole_numbers
 from skymemory.common.credentials import Credential
-from skymemory.common.secret_file import SecretError, read_secret
-from skymemory.common.secret_words import SecretFileError, check_private, digest_of, is_word, new_word
+from skymemory.common.secret_files import Kept, SecretFileError
+from skymemory.common.secret_words import digest_of, is_word, new_word
+from skymemory.common.tenant_secrets import read_tenant_secret
 from skymemory.sky.constellation import UINT32_MAX
 
 DEFAULT_USER: Final = "default"
@@ -136,14 +137,8 @@ def remove_user(path: Path, name: str) -> None:
 def _read(path: Path) -> list[User]:
     users = []
     for entry in list_users(path):
-        secret = _secret(path.parent / entry.tenant_secret_file) if entry.tenant_secret_file else b""
+        # All bytes, as with `--tenant-secret-file`, so that one file means the same keys everywhere
+        named = path.parent / entry.tenant_secret_file
+        secret = read_tenant_secret(named, Kept.PRIVATE) if entry.tenant_secret_file else b""
         users.append(User(entry.name, Tenancy(entry.tenant, secret), entry.read_only, entry.digest))
     return users
-
-
-def _secret(path: Path) -> bytes:
-    check_private(path)
-    try:
-        return read_secret(path)  # as `--tenant-secret-file` does, so that one file means the same keys everywhere
-    except SecretError as error:
-        raise SecretFileError(str(error)) from error

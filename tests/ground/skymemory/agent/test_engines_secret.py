@@ -6,7 +6,7 @@ import pytest
 
 from skymemory.agent.agent_store import AgentStore
 from skymemory.agent.engines_secret import EnginesSecret
-from skymemory.common.secret_file import SecretError
+from skymemory.common.secret_files import SecretFileError
 from skymemory.common.state_folder import SECRET_VARIABLE, engines_secret
 from skymemory.engines.tenant import engine_secret
 from skymemory.sky.constellation import Constellation
@@ -60,7 +60,7 @@ def test_a_named_file_goes_to_engines_too(socket: Path, tmp_path: Path) -> None:
     agent.serve()
     assert agent.of(SKY) == b"named" == engine_secret(None, str(socket))
     assert not secret_file(SKY).exists()
-    with pytest.raises(SecretError, match="none cannot be read"):
+    with pytest.raises(SecretFileError, match="none cannot be read"):
         EnginesSecret(socket, tmp_path / "none")
 
 

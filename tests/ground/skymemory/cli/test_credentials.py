@@ -34,5 +34,5 @@ def test_a_server_takes_one_key_or_a_file(tmp_path: Path) -> None:
     skymem("serve-keys", "add", path, "alice")
     assert "allowed is one of them" in skymem("serve", "MODEL", "--api-key", "x", "--api-keys", path).output
     path.chmod(0o644)
-    assert "mode 0644 lets others at the secrets in it" in skymem("serve", "MODEL", "--api-keys", path).output
+    assert "mode 0644, so that others may read or change it" in skymem("serve", "MODEL", "--api-keys", path).output
     assert "mode 0644" in skymem("agent", "--resp-port", "0", "--resp-users", path).output

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.agent.gateway.users import Tenancy, Users, add_user, list_users, remove_user
-from skymemory.common.secret_words import SecretFileError
+from skymemory.common.secret_files import SecretFileError
 from skymemory.serve.api_keys import ApiKeys, add_key, list_keys, remove_key, scope_of
 
 
@@ -48,7 +48,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
     add_user(users, "one", 1)
     for path in (keys, users):
         path.chmod(mode)
-    with pytest.raises(SecretFileError, match=f"mode {mode:04o} lets others at the secrets in it; allowed are 0600 and 0400"):
+    with pytest.raises(SecretFileError, match=f"mode {mode:04o}, so that others may read or change it; allowed are"):
         ApiKeys(path=keys)
     with pytest.raises(SecretFileError, match=f"mode {mode:04o}"):
         Users(path=users)
@@ -96,7 +96,7 @@ def test_users_have_tenants(tmp_path: Path) -> None:
     remove_user(path, "eve")
     assert [entry.name for entry in list_users(path)] == ["alice", "bob"]
     (tmp_path / "secret").chmod(0o644)
-    with pytest.raises(SecretFileError, match="secret: mode 0644"):
+    with pytest.raises(SecretFileError, match="secret has mode 0644"):
         Users(path=path)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from skymemory.common.secret_files import SecretFileError, write_secret
 from skymemory.security.keyring import HostRecord, KeyringError, MissionKeyring, load_keyring
 from skymemory.security.mission_folder import (
     MOST_TOGETHER,
@@ -25,7 +26,6 @@ from skymemory.security.mission_folder import (
     satellites_folder,
 )
 from skymemory.security.satellite_file import SatelliteKeys, read_satellite_keys
-from skymemory.security.secret_files import SecretFileError, write_secret
 from skymemory.wire.address import Satellite
 from support.waiting import wait_until
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skymemory.common.secret_files import SecretFileError, write_secret
 from skymemory.security.satellite_file import HEAD_BYTES, SatelliteKeys, parse_satellite_keys, read_satellite_keys
-from skymemory.security.secret_files import SecretFileError, write_secret
 from skymemory.wire.address import Satellite
 
 

@@ -57,7 +57,7 @@ def test_a_folder_of_key_files_starts_satellites(keys: Path, tmp_path: Path) -> 
     at = f"sky.toml:{LINE}: security.keyring: keys/generation-1/satellites"
     assert complaint(tmp_path, named, "satellites") == f"{at}/2-3.key is the file of satellite [2, 2]"
     (folder / "2-3.key").unlink()
-    assert complaint(tmp_path, named, "satellites") == f"{at}/2-3.key: No such file or directory"
+    assert complaint(tmp_path, named, "satellites") == f"{at}/2-3.key cannot be read: No such file or directory"
     rotate(keys)
     (folder / "2-3.key").write_bytes((satellites_folder(keys, 2) / "2-3.key").read_bytes())
     (folder / "2-3.key").chmod(0o600)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.common.secret_file import SecretError
+from skymemory.common.secret_files import SecretFileError
 from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.tenant_secret import secret_file, secret_of
@@ -31,6 +31,6 @@ def test_a_named_file_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert secret_of(SKY) == b"one"
     assert secret_of(SKY, tmp_path / "two") == b"two"
     monkeypatch.setenv(SECRET_VARIABLE, str(tmp_path / "none"))
-    with pytest.raises(SecretError, match="none cannot be read"):
+    with pytest.raises(SecretFileError, match="none cannot be read"):
         secret_of(SKY)
     assert not (tmp_path / "state").exists()

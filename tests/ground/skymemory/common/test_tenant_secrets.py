@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.common.secret_file import SecretError, made_secret, read_secret, share_secret
+from skymemory.common.secret_files import Kept, SecretFileError
+from skymemory.common.tenant_secrets import made_secret, read_tenant_secret, share_secret
 
 MAKE = (
-    "import sys\nfrom pathlib import Path\nfrom skymemory.common.secret_file import made_secret\n"
+    "import sys\nfrom pathlib import Path\nfrom skymemory.common.tenant_secrets import made_secret\n"
     "sys.stdin.read()\nprint(made_secret(Path(sys.argv[1])).hex())"
 )
 
@@ -30,7 +31,7 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
     assert len(secret) == 32
     assert mode_of(file) == 0o600
     assert mode_of(file.parent) == 0o700
-    assert made_secret(file) == read_secret(file) == file.read_bytes() == secret
+    assert made_secret(file) == read_tenant_secret(file) == file.read_bytes() == secret
     assert os.listdir(file.parent) == ["secret"]
     assert made_secret(tmp_path / "other") != secret
 
@@ -62,7 +63,7 @@ def test_a_secret_is_shared(tmp_path: Path) -> None:
     file = tmp_path / "folder" / "shared"
     for secret in (b"one", b"another", b"another"):
         share_secret(file, secret)
-        assert read_secret(file, is_own=True) == secret
+        assert read_tenant_secret(file, Kept.OWN) == secret
     file.chmod(0o644)
     share_secret(file, b"another")
     assert mode_of(file) == 0o600
@@ -74,17 +75,17 @@ def test_a_default_secret_that_others_can_open_is_refused(tmp_path: Path, mode: 
     file = tmp_path / "secret"
     secret = made_secret(file)
     file.chmod(mode)
-    with pytest.raises(SecretError, match=rf"{file} has mode {mode:04o} .*; allowed is mode 0600"):
+    with pytest.raises(SecretFileError, match=rf"{file} has mode {mode:04o}.*; allowed are modes such as 0600"):
         made_secret(file)
-    assert read_secret(file) == secret  # a file that a person or an orchestrator names may be so
+    assert read_tenant_secret(file) == secret  # a file that a person or an orchestrator names may be so
 
 
 def test_a_link_is_no_default_secret(tmp_path: Path) -> None:
     made_secret(tmp_path / "secret")
     (tmp_path / "link").symlink_to("secret")
-    with pytest.raises(SecretError, match="cannot be read: Too many levels of symbolic links"):
+    with pytest.raises(SecretFileError, match="cannot be read: Too many levels of symbolic links"):
         made_secret(tmp_path / "link")
-    assert read_secret(tmp_path / "link") == read_secret(tmp_path / "secret")
+    assert read_tenant_secret(tmp_path / "link") == read_tenant_secret(tmp_path / "secret")
 
 
 @pytest.mark.parametrize(
@@ -92,35 +93,35 @@ def test_a_link_is_no_default_secret(tmp_path: Path) -> None:
     [
         (None, "cannot be read: No such file or directory"),
         (b"", "is empty; allowed are 1 to 4,096 bytes"),
-        (bytes(4097), "is too long; allowed are 1 to 4,096 bytes"),
+        (bytes(4097), "is too long; allowed are up to 4,096 bytes"),
     ],
 )
 def test_a_file_without_a_secret_is_named(tmp_path: Path, content: bytes | None, words: str) -> None:
     file = tmp_path / "secret"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(SecretError, match=f"tenant secret {file} {words}"):
-        read_secret(file)
+    with pytest.raises(SecretFileError, match=f"tenant secret {file} {words}"):
+        read_tenant_secret(file)
 
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(SecretError, match=f"tenant secret {path} is no file"):
-            read_secret(path)
+        with pytest.raises(SecretFileError, match=f"tenant secret {path} is no file"):
+            read_tenant_secret(path)
 
 
 def test_the_longest_and_the_shortest_secret(tmp_path: Path) -> None:
     for content in (b"\n", bytes(4096)):
         (tmp_path / "secret").write_bytes(content)
-        assert read_secret(tmp_path / "secret") == content
+        assert read_tenant_secret(tmp_path / "secret") == content
 
 
 def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(SecretError, match="secret cannot be read: Not a directory"):
+    with pytest.raises(SecretFileError, match="secret cannot be read: Not a directory"):
         made_secret(tmp_path / "file" / "secret")
-    with pytest.raises(SecretError, match="secret cannot be written: "):
+    with pytest.raises(SecretFileError, match="secret cannot be written: "):
         share_secret(tmp_path / "file" / "secret", b"x")
 
 
@@ -128,9 +129,9 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     """A process that may write files of no bytes: as on a full disk the file comes to be, and its content does not."""
     program = (
         "import resource, signal, sys\nfrom pathlib import Path\n"
-        "from skymemory.common.secret_file import SecretError, made_secret\n"
+        "from skymemory.common.secret_files import SecretFileError\nfrom skymemory.common.tenant_secrets import made_secret\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "try:\n    made_secret(Path(sys.argv[1]))\nexcept SecretError as error:\n    sys.exit(str(error))"
+        "try:\n    made_secret(Path(sys.argv[1]))\nexcept SecretFileError as error:\n    sys.exit(str(error))"
     )
     file = tmp_path / "secret"
     done = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=False)

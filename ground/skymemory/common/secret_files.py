@@ -1,4 +1,7 @@
-"""Files with secrets: only their owner may read them, they appear whole or not at all, and never take another's place."""
+"""Files with secrets: only their owner may read them, they appear whole or not at all, and never take another's place.
+
+Needs only the standard library.
+"""
 
 import os
 import shutil
@@ -6,6 +9,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -20,26 +24,58 @@ class SecretFileError(RuntimeError):
     """A file with secrets is missing, open to others, damaged, or in the way. The message names it and says what is allowed."""
 
 
-def read_secret(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a file that only its owner may read.
+class Kept(Enum):
+    """Places of a file with secrets that is to be read, by who may have put it there."""
+
+    ANYWHERE = 0
+    """A person or an orchestrator named the file: any owner and mode."""
+    PRIVATE = 1
+    """Nobody but its owner may read or change the file, and that is this user or root."""
+    OWN = 2
+    """This user's alone, made by a program of this user, and no link."""
+
+
+def read_secret(path: Path, most_bytes: int, *, kept: Kept = Kept.PRIVATE, what: str = "") -> bytes:
+    """Return the content of a file with secrets.
+
+    Args:
+        path: The file. Its bytes are taken as they are.
+        most_bytes: Most bytes that it may have.
+        kept: Kind of the place, which says who may read it.
+        what: Word for the content, for messages; the path follows it.
 
     Raises:
-        SecretFileError: The file cannot be read, is larger than `most_bytes`, or others may read or change it.
+        SecretFileError: The file cannot be read, is too large, or others may read or change it.
     """
+    name = f"{what} {path}" if what else str(path)
+    no_link = os.O_NOFOLLOW if kept is Kept.OWN else 0
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise SecretFileError(f"{path} is no file")
-            if mode & _OTHERS:
-                told = f"{path} has mode {stat.S_IMODE(mode):04o}, so that others may read or change it"
-                raise SecretFileError(f"{told}; allowed are modes such as 0600: chmod 600 {path}")
-            content = file.read(most_bytes + 1)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | no_link)  # a pipe holds nobody up
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise SecretFileError(f"{name} is no file")
+            if kept is not Kept.ANYWHERE:
+                _check_status(name, path, status, kept)
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read(most_bytes + 1)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        raise SecretFileError(f"{path}: {error.strerror or error}") from error
+        raise SecretFileError(f"{name} cannot be read: {error.strerror or error}") from error
     if len(content) > most_bytes:
-        raise SecretFileError(f"{path} is damaged: it has more than {most_bytes} bytes")
+        raise SecretFileError(f"{name} is too long; allowed are up to {most_bytes:,} bytes")
     return content
+
+
+def _check_status(name: str, path: Path, status: os.stat_result, kept: Kept) -> None:
+    own = os.geteuid()
+    if status.st_mode & _OTHERS:
+        told = f"{name} has mode {stat.S_IMODE(status.st_mode):04o}, so that others may read or change it"
+        raise SecretFileError(f"{told}; allowed are modes such as 0600: chmod 600 {path}")
+    if status.st_uid != own and (kept is Kept.OWN or status.st_uid != 0):
+        allowed = f"is this user, {own}" if kept is Kept.OWN else f"are this user, {own}, and root"
+        raise SecretFileError(f"{name} belongs to user {status.st_uid}; allowed {allowed}")
 
 
 def write_secret(path: Path, content: bytes, mode: int = FILE_MODE) -> None:
