@@ -29,6 +29,7 @@ def test_cached_tokens_tell_nothing_of_another_key(
     keys = tmp_path / "keys.toml"
     alice, mallory = add_key(keys, "alice"), add_key(keys, "mallory")
     server = start_server("--api-keys", str(keys), up=small_sky)
+    server.key = alice
     assert ask(server, alice) == 0
     server.wait_stored()
     assert ask(server, alice) > 0
@@ -43,3 +44,16 @@ def test_cached_tokens_tell_nothing_of_another_salt(start_server: Callable[..., 
     assert ask(server, "none", cache_salt="alice") > 0
     assert ask(server, "none", cache_salt="mallory") == 0
     assert ask(server, "none") == 0
+
+
+def test_metrics_tell_nothing_to_who_has_no_key(start_server: Callable[..., Any], small_sky: LocalConstellation) -> None:
+    """Counts that grow by the tokens of each prompt would tell a stranger on the network when who asks what."""
+    server = start_server("--api-key", "secret", up=small_sky)
+    ask(server, "secret")
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Host": "localhost"}):
+        answer = server.request("/metrics", **headers)
+        assert answer.status == 401
+        assert "skymem" not in answer.text
+    assert server.request("/health").status == 200  # probes have no key
+    server.key = "secret"
+    assert server.metric("skymem_serve_prompt_tokens_total") > 0

@@ -102,6 +102,8 @@ class Server:
         self.address = address
         self.log = log
         self.client = self.client_of("no key")
+        self.key = "no key"
+        """API key with which metrics are read."""
 
     def client_of(self, api_key: str) -> openai.OpenAI:
         return openai.OpenAI(base_url=f"{self.address}/v1", api_key=api_key, max_retries=0)
@@ -118,7 +120,7 @@ class Server:
 
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
-        answer = self.request("/metrics")
+        answer = self.request("/metrics", Authorization=f"Bearer {self.key}")
         assert answer.status == 200
         return sum(float(line.split()[-1]) for line in answer.text.splitlines() if re.match(rf"{name}[ {{]", line))
 

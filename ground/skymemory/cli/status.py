@@ -47,7 +47,7 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         return
     print_grid(report)
     click.echo(window_text(report["window"]))
-    click.echo(sky.constellation.security.words(report["security"]["suites"]))
+    click.echo(sky.constellation.security_words(report["security"]["suites"]))
     if text := handover_text(report["handover"]):
         click.echo(text)
     total = report["total"]

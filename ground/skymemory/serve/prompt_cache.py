@@ -6,10 +6,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hmac import compare_digest
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
-from skymemory.agent.constellation_source import ConstellationSource
+from skymemory.agent.constellation_source import ConstellationSource, Serving
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.statistics import KVCStatistics
@@ -153,7 +154,7 @@ class PromptCache:
         store = None
         try:
             serving = self._source.load()
-            if serving is not None and self._store is not None and serving.constellation == self._store.constellation:
+            if serving is not None and self._store is not None and _is_served(serving, self._store):
                 return
             store = (
                 None
@@ -180,6 +181,11 @@ class PromptCache:
             self._store = store
             grid = store.constellation.grid
             _log.info("prompts are kept on %d x %d satellites", grid.planes, grid.slots)
+
+
+def _is_served(serving: Serving, store: SkyStore) -> bool:
+    """Return True if a store is on this constellation already, with this secret."""
+    return serving.constellation == store.constellation and compare_digest(serving.tenant_secret, store.tenant_secret)
 
 
 def _store(kept: _KeptPrompt) -> None:

@@ -31,6 +31,7 @@ from skymemory.serve.tokens import RequestTokens
 _log = logging.getLogger(__name__)
 
 _API = "/v1/"
+_METRICS = "/metrics"
 _JSON = msgspec.json.Encoder()
 _EVENTS_MAX = 16_384
 """Events of an answer that its client has not taken: one more ends it."""
@@ -102,7 +103,7 @@ class Api:
                 web.post("/v1/completions", self._completions),
                 web.post("/v1/chat/completions", self._chat),
                 web.get("/health", self._health),
-                web.get("/metrics", self._scrape),
+                web.get(_METRICS, self._scrape),
             ]
         )
         return application
@@ -301,9 +302,12 @@ class Api:
             raise ApiError(why + cure, status=403, code="host_not_allowed")
 
     async def _check_key(self, request: web.Request) -> None:
-        """Ask for an API key. A source that has sent wrong ones waits."""
+        """Ask for an API key. A source that has sent wrong ones waits.
+
+        Metrics are sums over all clients and change with each answer, so they are for those who may ask. Health needs no key.
+        """
         keys = self._served.api_keys
-        if keys is None or not request.path.startswith(_API):
+        if keys is None or not request.path.startswith((_API, _METRICS)):
             return
         kind, _, word = request.headers.get("Authorization", "").partition(" ")
         found: ApiKey | None = None

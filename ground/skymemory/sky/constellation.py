@@ -38,6 +38,8 @@ KeyUse = Literal["any", "satellites", "none"]
 """Use of the keyring that a constellation file names: any, to start satellites, or none, so that it need not exist."""
 SUITES = "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"
 """Names of the security suites, as in the ICD."""
+_EXPOSED = "and whoever reaches the satellites' network reads, changes and deletes; see security.keyring"
+"""Warning to who uses an exposed constellation. Only starting one is refused: containers are on a bridge of this machine."""
 UINT32_MAX = 2**32 - 1
 PACKET_BYTES_MIN = 1200
 """Least packet that has room for the control plane's largest answer, and for the largest chunk in `icd.LIMIT_FRAGMENTS` packets.
@@ -221,16 +223,6 @@ class Security(CheckedModel):
     """Suite to ask satellites for."""
     insecure: bool = _switch(False)
 
-    def words(self, used: Collection[str]) -> str:
-        """Return a sentence that tells people whether the links are protected, and how.
-
-        Args:
-            used: Names of the suites of this host's associations.
-        """
-        if not self.keyring:
-            return "not secured: no keyring"
-        return f"secured: {', '.join(used)}" if used else "secured: no satellite has made an association yet"
-
 
 class Constellation(CheckedModel):
     """All values on which ground and satellites must agree. Immutable.
@@ -311,19 +303,34 @@ class Constellation(CheckedModel):
             return f"{KEYRING_VARIABLE if _own_keyring() else 'security.keyring'}: {error}"
         return ""
 
+    @property
+    def is_exposed(self) -> bool:
+        """True if satellites are at addresses that other machines may reach, without a keyring, and nobody decided so."""
+        network = IPv4Network(self.network.network)
+        return not (network.is_loopback or self.security.keyring or self.security.insecure)
+
     def check_exposure(self) -> None:
         """Check that satellites which other machines reach have a keyring, or are insecure by somebody's decision.
 
         Raises:
             ConfigError: Other machines reach them, and nothing protects them; the message has both ways out.
         """
-        network = IPv4Network(self.network.network)
-        if not (network.is_loopback or self.security.keyring or self.security.insecure):
+        if self.is_exposed:
             raise ConfigError(
-                f"network.network is {network}, where other machines reach the satellites, and no keyring protects them; "
-                'allowed are security.keyring = "FILE" (`skymem keys new` makes one), or security.insecure = true, '
+                f"network.network is {self.network.network}, where other machines reach the satellites, and no keyring protects "
+                'them; allowed are security.keyring = "FILE" (`skymem keys new` makes one), or security.insecure = true, '
                 "or a network inside 127.0.0.0/8"
             )
+
+    def security_words(self, used: Collection[str]) -> str:
+        """Return a sentence that tells people whether the links are protected, and how.
+
+        Args:
+            used: Names of the suites of this host's associations.
+        """
+        if self.security.keyring:
+            return f"secured: {', '.join(used)}" if used else "secured: no satellite has made an association yet"
+        return f"not secured: no keyring, {_EXPOSED}" if self.is_exposed else "not secured: no keyring"
 
     def replace(self, **sections: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> "Constellation":
         """Return a copy with some values changed, checked again: `replace(cache={"servers": 12})`.

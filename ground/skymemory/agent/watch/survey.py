@@ -135,7 +135,7 @@ class Survey:
             "deadline_ms": cache.deadline_ms,
             "store_chunks": max(slots, default=0),
             "links": self.constellation.links.model,
-            "security": self.constellation.security.words(sorted(self._suites)),
+            "security": self.constellation.security_words(sorted(self._suites)),
             "secured": bool(self.constellation.security.keyring),
             "site": self._globe.site,
         }

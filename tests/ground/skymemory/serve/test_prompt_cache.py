@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.agent.constellation_source import RunningSource
+from skymemory.agent.constellation_source import RunningSource, Serving
 from skymemory.demo.model import load
 from skymemory.prompt.manager import KVCManager
 from skymemory.serve import prompt_cache
@@ -72,6 +72,34 @@ def test_a_constellation_comes_and_goes_and_comes(loaded, tokens, state, small_s
     damaged = f"every prompt is computed in full: the constellation cannot be used: {state.path} is damaged"
     for said, wanted in zip(caplog.messages, (none, some, none, damaged, some), strict=True):
         assert said.startswith(wanted)
+
+
+class Recorded:
+    """A source whose record is written again and again, for the same constellation."""
+
+    def __init__(self, local: LocalConstellation) -> None:
+        self.serving = Serving(local.constellation, None, b"one")
+
+    def changed(self) -> bool:
+        return True
+
+    def load(self) -> Serving:
+        return self.serving
+
+    def missing(self) -> str:
+        return ""
+
+
+def test_another_secret_is_followed(loaded, tokens, small_sky) -> None:
+    source = Recorded(small_sky)
+    cache = PromptCache(*loaded, source)
+    cache.keep(tokens, 100, computed(cache, tokens))
+    assert cache.get(tokens, never).get_seq_length() == 96
+    source.serving = source.serving._replace(tenant_secret=b"another")
+    assert cache.get(tokens, never).get_seq_length() == 0
+    source.serving = source.serving._replace(tenant_secret=b"one")
+    assert cache.get(tokens, never).get_seq_length() == 96
+    cache.close()
 
 
 def test_a_constellation_that_cannot_be_used_is_told_and_left(loaded, tokens, state, small_sky, caplog, monkeypatch) -> None:

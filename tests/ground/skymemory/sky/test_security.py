@@ -35,8 +35,8 @@ def test_a_keyring_is_seen_from_the_folder_of_the_file(keys: Path, tmp_path: Pat
     for use in ("any", "satellites", "none"):
         sky = load(tmp_path, 'keyring = "keys/mission.json"', use)  # type: ignore[arg-type]
         assert sky.security.keyring == str(keys / "mission.json")
-        assert sky.security.words(()) == "secured: no satellite has made an association yet"
-        assert sky.security.words(["blake2b_header", "gmac_header"]) == "secured: blake2b_header, gmac_header"
+        assert sky.security_words(()) == "secured: no satellite has made an association yet"
+        assert sky.security_words(["blake2b_header", "gmac_header"]) == "secured: blake2b_header, gmac_header"
     assert sky.replace(cache={"servers": 1}).security == sky.security
 
 
@@ -141,4 +141,9 @@ def test_what_others_reach_needs_one(network: str) -> None:
         sky.check_exposure()
     sky.replace(security={"insecure": True}).check_exposure()
     sky.replace(security={"keyring": "/some/file"}).check_exposure()
-    assert sky.security.words(()) == "not secured: no keyring"
+    # A host goes on, because only who starts satellites can protect them, but it is told
+    assert sky.is_exposed
+    assert sky.security_words(()).startswith("not secured: no keyring, and whoever reaches the satellites' network reads")
+    meant = sky.replace(security={"insecure": True})
+    assert not meant.is_exposed
+    assert meant.security_words(()) == Constellation().security_words(()) == "not secured: no keyring"
