@@ -5,8 +5,10 @@ import os
 import secrets
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -40,9 +42,11 @@ def ports() -> dict[int, int]:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory, ports: dict[int, int]) -> Path:
+def stack(docker: Callable[..., str], tmp_path_factory: pytest.TempPathFactory, ports: dict[int, int]) -> Iterator[Path]:
     """The stack of the repository, but for what it takes of the machine: ports, and the folder of the agent's socket."""
-    folder = tmp_path_factory.mktemp("stack")
+    made, folder = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("socket")
+    command = [sys.executable, "-c", "from skymemory.cli import main; main()", "compose", "--swarm"]
+    subprocess.run([*command, "--constellation", CONSTELLATION, "--output", made / "stack.yaml"], check=True)
     text = (ROOT / "docker" / "stack.yaml").read_text()
     changes = {f"published: {port}": f"published: {free}" for port, free in ports.items()}
     changes["'/run/skymemory:"] = f"'{folder}:"
@@ -50,9 +54,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory, ports: dict[int, int]) -> Pa
     for old, new in changes.items():
         assert text.count(old) == 1, old
         text = text.replace(old, new)
-    path = folder / "stack.yaml"
-    path.write_text(text)
-    return path
+    (path := made / "stack.yaml").write_text(text)  # beside the tenant secret
+    give = ["run", "--rm", "--volume", f"{folder}:/socket", "debian:bookworm-slim", "chown", "--recursive"]
+    docker(*give, "65534:65534", "/socket")
+    yield path
+    docker(*give, f"{os.getuid()}:{os.getgid()}", "/socket")
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +140,11 @@ def test_the_agent_serves_redis_clients_that_have_the_password(
     with redis.Redis("127.0.0.1", ports[RESP_PORT], password=password, socket_timeout=60) as client:
         assert client.set("over five machines", value)
         assert client.get("over five machines") == value
-    assert (stack.parent / "agent.sock").is_socket()
+    agent = docker("ps", "--quiet", "--filter", f"name={STACK}_agent").strip()
+    looks = "stat --format %u /run/skymemory/agent.sock /proc/1; sha256sum < /run/secrets/tenant.secret"
+    socket_of, process_of, digest, _ = docker("exec", "--user", "65534", agent, "sh", "-c", looks).split()
+    assert (socket_of, process_of) == ("65534", "65534")
+    assert digest == sha256((stack.parent / "tenant.secret").read_bytes()).hexdigest()
 
 
 def test_satellites_are_nobody(swarm: Constellation, docker: Callable[..., str]) -> None:

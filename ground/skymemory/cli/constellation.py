@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from hmac import compare_digest
 from pathlib import Path
 
 import click
@@ -17,9 +18,13 @@ from skymemory.cli.common import (
     up_option,
 )
 from skymemory.common.machine import free_memory_bytes
+from skymemory.common.secret_files import Kept
+from skymemory.common.state_folder import SECRET_VARIABLE
+from skymemory.common.tenant_secrets import give_secret, read_tenant_secret
 from skymemory.common.whole_file import write_whole
 from skymemory.security.keyring_use import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
+from skymemory.sky.tenant_secret import secret_of
 from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
     OF_PROJECT,
@@ -34,7 +39,7 @@ from skymemory.testbed.docker import (
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
 from skymemory.testbed.run_record import DamagedStateError, Running, RunRecord
-from skymemory.testbed.several_machines import KeyFiles, kubernetes_file, stack_file
+from skymemory.testbed.several_machines import TENANT_FILE, KeyFiles, kubernetes_file, stack_file
 
 
 @click.command()
@@ -148,7 +153,8 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
     image to be there. Store the output in docker/ of the checkout. Addresses and packet size are the containers', whatever FILE
     says; docker/constellation.toml says the same.
 
-    With --swarm or --kubernetes they are those of FILE.
+    With --swarm or --kubernetes they are those of FILE. The tenant secret that all agents share is written beside the output as
+    `tenant.secret`, with mode 0600: it is this user's for the constellation.
     """
     output = None if output == Path("-") else output
     constellation = load_constellation(constellation_path, "satellites")
@@ -171,7 +177,20 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
     if output is None:
         click.echo(text, nl=False)
     else:
+        if form is not None:
+            _give_tenant_secret(constellation, output.parent / TENANT_FILE)
         write_whole(output, text.encode(errors="surrogateescape"))
+
+
+def _give_tenant_secret(constellation: Constellation, path: Path) -> None:
+    """Write the tenant secret of the agents, unless it is there."""
+    secret = secret_of(constellation)
+    if not give_secret(path, secret) and not compare_digest(read_tenant_secret(path, Kept.PRIVATE), secret):
+        named = f"{SECRET_VARIABLE}={path}"
+        raise Failure(
+            f"{path} has another tenant secret than this user's for the constellation, and is left as it was; with {named} this "
+            "command and all others take that one"
+        )
 
 
 def _tell_of_ground(constellation: Constellation) -> None:

@@ -32,7 +32,7 @@ class Kept(Enum):
     PRIVATE = 1
     """Nobody but its owner may read or change the file, and that is this user or root."""
     OWN = 2
-    """This user's alone, made by a program of this user, and no link."""
+    """This user's alone, made by a program of this user, and no link. Root takes what is its folder's owner's, too."""
 
 
 def read_secret(path: Path, most_bytes: int, *, kept: Kept = Kept.PRIVATE, what: str = "") -> bytes:
@@ -73,7 +73,8 @@ def _check_status(name: str, path: Path, status: os.stat_result, kept: Kept) -> 
     if status.st_mode & _OTHERS:
         told = f"{name} has mode {stat.S_IMODE(status.st_mode):04o}, so that others may read or change it"
         raise SecretFileError(f"{told}; allowed are modes such as 0600: chmod 600 {path}")
-    if status.st_uid != own and (kept is Kept.OWN or status.st_uid != 0):
+    others = (own, 0) if kept is Kept.PRIVATE else (own, path.parent.stat().st_uid) if own == 0 else (own,)
+    if status.st_uid not in others:
         allowed = f"is this user, {own}" if kept is Kept.OWN else f"are this user, {own}, and root"
         raise SecretFileError(f"{name} belongs to user {status.st_uid}; allowed {allowed}")
 

@@ -10,6 +10,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import NamedTuple
 
+from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.security.keyring_use import find_satellite_files
 from skymemory.security.satellite_file import file_name, read_satellite_keys
 from skymemory.sky.constellation import KEYRING_VARIABLE, ConfigError, Constellation
@@ -37,6 +38,15 @@ AGENT_KEYRING = "skymemory-keyring"
 """Secret with the keyring of the agents, which are one host for the satellites. A number follows: that of its generation."""
 KEYRING_FOLDER = "/etc/skymemory-keyring"
 """Folder of that keyring in a pod of Kubernetes."""
+TENANT_FILE = "tenant.secret"
+"""File of the tenant secret that all agents share: it lies beside the file that is made, and in the folder of secrets."""
+TENANT_SECRET = "skymemory-tenant"
+"""Secret of Kubernetes with that file."""
+TENANT_FOLDER = "/etc/skymemory-tenant"
+"""Folder of that secret in a pod of Kubernetes."""
+NOBODY = 65_534
+"""User of agents and satellites in a swarm, and of satellites in pods."""
+_FOR_NOBODY = f"uid: '{NOBODY}', gid: '{NOBODY}', mode: 0400"
 
 
 class KeyFiles(NamedTuple):
@@ -118,6 +128,7 @@ def stack_file(constellation: Constellation, *, source: str, keys: KeyFiles | No
         "  agent:  # settings with the password of Redis clients, made by hand: docs/multi-host.md",
         "    external: true",
         f"    name: {AGENT_SECRET}",
+        f"  tenant: {{file: {TENANT_FILE}}}  # made beside this file, with mode 0600, by the same command",
         *_stack_secrets(constellation, keys),
         "",
         "x-plane: &plane",
@@ -155,7 +166,7 @@ def stack_file(constellation: Constellation, *, source: str, keys: KeyFiles | No
             lines.append("    secrets:")
             for place in places:
                 name = f"source: keys-{place.plane}-{place.slot}, target: {file_name(place)}"
-                lines.append(f"      - {{{name}, uid: '65534', gid: '65534', mode: 0400}}")
+                lines.append(f"      - {{{name}, {_FOR_NOBODY}}}")
     lines += [
         "  agent:",
         f"    image: {AGENT.name}",
@@ -165,15 +176,16 @@ def stack_file(constellation: Constellation, *, source: str, keys: KeyFiles | No
         '      "--socket", "/run/skymemory/agent.sock", "--resp-host", "0.0.0.0", "--http-host", "127.0.0.1",',
         f'      "--resp-port", "{RESP_PORT}", "--lmcache-port", "{LMCACHE_PORT}", "--http-port", "{HTTP_PORT}"]',
         "    environment:",
-        "      SKY_USER: '0'  # the socket is for engines of its user: here root",
+        f"      {SECRET_VARIABLE}: /run/secrets/{TENANT_FILE}",
         *([f"      {KEYRING_VARIABLE}: /run/secrets/keyring.json"] if keys is not None else []),
         "    cap_drop: [ALL]",
         "    cap_add: [NET_ADMIN, SETUID, SETGID, SETPCAP]",
         "    networks: [sky]",
         f"    configs: [{{source: constellation, target: {AGENT_FILE}}}]",
         "    secrets:",
-        "      - {source: agent, target: agent.toml, mode: 0400}",
-        *(["      - {source: keyring, target: keyring.json, mode: 0400}"] if keys is not None else []),
+        f"      - {{source: agent, target: agent.toml, {_FOR_NOBODY}}}",
+        f"      - {{source: tenant, target: {TENANT_FILE}, {_FOR_NOBODY}}}",
+        *([f"      - {{source: keyring, target: keyring.json, {_FOR_NOBODY}}}"] if keys is not None else []),
         "    volumes: ['/run/skymemory:/run/skymemory']",
         "    ports:",
         f"      - {{target: {RESP_PORT}, published: {RESP_PORT}, mode: host}}",
@@ -344,14 +356,16 @@ def _daemon_set(constellation: Constellation, generation: int | None) -> str:
             "        - name: agent",
             f"          image: {AGENT.name}",
             f"          args: [{', '.join(json.dumps(word) for word in words)}]",
+            "          env:",
+            f"            - {{name: {SECRET_VARIABLE}, value: {TENANT_FOLDER}/{TENANT_FILE}}}",
             *(
                 []
                 if generation is None
-                else [f"          env: [{{name: {KEYRING_VARIABLE}, value: {KEYRING_FOLDER}/keyring.json}}]"]
+                else [f"            - {{name: {KEYRING_VARIABLE}, value: {KEYRING_FOLDER}/keyring.json}}"]
             ),
             f"          livenessProbe: {{httpGet: {{path: /healthz, {probe}}}, periodSeconds: 10}}",
             f"          readinessProbe: {{httpGet: {{path: /readyz, {probe}}}, periodSeconds: 5}}",
-            "          securityContext:  # the socket is for engines of its user: here root",
+            "          securityContext:  # files of secrets and the folder of the machine are root's",
             "            runAsUser: 0",
             "            readOnlyRootFilesystem: true",
             "            allowPrivilegeEscalation: false",
@@ -360,11 +374,13 @@ def _daemon_set(constellation: Constellation, generation: int | None) -> str:
             "          volumeMounts:",
             "            - {name: constellation, mountPath: /etc/skymemory, readOnly: true}",
             "            - {name: settings, mountPath: /run/secrets, readOnly: true}",
+            f"            - {{name: tenant, mountPath: {TENANT_FOLDER}, readOnly: true}}",
             "            - {name: socket, mountPath: /run/skymemory}",
             *([] if generation is None else [f"            - {{name: keyring, mountPath: {KEYRING_FOLDER}, readOnly: true}}"]),
             "      volumes:",
             "        - {name: constellation, configMap: {name: constellation}}",
             f"        - {{name: settings, secret: {{secretName: {AGENT_SECRET}, defaultMode: 0400}}}}",
+            f"        - {{name: tenant, secret: {{secretName: {TENANT_SECRET}, defaultMode: 0400}}}}",
             "        - {name: socket, hostPath: {path: /run/skymemory, type: DirectoryOrCreate}}",
             *([] if generation is None else [f"        - {{name: keyring, secret: {{{_keyring_secret(generation)}}}}}"]),
             "",

@@ -40,6 +40,8 @@ def test_what_belongs_to_others_is_taken_from_anywhere_only(file: Path) -> None:
         read_secret(file, 6)
     with pytest.raises(SecretFileError, match=f"^{file} belongs to user {NOBODY}; allowed is this user, 0$"):
         read_secret(file, 6, kept=Kept.OWN)
+    os.chown(file.parent, NOBODY, -1)  # root's engines use agents of others in folders that are theirs
+    assert read_secret(file, 6, kept=Kept.OWN) == b"secret"
 
 
 def test_a_link_is_never_a_file_that_a_program_made(file: Path) -> None:

@@ -12,16 +12,19 @@ import pytest
 import yaml
 
 from skymemory.agent.gateway.memory import MEMORY_BYTES
+from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.engines.vllm.transfer_room import room_for
 from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import begin_mission, rotate
 from skymemory.sky.constellation import ConfigError, Constellation
+from skymemory.sky.tenant_secret import secret_of
 from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.several_machines import AGENT, AGENT_SECRET, LMCACHE_PORT, RESP_PORT, kubernetes_file, stack_file
 
 ROOT = Path(__file__).resolve().parents[4]
 FILE = ROOT / "docker" / "five-hosts.toml"
 SKY = Constellation.load(FILE)
+FOR_NOBODY = {"uid": "65534", "gid": "65534", "mode": 0o400}
 KINDS = ["Namespace", "ConfigMap", *["Service", "StatefulSet"] * 5, "DaemonSet"]
 
 
@@ -93,10 +96,55 @@ def test_links_of_the_file_are_links_of_the_stack() -> None:
 
 def test_redis_clients_of_other_machines_need_the_password_of_a_secret() -> None:
     made = stack()
-    assert made["secrets"] == {"agent": {"external": True, "name": AGENT_SECRET}}
+    assert made["secrets"]["agent"] == {"external": True, "name": AGENT_SECRET}
     agent = made["services"]["agent"]
-    assert agent["secrets"] == [{"source": "agent", "target": "agent.toml", "mode": 0o400}]
+    assert {"source": "agent", "target": "agent.toml", **FOR_NOBODY} in agent["secrets"]
     assert agent["command"][agent["command"].index("--config") + 1] == "/run/secrets/agent.toml"
+
+
+def test_nobody_in_the_swarm_is_root() -> None:
+    """sky-net is, until it has routes: it then becomes nobody, unless SKY_USER says otherwise."""
+    for service in stack()["services"].values():
+        assert "SKY_USER" not in service.get("environment", {})
+        assert all(FOR_NOBODY.items() <= one.items() for one in service.get("secrets", []))
+
+
+def test_all_agents_have_one_tenant_secret() -> None:
+    made = stack()
+    assert made["secrets"]["tenant"] == {"file": "tenant.secret"}
+    agent = made["services"]["agent"]
+    assert {"source": "tenant", "target": "tenant.secret", **FOR_NOBODY} in agent["secrets"]
+    assert agent["environment"]["SKYMEM_TENANT_SECRET_FILE"] == "/run/secrets/tenant.secret"
+    pod = manifests()[-1]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["env"] == [{"name": "SKYMEM_TENANT_SECRET_FILE", "value": "/etc/skymemory-tenant/tenant.secret"}]
+    assert {"name": "tenant", "mountPath": "/etc/skymemory-tenant", "readOnly": True} in container["volumeMounts"]
+    assert {"name": "tenant", "secret": {"secretName": "skymemory-tenant", "defaultMode": 0o400}} in pod["volumes"]
+
+
+@pytest.mark.parametrize("form", ["swarm", "kubernetes"])
+def test_the_command_makes_the_tenant_secret(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SECRET_VARIABLE)
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
+    words = ["compose", f"--{form}", "--constellation", str(FILE), "--output", str(tmp_path / "made")]
+    assert skymem(*words).returncode == 0
+    file = tmp_path / "tenant.secret"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_bytes() == secret_of(SKY)  # what this user's own commands take
+    assert skymem(*words).returncode == 0  # once more: it stays
+    assert file.read_bytes() == secret_of(SKY)
+    file.write_bytes(b"of another constellation")
+    (tmp_path / "made").unlink()
+    done = skymem(*words)
+    assert done.returncode == 1
+    assert f"{file} has another tenant secret than this user's" in done.stderr
+    assert file.read_bytes() == b"of another constellation"
+    assert not (tmp_path / "made").exists()
+    monkeypatch.setenv(SECRET_VARIABLE, str(file))
+    assert skymem(*words).returncode == 0
+    assert skymem(*words[:-2]).returncode == 0  # on standard output: nothing is made beside it
+    file.chmod(0o644)
+    assert "has mode 0644" in skymem(*words).stderr
 
 
 # ---- Kubernetes -----------------------------------------------------------------------------------------------------------
@@ -213,7 +261,7 @@ def test_a_service_of_the_swarm_has_its_planes_keys_only(secured: Path) -> None:
     assert made["secrets"]["keys-2-7"] == {"file": "keys/generation-2/satellites/2-7.key", "name": "skymemory-keys-2-7-2"}
     assert made["secrets"]["keyring"] == {"external": True, "name": "skymemory-keyring-2"}
     agent = made["services"]["agent"]
-    assert {"source": "keyring", "target": "keyring.json", "mode": 0o400} in agent["secrets"]
+    assert {"source": "keyring", "target": "keyring.json", **FOR_NOBODY} in agent["secrets"]
     assert agent["environment"]["SKYMEM_KEYRING"] == "/run/secrets/keyring.json"
 
 
@@ -234,7 +282,7 @@ def test_a_container_of_a_pod_has_its_own_keys_only(secured: Path) -> None:
             assert container["volumeMounts"] == [{"name": f"keys-{plane}-{slot}", "mountPath": "/run/secrets", "readOnly": True}]
     pod = documents[-1]["spec"]["template"]["spec"]
     (agent,) = pod["containers"]
-    assert agent["env"] == [{"name": "SKYMEM_KEYRING", "value": "/etc/skymemory-keyring/keyring.json"}]
+    assert agent["env"][1:] == [{"name": "SKYMEM_KEYRING", "value": "/etc/skymemory-keyring/keyring.json"}]
     assert {"name": "keyring", "secret": {"secretName": "skymemory-keyring-1", "defaultMode": 0o400}} in pod["volumes"]
     for path in (secured.parent / "keys").rglob("*.json"):
         fields = json.loads(path.read_text())
