@@ -216,7 +216,7 @@ void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pk
 
         if (first < asked.count)
         {
-            (void)SKY_Store_Drop(store, pkt->tenant, pkt->key, SKY_ChunkSet_ChunkId(&asked, first));
+            (void)SKY_Store_Drop(store, SKY_Store_Find(store, pkt->tenant, pkt->key), SKY_ChunkSet_ChunkId(&asked, first));
         }
     }
 }

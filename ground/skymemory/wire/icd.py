@@ -104,7 +104,7 @@ STATUS_BAD_HEADER: Final = 15
 STATUS_BAD_ADDRESS: Final = 16
 """Source or destination outside the constellation."""
 STATUS_BAD_KEY: Final = 17
-"""A PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first."""
+"""A PUT contradicts what its version of the block was declared as (total, lengths, content), or another chunk is held under its id: PURGE first."""
 STATUS_SHORT: Final = 18
 """Datagram shorter than its headers."""
 STATUS_UNAUTHENTICATED: Final = 19
@@ -214,9 +214,9 @@ OFF_CODE_SCHEME: Final = 114
 OFF_TRACK: Final = 115
 """Schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one."""
 OFF_CONTENT: Final = 116
-"""Content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ; 0: any."""
+"""Content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET 0 stands for any; in a response it is that of the block that is held, 0 if none is."""
 OFF_BLOCK_VERSION: Final = 120
-"""Version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions."""
+"""Version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; in a response it is that of the block that is held."""
 OFF_COOKIE: Final = 128
 """Proof that the sender's address can be reached, as the entry satellite gave it; 0: none."""
 CHUNK_SET_OFF_STRIDE: Final = 0
@@ -463,7 +463,7 @@ class Status(StrEnum):
     BAD_ADDRESS = "bad_address"
     """Source or destination outside the constellation."""
     BAD_KEY = "bad_key"
-    """A PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first."""
+    """A PUT contradicts what its version of the block was declared as (total, lengths, content), or another chunk is held under its id: PURGE first."""
     SHORT = "short"
     """Datagram shorter than its headers."""
     UNAUTHENTICATED = "unauthenticated"

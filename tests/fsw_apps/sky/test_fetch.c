@@ -235,19 +235,57 @@ static void Corrupt(void)
 
 static void AnotherBlock(void)
 {
-    for (int field = 0; field < 3; ++field)
+    for (int field = 0; field < 6; ++field)
     {
         start(5);
+        fetch.cfg.version = 7;
+        fetch.cfg.content = 70;
         CHECK(next(0));
+        CHECK_EQ(req.block_version, 7);
+        CHECK_EQ(req.content, 70);
         answer_chunk(1, 0, false);
         answer.chunk_total += field == 0;
         answer.block_len += field == 1;
         answer.chunk_len += field == 2;
         answer.length += field == 2;
+        answer.block_version = field == 3 ? 6 : field == 4 ? 8 : 7;
+        answer.content       = field == 5 ? 71 : 70;
         SKY_Fetch_OnPacket(&fetch, 5, &answer);
         CHECK_EQ(fetch.state, SKY_SHARE_MISS);
         CHECK_EQ(fetch.last_status, SKY_STATUS_BAD_KEY);
         CHECK_EQ(peer.outstanding, 0);
+    }
+}
+
+/* A satellite denies chunks, as it holds another version or content. Only an older version can just be late. */
+static void DeniedForAnotherVersion(void)
+{
+    const struct
+    {
+        uint64_t version;
+        uint32_t content;
+        bool     is_late;
+    } held_there[] = {{8, 70, false}, {7, 71, false}, {6, 71, true}, {7, 70, true}, {0, 0, true}, {7, 0, true}};
+
+    for (size_t i = 0; i < sizeof(held_there) / sizeof(held_there[0]); ++i)
+    {
+        start(5);
+        fetch.cfg.version = 7;
+        fetch.cfg.content = 70;
+        SKY_Fetch_Collect(&fetch);
+        CHECK(next(0));
+        answer_start(1, SKY_STATUS_NOT_FOUND);
+        CHECK(SKY_ChunkSet_Init(&set, 0, 1, 1));
+        SKY_ChunkSet_Add(&set, 0);
+        answer.chunk_id      = 0;
+        answer.payload       = reply_payload;
+        answer.length        = (uint32_t)SKY_ChunkSet_Encode(&set, reply_payload, sizeof(reply_payload));
+        answer.block_version = held_there[i].version;
+        answer.content       = held_there[i].content;
+        SKY_Fetch_OnPacket(&fetch, 5, &answer);
+        CHECK_EQ(fetch.state, held_there[i].is_late ? SKY_SHARE_RUNNING : SKY_SHARE_MISS);
+        CHECK_EQ(fetch.last_status, held_there[i].is_late ? SKY_STATUS_NOT_FOUND : SKY_STATUS_BAD_KEY);
+        CHECK_EQ(fetch.denials, held_there[i].is_late ? 1 : 0);
     }
 }
 
@@ -546,6 +584,7 @@ int main(void)
     RUN(LastAgainAndAgain);
     RUN(Corrupt);
     RUN(AnotherBlock);
+    RUN(DeniedForAnotherVersion);
     RUN(NotFound);
     RUN(Collect);
     RUN(DenialEndsBurst);

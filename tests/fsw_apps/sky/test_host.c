@@ -156,7 +156,7 @@ static void test_the_next_place_has_what_the_first_denies(void)
         uint8_t key[SKY_KEY_BYTES];
 
         fx_key(key, 1);
-        CHECK(SKY_Store_Drop(&rig.satellites[0].store, 0, key, chunk));
+        CHECK(SKY_Store_Drop(&rig.satellites[0].store, SKY_Store_Find(&rig.satellites[0].store, 0, key), chunk));
     }
     fallbacks[1]          = host_place(1);
     SKY_HostBlock_t block = get_of(1, 40, 1, 2);
@@ -176,7 +176,7 @@ static void test_a_miss_says_which_chunk(void)
     uint8_t key[SKY_KEY_BYTES];
 
     fx_key(key, 1);
-    CHECK(SKY_Store_Drop(&rig.satellites[1].store, 0, key, 5));
+    CHECK(SKY_Store_Drop(&rig.satellites[1].store, SKY_Store_Find(&rig.satellites[1].store, 0, key), 5));
     fallbacks[1]          = host_place(2);
     SKY_HostBlock_t block = get_of(1, 8, 2, 1);
 

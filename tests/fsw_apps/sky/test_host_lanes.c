@@ -283,7 +283,7 @@ static void test_what_is_lost_is_not_denied(void)
     open_with(host_usual);
     put(1, 8, places, 1);
     fx_key(key, 1);
-    CHECK(SKY_Store_Drop(&rig.satellites[0].store, 0, key, 5));
+    CHECK(SKY_Store_Drop(&rig.satellites[0].store, SKY_Store_Find(&rig.satellites[0].store, 0, key), 5));
     SKY_HostBlock_t block = host_block(SKY_HOST_GET, 1, 8, places, 1, down);
 
     begin(&block);

@@ -291,6 +291,55 @@ static void HeldButAnother(void)
     CHECK_EQ(push.last_status, SKY_STATUS_BAD_KEY);
 }
 
+/* The satellite holds this block in a newer version, or this version with another content. An older version is about to go. */
+static void HeldInAnotherVersion(void)
+{
+    const struct
+    {
+        uint64_t     version;
+        uint32_t     content;
+        SKY_Status_t status;
+    } held_there[] = {{8, 70, SKY_STATUS_OLD_VERSION},
+                      {UINT64_MAX, 0, SKY_STATUS_OLD_VERSION},
+                      {7, 71, SKY_STATUS_BAD_KEY},
+                      {7, 0, SKY_STATUS_BAD_KEY}};
+
+    for (size_t i = 0; i < sizeof(held_there) / sizeof(held_there[0]); ++i)
+    {
+        start(3);
+        push.cfg.version = 7;
+        push.cfg.content = 70;
+        answer_start(0, SKY_OP_HAS, SKY_STATUS_OK);
+        answer.block_version = held_there[i].version;
+        answer.content       = held_there[i].content;
+        SKY_Push_OnPacket(&push, 10, &answer);
+        CHECK_EQ(push.state, SKY_SHARE_REFUSED);
+        CHECK_EQ(push.last_status, held_there[i].status);
+        CHECK_EQ(push.held_version, held_there[i].version);
+    }
+    start(3);
+    push.cfg.version = 7;
+    CHECK_EQ(next(0), SKY_PUSH_CHUNK);
+    CHECK_EQ(pkt.block_version, 7);
+    answer_start(0, SKY_OP_PUT, SKY_STATUS_OLD_VERSION);
+    answer.block_version = 9;
+    SKY_Push_OnPacket(&push, 10, &answer);
+    CHECK_EQ(push.state, SKY_SHARE_REFUSED);
+    CHECK_EQ(push.last_status, SKY_STATUS_OLD_VERSION);
+    CHECK_EQ(push.held_version, 9);
+
+    start(3);
+    push.cfg.version = 7;
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        CHECK_EQ(next(0), SKY_PUSH_CHUNK);
+    }
+    CHECK_EQ(next(0), SKY_PUSH_QUERY);
+    answer_held(10, 1, 0, 3, 7); /* chunks of version 0 */
+    CHECK_EQ(push.state, SKY_SHARE_RUNNING);
+    CHECK_EQ(push.left, 3);
+}
+
 static void AnswersThatEndIt(void)
 {
     start(3);
@@ -522,6 +571,7 @@ int main(void)
     RUN(SilenceDoubts);
     RUN(AnswersThatSayNothing);
     RUN(HeldButAnother);
+    RUN(HeldInAnotherVersion);
     RUN(AnswersThatEndIt);
     RUN(Timers);
     RUN(TimedAnswerLost);

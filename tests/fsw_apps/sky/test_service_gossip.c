@@ -263,6 +263,38 @@ static void test_words_count_again_when_the_put_is_over(void)
     CHECK_EQ(held_at(centre, &old), 0);
 }
 
+/* A word tells of a version: who holds a newer one purges nothing, and passes it on as one who holds nothing. */
+static void test_newer_versions_stay(void)
+{
+    const SKY_Addr_t north = {2, 4};
+    const fx_block_t value = a_block(3, 1);
+    uint8_t          data[1000];
+    SKY_Packet_t     pkt, word;
+
+    open_filled(true);
+    fx_put(&value, 0, data, &pkt);
+    pkt.block_version = 7;
+    node_serve(node_at(centre), &pkt);
+    now_us += QUIET_US;
+    word_from(north, centre, &value, CREDIT, &word);
+    word.block_version = 6;
+    node_serve(node_at(centre), &word);
+    CHECK_EQ(held_at(centre, &value), 1);
+    CHECK_EQ(fleet_count, 3);
+    node_serve(node_at(centre), &word);
+    CHECK_EQ(fleet_count, 3); /* known */
+    word.block_version = 7;
+    node_serve(node_at(centre), &word);
+    CHECK_EQ(held_at(centre, &value), 0);
+    CHECK_EQ(fleet_count, 6); /* the word about an older version is another one */
+    for (uint32_t i = 0; i < fleet_count; ++i)
+    {
+        CHECK_EQ(SKY_Packet_Decode(fleet[fleet_first + i].bytes, fleet[fleet_first + i].len, &word), SKY_STATUS_OK);
+        CHECK_EQ(word.block_version, i < 3 ? 6 : 7);
+    }
+    fleet_count = 0;
+}
+
 static void test_too_many_words(void)
 {
     const SKY_Addr_t from = {2, 1}, to = {1, 1};
@@ -335,6 +367,7 @@ int main(void)
     RUN(test_a_block_that_is_put_anew_stays);
     RUN(test_a_word_in_the_middle_of_a_put);
     RUN(test_words_count_again_when_the_put_is_over);
+    RUN(test_newer_versions_stay);
     RUN(test_too_many_words);
     RUN(test_tori_without_neighbours);
     RUN(test_a_migration_is_no_eviction);

@@ -280,6 +280,47 @@ static void test_a_stray_of_another_version(void)
     }
 }
 
+/* A handover is late: the block was put anew at its home meanwhile. The older one goes, whatever is asked first. */
+static void test_a_late_stray_of_an_older_version(void)
+{
+    const fx_block_t at_home = {60, 0, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
+    const fx_block_t stray   = {60, 1, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
+    const SKY_Addr_t host    = {4, 1};
+
+    for (uint64_t version = 6; version <= 8; version += 2)
+    {
+        uint8_t      data[CHUNK_BYTES];
+        SKY_Packet_t pkt;
+
+        open_constellation(14, 0);
+        step_to(1, 2, 3);
+        follow(SKY_LAYOUT_ROTATION, 1, 1);
+        for (uint32_t id = 0; id < 4; ++id)
+        {
+            fx_put(&at_home, id, data, &pkt);
+            pkt.block_version = 7;
+            CHECK_EQ(ask(SKY_Schedule_Server(&schedule, 1, 0), &pkt), SKY_STATUS_OK);
+            fx_put(&stray, id, data, &pkt);
+            pkt.block_version = version;
+            CHECK_EQ(ask(host, &pkt), SKY_STATUS_OK);
+        }
+        run_for(2u * SKY_SERVICE_HANDOVER_LOOK_US);
+        for (uint32_t id = 0; id < 4; ++id)
+        {
+            uint8_t         key[SKY_KEY_BYTES];
+            SKY_ChunkView_t view;
+
+            fx_key(key, 60);
+            fx_fill(version < 7 ? &at_home : &stray, id, data); /* the newer one */
+            CHECK_EQ(SKY_Store_Peek(&server(1, 0)->store, SKY_Store_Find(&server(1, 0)->store, 0, key), id, &view),
+                     SKY_STATUS_OK);
+            CHECK(memcmp(view.data, data, CHUNK_BYTES) == 0);
+        }
+        CHECK_EQ(node_at(host)->store.counters.blocks, 0);
+        CHECK_EQ(stat(node_at(host), SKY_STATS_KVC_HANDOVER_LEFT), 0);
+    }
+}
+
 /* A tenant has no room at the home of its chunks: the block is evicted on its way. If its chunks stayed there would be something left
  * for ever. */
 static void test_what_has_no_room_at_home_goes(void)
@@ -514,6 +555,7 @@ int main(void)
     RUN(test_requests_do_not_lock_it_out);
     RUN(test_schedules_come_and_go);
     RUN(test_a_stray_of_another_version);
+    RUN(test_a_late_stray_of_an_older_version);
     RUN(test_what_has_no_room_at_home_goes);
     RUN(test_a_stray_stays_at_the_word_of_others);
     RUN(test_a_schedule_with_fewer_servers);

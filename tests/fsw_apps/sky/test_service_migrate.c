@@ -241,7 +241,7 @@ static void test_chunks_vanish_meanwhile(void)
     put_all(&a, &block, 0, 1);
     CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_OK);
     fx_key(key, block.number);
-    CHECK_EQ(SKY_Store_Purge(&a.store, 0, key), 50);
+    CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, 0), 50);
     (void)run(100);
     CHECK(rig_holds(&b, &block, 0) && !rig_holds(&b, &block, 49));
     CHECK_EQ(a.store.counters.slots_used, 0);
@@ -251,7 +251,7 @@ static void test_chunks_vanish_meanwhile(void)
     put_all(&a, &block, 0, 1);
     put_all(&a, &next, 0, 1);
     CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_OK);
-    CHECK(SKY_Store_Drop(&a.store, 0, key, 40));
+    CHECK(SKY_Store_Drop(&a.store, SKY_Store_Find(&a.store, 0, key), 40));
     (void)run(100);
     for (uint32_t i = 0; i < block.chunk_total; ++i)
     {
@@ -455,7 +455,7 @@ static void test_a_chunk_vanishes_from_one_of_two_lanes(void)
     put_all(&a, &large, 0, 1);
     CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
     fx_key(key, large.number);
-    CHECK(SKY_Store_Drop(&a.store, 0, key, 40));
+    CHECK(SKY_Store_Drop(&a.store, SKY_Store_Find(&a.store, 0, key), 40));
     for (uint32_t steps = 0; steps < 60; ++steps)
     {
         step();
@@ -484,7 +484,7 @@ static void test_blocks_vanish_from_lanes(void)
     for (some.number = 1; some.number <= 3; ++some.number)
     {
         fx_key(key, some.number);
-        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key), 30);
+        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, 0), 30);
     }
     for (uint32_t steps = 0; steps < 400; ++steps)
     {
@@ -510,7 +510,7 @@ static void test_a_block_is_declared_anew_in_a_lane(void)
         CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
         rig_poll(&a, &next_us);
         queued = 0; /* the first chunks are lost */
-        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key), 100);
+        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, 0), 100);
         put_all(&a, &anew[i], 0, 1);
         for (uint32_t steps = 0; steps < 400; ++steps)
         {

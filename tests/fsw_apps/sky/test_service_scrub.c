@@ -74,7 +74,7 @@ static void drop(SKY_Addr_t addr, const fx_block_t *what, uint32_t id)
     uint8_t key[SKY_KEY_BYTES];
 
     fx_key(key, what->number);
-    CHECK(SKY_Store_Drop(&node_at(addr)->store, 0, key, id));
+    CHECK(SKY_Store_Drop(&node_at(addr)->store, SKY_Store_Find(&node_at(addr)->store, 0, key), id));
 }
 
 /* Of two or three chunks one is gone: the satellite itself knows, and so does the one before it. */

@@ -85,6 +85,26 @@ static void test_only_the_answer_counts(void)
     CHECK_EQ(node->svc.core.counters.unsolicited, 4);
 }
 
+/* The next server holds another version or content: its share is none of this block. */
+static void test_a_share_of_another_version(void)
+{
+    for (uint32_t kind = 0; kind < 2; ++kind)
+    {
+        SKY_Packet_t pkt;
+        node_t      *node;
+
+        open_filled(PERIOD_MS, false);
+        node = catch_question();
+        answer(SKY_STATUS_OK, &pkt);
+        pkt.payload       = question.payload;
+        pkt.length        = question.length;
+        pkt.block_version = kind == 0 ? 1 : 0;
+        pkt.content       = kind == 1 ? 1 : 0;
+        node_serve(node, &pkt);
+        CHECK_EQ(suspected(), now_us);
+    }
+}
+
 static void test_answers_that_say_nothing(void)
 {
     uint8_t        payload[SKY_CHUNKSET_MAX_BYTES];
@@ -140,7 +160,7 @@ static void test_answers_that_say_nothing(void)
 
     now_us += PERIOD_US;
     node = catch_question();
-    CHECK(SKY_Store_Purge(&node->store, 0, question.key) > 0);
+    CHECK(SKY_Store_Purge(&node->store, 0, question.key, 0) > 0);
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     node_serve(node, &pkt);
     CHECK_EQ(node->svc.core.counters.unsolicited, 0);
@@ -250,6 +270,7 @@ static void test_large_shares(void)
 int main(void)
 {
     RUN(test_only_the_answer_counts);
+    RUN(test_a_share_of_another_version);
     RUN(test_answers_that_say_nothing);
     RUN(test_ends_when_there_is_no_way_from_here);
     RUN(test_two_answers_are_a_period_apart);

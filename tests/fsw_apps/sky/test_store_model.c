@@ -337,7 +337,7 @@ static void do_purge(void)
     uint8_t        key[SKY_KEY_BYTES];
 
     fx_key(key, number);
-    CHECK_EQ(SKY_Store_Purge(&store, tenant_of(number), key), model_count(&model[number], true));
+    CHECK_EQ(SKY_Store_Purge(&store, tenant_of(number), key, 0), model_count(&model[number], true));
     model_forget(&model[number]);
 }
 
@@ -358,7 +358,7 @@ static void do_drop(void)
     uint8_t        key[SKY_KEY_BYTES];
 
     fx_key(key, number);
-    CHECK_EQ(SKY_Store_Drop(&store, tenant_of(number), key, id), held);
+    CHECK_EQ(SKY_Store_Drop(&store, SKY_Store_Find(&store, tenant_of(number), key), id), held);
     if (held)
     {
         model_forget_chunk(&model[number], id);

@@ -68,7 +68,7 @@ static void test_each_part_comes_from_where_it_is(void)
     put(client, &servers[1], 1);
     for (uint32_t id = 0; id < CHUNKS; ++id) /* nobody sends anything meanwhile */
     {
-        CHECK(SKY_Store_Drop(&rigs[id % 2u].store, 0, down.key, id));
+        CHECK(SKY_Store_Drop(&rigs[id % 2u].store, SKY_Store_Find(&rigs[id % 2u].store, 0, down.key), id));
     }
     down.fallbacks = &servers[1];
     down.rounds    = 1;

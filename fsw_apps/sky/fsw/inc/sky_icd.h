@@ -55,7 +55,7 @@
 #define SKY_STATUS_BAD_CHECKSUM 14u /**< command checksum wrong */
 #define SKY_STATUS_BAD_HEADER 15u /**< primary or secondary header malformed */
 #define SKY_STATUS_BAD_ADDRESS 16u /**< source or destination outside the constellation */
-#define SKY_STATUS_BAD_KEY 17u /**< a PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first */
+#define SKY_STATUS_BAD_KEY 17u /**< a PUT contradicts what its version of the block was declared as (total, lengths, content), or another chunk is held under its id: PURGE first */
 #define SKY_STATUS_SHORT 18u /**< datagram shorter than its headers */
 #define SKY_STATUS_UNAUTHENTICATED 19u /**< no association of this `spi`, a wrong tag, or none where one is needed. The response repeats `spi` and `sequence`, and has no tag itself */
 #define SKY_STATUS_COOKIE 20u /**< nothing was done, because the request had no cookie of this satellite; here is one */
@@ -110,8 +110,8 @@
 #define SKY_OFF_CODE_M 113u /**< parity chunks of a row */
 #define SKY_OFF_CODE_SCHEME 114u /**< erasure code of the block; 0: none */
 #define SKY_OFF_TRACK 115u /**< schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one */
-#define SKY_OFF_CONTENT 116u /**< content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ; 0: any */
-#define SKY_OFF_BLOCK_VERSION 120u /**< version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions */
+#define SKY_OFF_CONTENT 116u /**< content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET 0 stands for any; in a response it is that of the block that is held, 0 if none is */
+#define SKY_OFF_BLOCK_VERSION 120u /**< version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; in a response it is that of the block that is held */
 #define SKY_OFF_COOKIE 128u /**< proof that the sender's address can be reached, as the entry satellite gave it; 0: none */
 #define SKY_CHUNK_SET_OFF_STRIDE 0u /**< distance between two neighbours of the set, at least 1 */
 #define SKY_CHUNK_SET_OFF_COUNT 4u /**< bits in the bitmap, at most limits.chunk_set */

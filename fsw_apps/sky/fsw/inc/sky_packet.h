@@ -155,7 +155,8 @@ size_t SKY_Packet_Authenticated(const SKY_Packet_t *pkt, uint8_t *head);
  */
 void SKY_Packet_Relabel(uint8_t *data, size_t len, uint8_t hop_limit, SKY_Addr_t gateway);
 
-/** Make @p reply the response to @p req: same operation, request id, tenant, key, chunk fields; src and dst exchanged. */
+/** Make @p reply the response to @p req: same operation, request id, tenant, key, chunk fields; src and dst exchanged.
+ *  Version and content are 0, as those of an answer are of what the satellite holds. */
 void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t status, SKY_Packet_t *reply);
 
 static inline bool SKY_Addr_Equal(SKY_Addr_t a, SKY_Addr_t b)

@@ -153,6 +153,7 @@ typedef struct
 {
     uint32_t tenant;
     uint8_t  key[SKY_KEY_BYTES];
+    uint64_t version;  /**< newer versions are not meant; 0: any is */
     uint16_t credit;   /**< credit with which it is passed on */
     uint8_t  links;    /**< bit (1 << link): neighbours that are still to be told */
     uint64_t until_us; /**< time until which it is known */

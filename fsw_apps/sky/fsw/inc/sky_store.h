@@ -7,6 +7,9 @@
  * one of its chunks is gone (paper, section 3.9), so use is recorded per block and eviction takes whole blocks: the least
  * recently used one loses all its chunks on this satellite.
  *
+ * Under a key there is one block at a time, of one version and one content, so chunks of two versions or contents never mix. A PUT
+ * of a larger version makes the block go, an earlier one changes nothing. Without a block, no version is remembered.
+ *
  * Tenants end in a wall. A table (SKY_Quotas_t) gives tenants a reserved and a largest share of the slots, chunks in part included,
  * and the same shares of the entries for blocks, because many blocks of one byte would use these up otherwise. Each tenant has a
  * list by last use of its own. All tenants that the table does not name are one together, the others. Without a table they have all.
@@ -66,6 +69,8 @@ typedef struct
     uint32_t chunk_len;    /**< length of a full chunk */
     uint32_t epoch;        /**< newest epoch of its PUTs */
     uint32_t held;         /**< complete chunks held here */
+    uint32_t content;      /**< content instance */
+    uint64_t version;      /**< version under the key; 0: the key names the content */
     uint64_t put_until_us; /**< time until which parts of its PUTs are kept: until then the block may be incomplete */
     uint64_t suspect_us;   /**< time given to SKY_Store_Suspect; 0: none, or a chunk was put or went since */
 } SKY_BlockInfo_t;
@@ -75,6 +80,7 @@ typedef struct
 {
     uint32_t tenant;
     uint8_t  key[SKY_KEY_BYTES];
+    uint64_t version;
     uint32_t held; /**< complete chunks that went; 0: there was no such block */
 } SKY_Eviction_t;
 
@@ -181,23 +187,29 @@ bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas);
  *         TOO_LARGE    chunk longer than a slot
  *         BAD_CHUNK    id, lengths or offset contradict each other, or parts overlap
  *         BAD_CRC      CRC-32C wrong; if the last part came, all parts of the chunk are forgotten
- *         BAD_KEY      the block was declared with other lengths, or another chunk is held under this id: PURGE it first.
- *                      A block of which no chunk is complete is declared anew instead
+ *         OLD_VERSION  a newer version of the block is here, complete or in part
+ *         BAD_KEY      the block was declared with other lengths or another content, or another chunk is held under this id:
+ *                      PURGE it first, or PUT a newer version. A block of which no chunk is complete is declared anew instead
  *         STORE_FULL   the block itself fills what its tenant may have, or others hold all that is not reserved
  */
 SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt);
 
 /**
- * Find a block, for one look-up or a row of them: the number that the next five functions take.
+ * Find a block, for one look-up or a row of them: the number that the next functions take.
  * @return valid until the next call that may put, purge, drop or expire. SKY_STORE_NONE: not here, and nothing is found in it
  */
 uint32_t SKY_Store_Find(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
+/** Find a block that has this version and this content; 0 stands for any. @return as SKY_Store_Find */
+uint32_t SKY_Store_FindInstance(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint64_t version,
+                                uint32_t content);
 /** Find a complete chunk and mark its block as used. @return OK or NOT_FOUND */
 SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, SKY_ChunkView_t *view);
 /** Find a complete chunk without recording its use. @return OK or NOT_FOUND */
 SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id, SKY_ChunkView_t *view);
 /** Is a complete chunk held? Its use is not recorded. */
 bool SKY_Store_Has(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
+/** Get version and content of a block that was found, even if only parts of it are here. */
+void SKY_Store_Instance(const SKY_Store_t *store, uint32_t block, uint64_t *version, uint32_t *content);
 /** What is known of a block; its use is not recorded. @return OK or NOT_FOUND (also when only parts are here) */
 SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_BlockInfo_t *info);
 /**
@@ -207,10 +219,13 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
 uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from);
 /** Walk over the complete chunks of a block, any order: @p cursor starts at 0. @return false at the end */
 bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cursor, uint32_t *chunk_id);
-/** Forget a block. Walks over its chunks. @return complete chunks that were removed */
-uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
-/** Forget one complete chunk (after it has moved elsewhere). @return false if it was not held */
-bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
+/**
+ * Forget a block, unless it is newer than @p version; 0: whatever version it has. Walks over its chunks.
+ * @return complete chunks that were removed
+ */
+uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint64_t version);
+/** Forget one complete chunk of a block that was found (after it has moved elsewhere). @return false if it was not held */
+bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
 /** Note the time at which a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us);
 /** Raise the epoch of a block; an earlier epoch changes nothing. @p block was found. */

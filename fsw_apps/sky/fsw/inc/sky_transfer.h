@@ -76,7 +76,7 @@ typedef enum
 {
     SKY_SHARE_RUNNING = 0,
     SKY_SHARE_DONE,
-    SKY_SHARE_MISS,    /**< the satellite lacks a chunk of the share, or holds another block under this key */
+    SKY_SHARE_MISS, /**< the satellite lacks a chunk of the share, or holds another block under this key: last_status is BAD_KEY */
     SKY_SHARE_EXPIRED, /**< the deadline has passed */
     SKY_SHARE_REFUSED  /**< the satellite refused, and said why: last_status */
 } SKY_ShareState_t;
@@ -89,6 +89,8 @@ typedef struct
     uint32_t   tenant;
     uint8_t    key[SKY_KEY_BYTES];
     uint32_t   epoch;
+    uint32_t   content; /**< content instance of the block; 0: it has none */
+    uint64_t   version; /**< version of the block under its key; 0: the key names the content */
     uint32_t   chunk_total;
     uint32_t   chunk_len; /**< length of a full chunk */
     uint32_t   block_len; /**< (chunk_total - 1) * chunk_len < block_len <= chunk_total * chunk_len */
@@ -187,9 +189,10 @@ typedef struct
     uint16_t        *asked_by; /**< number of the query that settles each chunk; 0: not sent yet */
     SKY_ShareState_t state;
     SKY_Status_t     last_status;
-    uint32_t         left;        /**< chunks not acknowledged */
-    uint32_t         on_way;      /**< chunks sent and not acknowledged */
-    uint32_t         since_query; /**< chunks sent since the last HAS */
+    uint64_t         held_version; /**< after OLD_VERSION and BAD_KEY: the version that the satellite holds */
+    uint32_t         left;         /**< chunks not acknowledged */
+    uint32_t         on_way;       /**< chunks sent and not acknowledged */
+    uint32_t         since_query;  /**< chunks sent since the last HAS */
     uint32_t         cursor;
     uint32_t         sent, repeats, queries;
     uint32_t         unanswered; /**< time-outs since a response came */

@@ -397,7 +397,8 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
         ++fetch->corrupt;
         return;
     }
-    if (pkt->chunk_total != cfg->chunk_total || pkt->block_len != cfg->block_len ||
+    if (pkt->block_version != cfg->version || pkt->content != cfg->content || pkt->chunk_total != cfg->chunk_total ||
+        pkt->block_len != cfg->block_len ||
         pkt->chunk_len != SKY_ChunkBytes(cfg->block_len, cfg->chunk_len, cfg->chunk_total, pkt->chunk_id))
     {
         fetch->last_status = SKY_STATUS_BAD_KEY; /* this is another block of the same name */
@@ -462,6 +463,14 @@ static void fetch_not_found(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packe
 {
     SKY_ChunkSet_t absent;
 
+    /* Who holds an earlier version just lacks the chunks. A satellite that holds nothing names version 0. */
+    if (pkt->block_version > fetch->cfg.version ||
+        (pkt->content != 0 && pkt->block_version == fetch->cfg.version && pkt->content != fetch->cfg.content))
+    {
+        fetch->last_status = SKY_STATUS_BAD_KEY; /* another block of this name has replaced this one */
+        fetch_end(fetch, SKY_SHARE_MISS);
+        return;
+    }
     if (SKY_ChunkSet_Decode(pkt, &absent) != SKY_STATUS_OK)
     {
         fetch_end(fetch, SKY_SHARE_MISS); /* the satellite does not know the block at all */

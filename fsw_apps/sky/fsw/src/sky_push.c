@@ -285,6 +285,29 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
     SKY_ASSERT(delivered + push->left <= push->cfg.count);
 }
 
+/* Compare the block that a satellite holds with the one that was sent. @return OK, OLD_VERSION or BAD_KEY */
+static SKY_Status_t push_compare(const SKY_Push_t *push, const SKY_Packet_t *pkt)
+{
+    const SKY_ShareCfg_t *cfg = &push->cfg;
+    SKY_ASSERT(pkt->status == SKY_STATUS_OK);
+
+    if (pkt->block_version != cfg->version)
+    {
+        return pkt->block_version > cfg->version ? SKY_STATUS_OLD_VERSION : SKY_STATUS_OK;
+    }
+    return pkt->content == cfg->content && pkt->block_len == cfg->block_len && pkt->chunk_total == cfg->chunk_total
+               ? SKY_STATUS_OK
+               : SKY_STATUS_BAD_KEY;
+}
+
+static void push_refused(SKY_Push_t *push, SKY_Status_t status, uint64_t held_version)
+{
+    SKY_ASSERT(status != SKY_STATUS_OK);
+    push->last_status  = status;
+    push->held_version = held_version;
+    push_end(push, SKY_ShareState_OfError(status)); /* if the push goes on, the next HAS brings the chunk up again */
+}
+
 static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const uint16_t number = SKY_REQUEST_NUMBER(pkt->request_id);
@@ -294,20 +317,21 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     {
         return; /* the response answers no question of ours */
     }
-    if (pkt->status == SKY_STATUS_OK && (pkt->block_len != push->cfg.block_len || pkt->chunk_total != push->cfg.chunk_total))
+    const SKY_Status_t other    = pkt->status == SKY_STATUS_OK ? push_compare(push, pkt) : SKY_STATUS_OK;
+    const bool         is_older = pkt->block_version < push->cfg.version; /* what is held there is being replaced */
+    if (other != SKY_STATUS_OK)
     {
-        /* The satellite holds chunks of another block of this name, not those that were sent. */
-        push->last_status = SKY_STATUS_BAD_KEY;
-        push_end(push, SKY_SHARE_REFUSED);
+        push_refused(push, other, pkt->block_version);
         return;
     }
-    if (SKY_ChunkSet_Decode(pkt, &held) != SKY_STATUS_OK)
+    if (is_older || SKY_ChunkSet_Decode(pkt, &held) != SKY_STATUS_OK)
     {
-        if (pkt->status == SKY_STATUS_OK)
+        if (!is_older && pkt->status == SKY_STATUS_OK)
         {
             return; /* an answer without a set says nothing; the timer asks again */
         }
-        (void)memset(&held, 0, sizeof(held)); /* the satellite does not know the block, so it holds nothing of it */
+        (void)memset(&held, 0,
+                     sizeof(held)); /* the satellite does not know the block, or an earlier version: it holds nothing of it */
         held.stride = 1;
     }
     if (push->timed != 0 && is_since(number, push->timed))
@@ -358,8 +382,7 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
     {
         return; /* a satellite answers a PUT only to refuse it */
     }
-    push->last_status = pkt->status;
-    push_end(push, SKY_ShareState_OfError(pkt->status)); /* if the push goes on, the next HAS brings the chunk up again */
+    push_refused(push, pkt->status, pkt->block_version);
 }
 
 /* Nothing came for long. All chunks may be there and only the answer lost, so ask before sending again. */

@@ -66,10 +66,12 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
 
     if (status == SKY_STATUS_OK)
     {
-        answer->reply.chunk_total = info.chunk_total;
-        answer->reply.block_len   = info.block_len;
-        answer->reply.chunk_len   = info.chunk_len;
-        answer->reply.epoch       = info.epoch;
+        answer->reply.chunk_total   = info.chunk_total;
+        answer->reply.block_len     = info.block_len;
+        answer->reply.chunk_len     = info.chunk_len;
+        answer->reply.epoch         = info.epoch;
+        answer->reply.block_version = info.version;
+        answer->reply.content       = info.content;
         SKY_ASSERT(info.held > 0);
         SKY_ASSERT(info.chunk_len <= core->store->cfg.slot_bytes);
         SKY_ASSERT(info.held <= core->store->counters.slots_used);
@@ -86,8 +88,21 @@ static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
     /* Chunks to be handed over may be at their new places already, and the block whole: then the neighbours are not told. */
     if (evicted->held > 0 && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
     {
-        SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted->tenant, evicted->key);
+        SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted->tenant, evicted->key, evicted->version);
     }
+}
+
+/* Refuse a PUT, and say which version and content is held instead, even if only parts of it are. */
+static void refuse_put(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status)
+{
+    const uint32_t block = SKY_Store_Find(core->store, req->tenant, req->key);
+
+    refuse(core, answer, req, status);
+    if (block != SKY_STORE_NONE)
+    {
+        SKY_Store_Instance(core->store, block, &answer->reply.block_version, &answer->reply.content);
+    }
+    SKY_ASSERT(status != SKY_STATUS_OLD_VERSION || answer->reply.block_version > req->block_version);
 }
 
 static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
@@ -107,7 +122,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     }
     if (status != SKY_STATUS_OK)
     {
-        refuse(core, &svc->answer, req, status);
+        refuse_put(core, &svc->answer, req, status);
         return;
     }
     SKY_ASSERT(core->store->counters.blocks > 0);
@@ -187,9 +202,15 @@ static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 
     reply_with(core, answer, req, SKY_STATUS_OK, 0);
     (void)describe_block(core, answer, block); /* the lengths of a block that is not here stay 0 */
-    answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key);
+    answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key, req->block_version);
+    if (answer->reply.chunk_total ==
+        0) /* nothing was purged, not even if a newer block is here: that one is described by its version */
+    {
+        answer->reply.block_len = 0;
+        answer->reply.chunk_len = 0;
+    }
     SKY_ASSERT(block != SKY_STORE_NONE || answer->reply.chunk_total == 0);
-    SKY_ASSERT(SKY_Store_Find(core->store, req->tenant, req->key) == SKY_STORE_NONE);
+    SKY_ASSERT(req->block_version != 0 || SKY_Store_Find(core->store, req->tenant, req->key) == SKY_STORE_NONE);
     core->counters.purges += answer->reply.chunk_total;
 }
 
@@ -313,8 +334,10 @@ static void get(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_
     }
     ++core->counters.gets;
     reply_with(core, answer, req, SKY_STATUS_OK, 0);
-    answer->block = SKY_Store_Find(core->store, req->tenant, req->key);
-    (void)describe_block(core, answer, answer->block); /* chunks that are not here show one by one */
+    /* Chunks that are not here show one by one. So do all chunks if a block of another version or content is here: the answer says of
+     * which. */
+    (void)describe_block(core, answer, SKY_Store_Find(core->store, req->tenant, req->key));
+    answer->block   = SKY_Store_FindInstance(core->store, req->tenant, req->key, req->block_version, req->content);
     answer->missing = answer->set;
     (void)memset(answer->missing.map, 0, sizeof(answer->missing.map));
     answer->burst_left = req->credit < core->cfg.credit ? req->credit : core->cfg.credit;

@@ -40,13 +40,14 @@ static uint8_t links_but(const SKY_ServiceCore_t *core, SKY_Addr_t but)
 }
 
 /* Return a word of the last seconds, or NULL. */
-static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key)
+static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key, uint64_t version)
 {
     for (uint32_t i = 0; i < SKY_SERVICE_WORDS; ++i)
     {
         SKY_Word_t *word = &gossip->words[i];
 
-        if (now_us < word->until_us && word->tenant == tenant && memcmp(word->key, key, SKY_KEY_BYTES) == 0)
+        if (now_us < word->until_us && word->tenant == tenant && word->version == version &&
+            memcmp(word->key, key, SKY_KEY_BYTES) == 0)
         {
             return word;
         }
@@ -69,17 +70,18 @@ static SKY_Word_t *take_place(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip)
 }
 
 static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key,
-                   uint16_t credit, uint8_t links)
+                   uint64_t version, uint16_t credit, uint8_t links)
 {
-    SKY_Word_t *word = find(gossip, now_us, tenant, key);
+    SKY_Word_t *word = find(gossip, now_us, tenant, key, version);
 
     SKY_ASSERT(credit <= CREDIT);
     SKY_ASSERT(links != 0);
     SKY_ASSERT(links >> SKY_ISL_COUNT == 0);
     if (word == NULL)
     {
-        word         = take_place(core, gossip);
-        word->tenant = tenant;
+        word          = take_place(core, gossip);
+        word->tenant  = tenant;
+        word->version = version;
         (void)memcpy(word->key, key, SKY_KEY_BYTES);
     }
     else if (word->credit >= credit)
@@ -93,14 +95,15 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
     SKY_ASSERT(word->until_us > now_us);
 }
 
-void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key)
+void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key,
+                      uint64_t version)
 {
     const uint8_t links = links_but(core, core->cfg.self);
     SKY_ASSERT(links >> SKY_ISL_COUNT == 0);
 
     if (core->cfg.gossip && links != 0)
     {
-        spread(core, gossip, now_us, tenant, key, CREDIT, links);
+        spread(core, gossip, now_us, tenant, key, version, CREDIT, links);
     }
 }
 
@@ -109,7 +112,9 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t
 {
     SKY_BlockInfo_t info;
 
-    if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, pkt->tenant, pkt->key), &info) != SKY_STATUS_OK)
+    /* Who holds a newer version holds no share of the block that the word is about. */
+    if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, pkt->tenant, pkt->key), &info) != SKY_STATUS_OK ||
+        (pkt->block_version != 0 && info.version > pkt->block_version))
     {
         const uint16_t left = pkt->credit < CREDIT ? pkt->credit : CREDIT;
 
@@ -121,7 +126,7 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t
     {
         return false; /* the block may have been put since */
     }
-    core->counters.gossip_purged += SKY_Store_Purge(core->store, pkt->tenant, pkt->key);
+    core->counters.gossip_purged += SKY_Store_Purge(core->store, pkt->tenant, pkt->key, pkt->block_version);
     *credit = CREDIT;
     return true;
 }
@@ -140,7 +145,7 @@ void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     }
     if (take_in(core, now_us, pkt, &credit) && links != 0)
     {
-        spread(core, gossip, now_us, pkt->tenant, pkt->key, credit, links);
+        spread(core, gossip, now_us, pkt->tenant, pkt->key, pkt->block_version, credit, links);
     }
 }
 
@@ -182,9 +187,10 @@ bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     SKY_ServiceCore_Request(core, SKY_OP_PURGE, SKY_Torus_Neighbour(&core->cfg.torus, core->cfg.self, (SKY_LinkId_t)link),
                             SKY_ServiceCore_TakeIds(core), &pkt);
     (void)memcpy(pkt.key, word->key, SKY_KEY_BYTES);
-    pkt.flags  = SKY_FLAG_GOSSIP;
-    pkt.credit = word->credit;
-    pkt.tenant = word->tenant;
+    pkt.flags         = SKY_FLAG_GOSSIP;
+    pkt.credit        = word->credit;
+    pkt.tenant        = word->tenant;
+    pkt.block_version = word->version;
     ++core->counters.gossip_tx;
     SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
     return true;

@@ -11,7 +11,7 @@
 #include "sky_assert.h"
 #include "sky_crc.h"
 
-/* Forget the chunk with number @p index of the lane, which may have been evicted meanwhile. */
+/* Forget the chunk with number @p index of the lane, which may have been evicted or replaced meanwhile. */
 static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, uint32_t index)
 {
     const SKY_ShareCfg_t *cfg = &lane->push.cfg;
@@ -20,7 +20,8 @@ static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane
     SKY_ASSERT(cfg->stride == job->stride);
 
     ++job->moved;
-    (void)SKY_Store_Drop(core->store, cfg->tenant, cfg->key, SKY_ChunkSet_ChunkId(&lane->push.unacked, index));
+    (void)SKY_Store_Drop(core->store, SKY_Store_FindInstance(core->store, cfg->tenant, cfg->key, cfg->version, cfg->content),
+                         SKY_ChunkSet_ChunkId(&lane->push.unacked, index));
 }
 
 void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
@@ -64,7 +65,7 @@ void SKY_LetGo_Refused(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_
 static bool is_damaged(const SKY_ServiceCore_t *core, const SKY_Lane_t *lane, uint32_t index)
 {
     const SKY_ShareCfg_t *cfg   = &lane->push.cfg;
-    const uint32_t        block = SKY_Store_Find(core->store, cfg->tenant, cfg->key);
+    const uint32_t        block = SKY_Store_FindInstance(core->store, cfg->tenant, cfg->key, cfg->version, cfg->content);
     SKY_ChunkView_t       chunk = {.len = 0};
     SKY_ASSERT(index < cfg->count);
 

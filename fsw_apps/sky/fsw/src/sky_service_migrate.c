@@ -218,10 +218,11 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     }
     SKY_LetGo_Acknowledged(core, job, lane, &before);
     if (core->schedule != NULL && job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] && lane->push.state == SKY_SHARE_REFUSED &&
-        (lane->push.last_status == SKY_STATUS_BAD_KEY || lane->push.last_status == SKY_STATUS_STORE_FULL) &&
+        (lane->push.last_status == SKY_STATUS_BAD_KEY || lane->push.last_status == SKY_STATUS_OLD_VERSION ||
+         lane->push.last_status == SKY_STATUS_STORE_FULL) &&
         SKY_Addr_Equal(pkt->src, job->target))
     {
-        SKY_LetGo_Refused(core, job, lane); /* the version of the chunk's home counts; without room there the block is evicted */
+        SKY_LetGo_Refused(core, job, lane); /* the block at the chunk's home counts; without room there the block is evicted */
     }
     SKY_Job_FollowUp(core, migrations, job, lane);
     SKY_ASSERT(job->active == (job->lanes > 0));
@@ -274,8 +275,8 @@ void SKY_Migrate_Pull(const SKY_ServiceCore_t *core, SKY_Migrations_t *migration
     SKY_ASSERT(core->cfg.credit >= 1);
 }
 
-/* Find the chunk that the request at hand is to carry. @return false if it was evicted or purged since the lane began, and maybe
- * put anew as one of a block with other lengths */
+/* Find the chunk that the request at hand is to carry. @return false if it was evicted, purged or replaced since the lane began, and
+ * maybe put anew as one of another block */
 static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
 {
     const SKY_Packet_t *req   = &job->request;
@@ -286,7 +287,8 @@ static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
 
     return SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
            SKY_Store_Peek(core->store, block, req->chunk_id, &job->chunk) == SKY_STATUS_OK &&
-           info.chunk_total == req->chunk_total && info.block_len == req->block_len && job->chunk.len == req->chunk_len;
+           info.chunk_total == req->chunk_total && info.block_len == req->block_len && job->chunk.len == req->chunk_len &&
+           info.version == req->block_version && info.content == req->content;
 }
 
 /* Take the next chunk or query of a lane. @return false if there is none in this pull */

@@ -13,7 +13,7 @@
  * lie for a later row, or that do not belong here now are left alone. An answer that does not come says nothing. A satellite that
  * is moving its share away denies that it holds any of it, though it knows the block: that says nothing either. Nor does the
  * answer of a satellite that holds nothing of the block and is in another row, by its clock or its schedule, or in none. A
- * missing share may also be late: a block is purged when no satellite has anything left to hand over (sky_service_survey.c).
+ * share of another version or content is none of this block. A missing share may also be late: a block is purged when no satellite has anything left to hand over (sky_service_survey.c).
  */
 #include "sky_service_scrub.h"
 
@@ -62,8 +62,8 @@ static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossi
     }
     else if (now_us - info->suspect_us >= period_us(core) && SKY_Survey_IsSettled(survey, scrub->row, scrub->look_us))
     {
-        core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key);
-        SKY_Gossip_Begin(core, gossip, now_us, info->tenant, info->key);
+        core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, info->version);
+        SKY_Gossip_Begin(core, gossip, now_us, info->tenant, info->key, info->version);
     }
 }
 
@@ -215,7 +215,8 @@ static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gos
     {
         return; /* the block is gone, or was put or prefetched for a later row meanwhile */
     }
-    if (pkt->status == SKY_STATUS_OK && SKY_ChunkSet_Decode(pkt, &set) == SKY_STATUS_OK)
+    const bool is_other = pkt->status == SKY_STATUS_OK && (pkt->block_version != info.version || pkt->content != info.content);
+    if (!is_other && pkt->status == SKY_STATUS_OK && SKY_ChunkSet_Decode(pkt, &set) == SKY_STATUS_OK)
     {
         held = SKY_ChunkSet_Size(&set);
     }
@@ -226,7 +227,7 @@ static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gos
     {
         SKY_Store_Suspect(core->store, block, 0);
     }
-    else if (held > 0 || (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == scrub->row))
+    else if (is_other || held > 0 || (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == scrub->row))
     {
         suspect(core, scrub, gossip, survey, now_us, block, &info);
     }

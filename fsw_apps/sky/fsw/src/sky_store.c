@@ -85,7 +85,8 @@ static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_
 
 static bool is_declared_as(const SKY_StoreBlock_t *block, const SKY_Packet_t *pkt, uint32_t chunk_len)
 {
-    return block->chunk_total == pkt->chunk_total && block->block_len == pkt->block_len && block->chunk_len == chunk_len;
+    return block->chunk_total == pkt->chunk_total && block->block_len == pkt->block_len && block->chunk_len == chunk_len &&
+           block->version == pkt->block_version && block->content == pkt->content;
 }
 
 void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
@@ -98,15 +99,17 @@ void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
     SKY_ASSERT(store->blocks[block].epoch >= epoch);
 }
 
-/* Find the block of a PUT as the packet declares it, or declare it. A block that has nothing complete and was declared otherwise
- * goes. @return NONE if there is no room */
+/* Find the block of a PUT as the packet declares it, or declare it. A block of an earlier version goes, and so does one that has
+ * nothing complete and was declared otherwise. @return NONE if there is no room */
 static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, const uint64_t *name, uint32_t hash)
 {
     uint32_t index = SKY_StoreTable_FindBlock(store, name, hash);
 
     if (index != NONE && !is_declared_as(&store->blocks[index], pkt, chunk_len))
     {
-        SKY_ASSERT(store->blocks[index].held == 0); /* a packet does not contradict complete chunks */
+        /* A packet does not contradict complete chunks of its own version. */
+        SKY_ASSERT(store->blocks[index].held == 0 || store->blocks[index].version < pkt->block_version);
+        SKY_ASSERT(store->blocks[index].version <= pkt->block_version);
         (void)SKY_StoreTable_DropBlock(store, index);
         index = NONE;
     }
@@ -123,6 +126,8 @@ static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t ch
         store->blocks[index].chunk_total = pkt->chunk_total;
         store->blocks[index].block_len   = pkt->block_len;
         store->blocks[index].chunk_len   = chunk_len;
+        store->blocks[index].version     = pkt->block_version;
+        store->blocks[index].content     = pkt->content;
     }
     SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, chunk_len));
     SKY_ASSERT(store->blocks[index].chunk_len <= store->cfg.slot_bytes);
@@ -158,19 +163,32 @@ static uint32_t slot_for(SKY_Store_t *store, uint32_t block, const SKY_Packet_t 
     return SKY_StoreTable_NewSlot(store, block, pkt);
 }
 
-/* Return true if a PUT contradicts any complete chunk. */
-static bool contradicts(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, uint32_t block, uint32_t held)
+/* Compare a PUT with what is here of its block. @return OK, OLD_VERSION, or BAD_KEY if it contradicts a complete chunk of its version */
+static SKY_Status_t compare(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, uint32_t block)
 {
+    if (block == NONE)
+    {
+        return SKY_STATUS_OK;
+    }
+    const SKY_StoreBlock_t *known = &store->blocks[block];
+    const uint32_t          held  = find_complete(store, block, pkt->chunk_id);
+    SKY_ASSERT(block < store->fresh_block);
     SKY_ASSERT(held == NONE || store->slots[held].block == block);
-    SKY_ASSERT(held == NONE || block != NONE);
-    return (block != NONE && store->blocks[block].held > 0 && !is_declared_as(&store->blocks[block], pkt, chunk_len)) ||
-           (held != NONE && store->slots[held].crc32c != pkt->chunk_crc);
+    if (known->version != pkt->block_version)
+    {
+        return pkt->block_version < known->version ? SKY_STATUS_OLD_VERSION : SKY_STATUS_OK;
+    }
+    SKY_ASSERT(held == NONE || known->held > 0);
+    return (known->held > 0 && !is_declared_as(known, pkt, chunk_len)) ||
+                   (held != NONE && store->slots[held].crc32c != pkt->chunk_crc)
+               ? SKY_STATUS_BAD_KEY
+               : SKY_STATUS_OK;
 }
 
 SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt)
 {
-    uint32_t           chunk_len = 0;
-    const SKY_Status_t status    = check_lengths(store, pkt, &chunk_len);
+    uint32_t     chunk_len = 0;
+    SKY_Status_t status    = check_lengths(store, pkt, &chunk_len);
 
     store->evicted.held = 0;
     store->completed    = false;
@@ -186,18 +204,21 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     SKY_StoreTable_Name(name, pkt->tenant, pkt->key);
     const uint32_t hash     = SKY_Hash(store->secret, name, NAME_WORDS);
     const uint32_t known    = SKY_StoreTable_FindBlock(store, name, hash);
-    const uint32_t held     = find_complete(store, known, pkt->chunk_id);
+    const bool     is_newer = known != NONE && store->blocks[known].version < pkt->block_version;
+    const uint32_t held     = is_newer ? NONE : find_complete(store, known, pkt->chunk_id);
     const bool     is_whole = pkt->length == pkt->chunk_len;
-    if (contradicts(store, pkt, chunk_len, known, held))
+
+    status = compare(store, pkt, chunk_len, known);
+    if (status != SKY_STATUS_OK)
     {
-        return SKY_STATUS_BAD_KEY;
+        return status;
     }
     if (held == NONE && is_whole && SKY_Crc32c(0, pkt->payload, pkt->length) != pkt->chunk_crc)
     {
         return SKY_STATUS_BAD_CRC;
     }
 
-    /* The packet was checked as far as it can be; it may evict another block from here on. */
+    /* The packet was checked as far as it can be; it may replace its block and evict another one from here on. */
     const uint32_t block = declare(store, pkt, chunk_len, name, hash);
     SKY_ASSERT(block == NONE || block < store->fresh_block);
     SKY_ASSERT(held == NONE || block == known); /* the block of a held chunk was not declared anew */
@@ -237,6 +258,17 @@ uint32_t SKY_Store_Find(const SKY_Store_t *store, uint32_t tenant, const uint8_t
 
     SKY_StoreTable_Name(name, tenant, key);
     return SKY_StoreTable_FindBlock(store, name, SKY_Hash(store->secret, name, NAME_WORDS));
+}
+
+uint32_t SKY_Store_FindInstance(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint64_t version, uint32_t content)
+{
+    const uint32_t block = SKY_Store_Find(store, tenant, key);
+
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    return block != NONE && (version == 0 || store->blocks[block].version == version) &&
+                   (content == 0 || store->blocks[block].content == content)
+               ? block
+               : NONE;
 }
 
 SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id, SKY_ChunkView_t *view)
@@ -285,6 +317,8 @@ static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
     info->chunk_len    = block->chunk_len;
     info->epoch        = block->epoch;
     info->held         = block->held;
+    info->content      = block->content;
+    info->version      = block->version;
     info->put_until_us = block->put_until_us;
     info->suspect_us   = block->suspect_us;
 }
@@ -298,6 +332,14 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
     }
     block_info(&store->blocks[block], info);
     return SKY_STATUS_OK;
+}
+
+void SKY_Store_Instance(const SKY_Store_t *store, uint32_t block, uint64_t *version, uint32_t *content)
+{
+    SKY_ASSERT(block < store->fresh_block);
+    SKY_ASSERT(store->blocks[block].first != NONE);
+    *version = store->blocks[block].version;
+    *content = store->blocks[block].content;
 }
 
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us)
@@ -418,16 +460,17 @@ bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_Blo
 
 /* ---- forget ------------------------------------------------------------------------------------------------------- */
 
-uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key)
+uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint64_t version)
 {
     const uint32_t block = SKY_Store_Find(store, tenant, key);
 
-    return block == NONE ? 0 : SKY_StoreTable_DropBlock(store, block);
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    return block == NONE || (version != 0 && store->blocks[block].version > version) ? 0 : SKY_StoreTable_DropBlock(store, block);
 }
 
-bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id)
+bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 {
-    const uint32_t index = find_complete(store, SKY_Store_Find(store, tenant, key), chunk_id);
+    const uint32_t index = find_complete(store, block, chunk_id);
 
     if (index != NONE)
     {

@@ -28,6 +28,8 @@ struct SKY_StoreBlock
     uint32_t newer[LIST_COUNT], older[LIST_COUNT]; /* neighbours in each list; the free blocks are linked by older */
     uint64_t used;                                 /* number of its last use; no two blocks have the same */
     uint64_t put_until_us, suspect_us;
+    uint64_t version;
+    uint32_t content;
 };
 
 struct SKY_StoreSlot
