@@ -135,9 +135,9 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
 {
     SKYT_Ground_t         *ground = &twin->grounds[active->host - 1u];
     SKYT_Held_t           *held   = &ground->held;
-    const SKY_BlockFacts_t block = {active->block_state.block_len, active->block_state.chunk_len, active->block_state.chunk_total,
-                                    active->epoch};
-    uint32_t               count = 0;
+    const SKY_BlockFacts_t block  = {
+         active->block_state.block_len, active->block_state.chunk_len, active->block_state.chunk_total, active->epoch, 0, 0};
+    uint32_t count = 0;
 
     if (held->active != NULL)
     {

@@ -198,6 +198,8 @@ class Question(Structure):
     flags: int
     tenant: int
     epoch: int
+    block_version: int
+    """PURGE: the newest version that goes; 0: any does"""
     chunk_id: int
     credit: int
     deadline_ms: int
@@ -238,6 +240,7 @@ class Question(Structure):
         ("flags", c_uint8),
         ("tenant", c_uint32),
         ("epoch", c_uint32),
+        ("block_version", c_uint64),
         ("chunk_id", c_uint32),
         ("credit", c_uint16),
         ("deadline_ms", c_uint32),
@@ -311,6 +314,10 @@ class Block(Structure):
     """SKY_HostKind_t"""
     tenant: int
     epoch: int
+    content: int
+    """content instance: GET takes chunks of no other. 0: it has none"""
+    block_version: int
+    """version under the key: GET takes chunks of no other. 0: it has none"""
     block_len: int
     chunk_len: int
     chunk_total: int
@@ -335,6 +342,8 @@ class Block(Structure):
     """satellite on which the block failed, the last one of several places; 0: none"""
     failed_chunk: int
     """after a MISS: a chunk that nobody holds"""
+    held_version: int
+    """PUT that ended with OLD_VERSION or BAD_KEY: the largest version that a satellite holds"""
     passes: int
     """pieces that went on to a later place"""
     chunks: int
@@ -354,6 +363,8 @@ class Block(Structure):
         ("kind", c_uint32),
         ("tenant", c_uint32),
         ("epoch", c_uint32),
+        ("content", c_uint32),
+        ("block_version", c_uint64),
         ("block_len", c_uint32),
         ("chunk_len", c_uint32),
         ("chunk_total", c_uint32),
@@ -369,6 +380,7 @@ class Block(Structure):
         ("failed_plane", c_uint32),
         ("failed_slot", c_uint32),
         ("failed_chunk", c_uint32),
+        ("held_version", c_uint64),
         ("passes", c_uint32),
         ("chunks", c_uint32),
         ("requests", c_uint32),
@@ -427,11 +439,17 @@ class BlockFacts(Structure):
     chunk_total: int
     epoch: int
     """row of the schedule that it is prefetched for; 0: it lies in the window of the moment"""
+    content: int
+    """content instance"""
+    version: int
+    """version under its key; 0: the key names the content"""
     _fields_ = (
         ("block_len", c_uint32),
         ("chunk_len", c_uint32),
         ("chunk_total", c_uint32),
         ("epoch", c_uint32),
+        ("content", c_uint32),
+        ("version", c_uint64),
     )
 
 

@@ -94,6 +94,7 @@ static SKY_HostQuestion_t question(uint32_t i)
     one.flags         = SKY_FLAG_ANY;
     one.tenant        = 5;
     one.epoch         = 6;
+    one.block_version = 9;
     one.chunk_id      = 7;
     one.credit        = 8;
     one.deadline_ms   = 5000;

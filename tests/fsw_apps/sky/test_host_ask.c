@@ -21,6 +21,7 @@ static void test_a_question_is_sent_as_asked_and_its_answer_kept(void)
     CHECK(pkt->is_request && SKY_Host_IsQuestion(pkt->request_id));
     CHECK(pkt->apid == SKY_APID_KVC && pkt->op == SKY_OP_HAS && pkt->flags == SKY_FLAG_ANY && pkt->status == SKY_STATUS_OK);
     CHECK(pkt->tenant == 5 && pkt->epoch == 6 && pkt->chunk_id == 7 && pkt->credit == 8);
+    CHECK_EQ(pkt->block_version, 9);
     CHECK(SKY_Addr_Equal(pkt->dst, satellite(0)) && SKY_Addr_Equal(pkt->src, (SKY_Addr_t){0, NUMBER}));
     CHECK(memcmp(pkt->key, one.key, SKY_KEY_BYTES) == 0);
     CHECK(pkt->payload == one.payload && pkt->length == one.payload_bytes);

@@ -275,6 +275,62 @@ static void test_another_block_of_the_name(void)
     host_close(&rig);
 }
 
+static SKY_HostBlock_t as(SKY_HostBlock_t block, uint64_t version, uint32_t content)
+{
+    block.block_version = version;
+    block.content       = content;
+    return block;
+}
+
+/* Newer versions replace older ones. Older ones, and other contents, are told what is held, and a get never takes another one. */
+static void test_versions(void)
+{
+    open_with(host_usual);
+    SKY_HostBlock_t block = as(host_block(SKY_HOST_PUT, 1, 8, places, 2, up), 7, 70);
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK_EQ(block.held_version, 0);
+    block = as(host_block(SKY_HOST_PUT, 1, 3, places, 2, up + 1), 6, 60);
+    CHECK_EQ(run(&block), SKY_STATUS_OLD_VERSION);
+    CHECK_EQ(block.last_status, SKY_STATUS_OLD_VERSION);
+    CHECK_EQ(block.held_version, 7);
+    block = as(host_block(SKY_HOST_PUT, 1, 8, places, 2, up), 7, 71);
+    CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
+    CHECK_EQ(block.held_version, 7);
+    block = as(host_block(SKY_HOST_PUT, 1, 8, places, 2, up), 7, 70); /* once more */
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    block = as(host_block(SKY_HOST_PUT, 1, 3, places, 2, up + 1), 8, 80);
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+
+    block = as(host_block(SKY_HOST_GET, 1, 3, places, 2, down), 8, 80);
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK(memcmp(up + 1, down, block.block_len) == 0);
+    block = as(host_block(SKY_HOST_GET, 1, 8, places, 2, down), 7, 70); /* a newer one is there */
+    CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
+    block = as(host_block(SKY_HOST_GET, 1, 3, places, 2, down), 8, 81);
+    CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
+    block = as(host_block(SKY_HOST_GET, 1, 3, places, 2, down), 0, 0);
+    CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
+    host_close(&rig);
+}
+
+/* A share moves: its old place has an older version. What was put at the new place is found behind it. */
+static void test_an_older_version_at_the_first_place(void)
+{
+    open_with(host_usual);
+    SKY_HostBlock_t block = as(host_block(SKY_HOST_PUT, 1, 8, &places[0], 1, up + 1), 7, 70);
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    block = as(host_block(SKY_HOST_PUT, 1, 8, &places[1], 1, up), 8, 80);
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    block = as(with_fallback(SKY_HOST_GET, 1, 8, 1), 8, 80);
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK(memcmp(up, down, block.block_len) == 0);
+    block = as(with_fallback(SKY_HOST_GET, 1, 8, 2), 8, 80); /* which has nothing */
+    CHECK_EQ(run(&block), SKY_STATUS_MISS);
+    host_close(&rig);
+}
+
 /* A chunk that was lost on its way is missing as well, but nobody denies it. */
 static void test_what_is_lost_is_not_denied(void)
 {
@@ -448,6 +504,8 @@ int main(void)
     RUN(test_a_buffer_for_one_chunk);
     RUN(test_a_report_has_who_took_part);
     RUN(test_another_block_of_the_name);
+    RUN(test_versions);
+    RUN(test_an_older_version_at_the_first_place);
     RUN(test_what_is_lost_is_not_denied);
     RUN(test_a_word_that_no_satellite_has);
     RUN(test_an_answer_about_another_block);

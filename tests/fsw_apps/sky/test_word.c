@@ -97,32 +97,56 @@ static void test_another_key_is_not_what_was_asked_for(void)
 
 static void test_another_block_of_the_name_has_other_lengths(void)
 {
-    const SKY_BlockFacts_t known      = {25, 10, 3, 0};
-    const SKY_BlockFacts_t prefetched = {25, 10, 3, 7};
-    const SKY_BlockFacts_t longer     = {26, 10, 3, 0};
-    const SKY_BlockFacts_t smaller    = {25, 9, 3, 0};
+    const SKY_BlockFacts_t known      = {25, 10, 3, 0, 0, 0};
+    const SKY_BlockFacts_t prefetched = {25, 10, 3, 7, 0, 0};
+    const SKY_BlockFacts_t longer     = {26, 10, 3, 0, 0, 0};
+    const SKY_BlockFacts_t smaller    = {25, 9, 3, 0, 0, 0};
 
     CHECK(!SKY_Word_IsOther(&prefetched, &known));
     CHECK(SKY_Word_IsOther(&longer, &known));
     CHECK(SKY_Word_IsOther(&smaller, &known));
 }
 
+static void test_another_version_or_content_is_another_block(void)
+{
+    const SKY_BlockFacts_t known   = {25, 10, 3, 0, 70, 7};
+    const SKY_BlockFacts_t newer   = {25, 10, 3, 0, 70, 8};
+    const SKY_BlockFacts_t unequal = {25, 10, 3, 0, 71, 7};
+    SKY_BlockFacts_t       facts;
+    SKY_Packet_t           answer = answer_of(SKY_STATUS_OK);
+
+    CHECK(!SKY_Word_IsOther(&known, &known));
+    CHECK(SKY_Word_IsOther(&newer, &known));
+    CHECK(SKY_Word_IsOther(&unequal, &known));
+    answer.block_version = 8;
+    answer.content       = 71;
+    CHECK_EQ(SKY_Word_Of(&answer, answer.key, &facts), SKY_WORD_BLOCK);
+    CHECK_EQ(facts.version, 8);
+    CHECK_EQ(facts.content, 71);
+}
+
 static void test_of_several_words_that_of_the_latest_row_counts(void)
 {
-    const SKY_BlockFacts_t now   = {25, 10, 3, 0};
-    const SKY_BlockFacts_t ahead = {25, 10, 3, 7};
+    const SKY_BlockFacts_t now   = {25, 10, 3, 0, 0, 0};
+    const SKY_BlockFacts_t ahead = {25, 10, 3, 7, 0, 0};
 
     CHECK(SKY_Word_IsNewer(&ahead, &now));
     CHECK(!SKY_Word_IsNewer(&now, &ahead));
     CHECK(!SKY_Word_IsNewer(&ahead, &ahead));
+
+    const SKY_BlockFacts_t old_ahead = {25, 10, 3, 7, 0, 1};
+    const SKY_BlockFacts_t new_now   = {25, 10, 3, 0, 0, 2};
+
+    CHECK(SKY_Word_IsNewer(&new_now, &old_ahead)); /* a new version counts before the row */
+    CHECK(!SKY_Word_IsNewer(&old_ahead, &new_now));
 }
 
 static void test_what_is_prefetched_is_in_a_row_to_come(void)
 {
     static const uint32_t  rows[] = {5, 7};
-    const SKY_BlockFacts_t ahead  = {25, 10, 3, 7};
-    const SKY_BlockFacts_t now    = {25, 10, 3, 5};
-    const SKY_BlockFacts_t never  = {25, 10, 3, UINT32_MAX};
+    const SKY_BlockFacts_t ahead  = {25, 10, 3, 7, 0, 0};
+    const SKY_BlockFacts_t now    = {25, 10, 3, 5, 0, 0};
+    const SKY_BlockFacts_t never  = {25, 10, 3, UINT32_MAX, 0, 0};
 
     CHECK(SKY_Word_IsAhead(&ahead, 5, rows, 2));
     CHECK(!SKY_Word_IsAhead(&ahead, 7, rows, 2));
@@ -139,6 +163,7 @@ int main(void)
     RUN(test_numbers_that_contradict_are_no_block);
     RUN(test_another_key_is_not_what_was_asked_for);
     RUN(test_another_block_of_the_name_has_other_lengths);
+    RUN(test_another_version_or_content_is_another_block);
     RUN(test_of_several_words_that_of_the_latest_row_counts);
     RUN(test_what_is_prefetched_is_in_a_row_to_come);
     return CHECK_RESULT();

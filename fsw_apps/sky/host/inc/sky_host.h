@@ -46,6 +46,8 @@ typedef struct
     uint32_t               kind; /**< SKY_HostKind_t */
     uint32_t               tenant;
     uint32_t               epoch;
+    uint32_t               content;       /**< content instance: GET takes chunks of no other. 0: it has none */
+    uint64_t               block_version; /**< version under the key: GET takes chunks of no other. 0: it has none */
     uint32_t               block_len;
     uint32_t               chunk_len;
     uint32_t               chunk_total;
@@ -65,8 +67,9 @@ typedef struct
     uint32_t last_status;               /**< status of the last error response, 0: none */
     uint32_t failed_plane, failed_slot; /**< satellite on which the block failed, the last one of several places; 0: none */
     uint32_t failed_chunk;              /**< after a MISS: a chunk that nobody holds */
-    uint32_t passes;                    /**< pieces that went on to a later place */
-    uint32_t chunks;                    /**< chunks received, or acknowledged */
+    uint64_t held_version; /**< PUT that ended with OLD_VERSION or BAD_KEY: the largest version that a satellite holds */
+    uint32_t passes;       /**< pieces that went on to a later place */
+    uint32_t chunks;       /**< chunks received, or acknowledged */
     uint32_t requests, repeats, duplicates, corrupt;
     uint64_t bytes;       /**< bytes of these chunks */
     uint64_t duration_us; /**< time from the beginning to the block's end */

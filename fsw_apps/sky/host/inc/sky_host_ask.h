@@ -35,6 +35,7 @@ typedef struct
     uint8_t         flags;
     uint32_t        tenant;
     uint32_t        epoch;
+    uint64_t        block_version; /**< PURGE: the newest version that goes; 0: any does */
     uint32_t        chunk_id;
     uint16_t        credit;
     uint32_t        deadline_ms;   /**< time from the beginning; at least 1 */

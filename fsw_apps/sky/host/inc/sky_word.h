@@ -22,7 +22,9 @@ typedef enum
 typedef struct
 {
     uint32_t block_len, chunk_len, chunk_total;
-    uint32_t epoch; /**< row of the schedule that it is prefetched for; 0: it lies in the window of the moment */
+    uint32_t epoch;   /**< row of the schedule that it is prefetched for; 0: it lies in the window of the moment */
+    uint32_t content; /**< content instance */
+    uint64_t version; /**< version under its key; 0: the key names the content */
 } SKY_BlockFacts_t;
 
 /**
@@ -34,7 +36,8 @@ typedef struct
 SKY_HasWord_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts);
 /** Return true if the facts are those of another block under the same key, which another host has put there. */
 bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known);
-/** Return true if these facts count instead of known ones: satellites may know a block of several rows, and the latest row counts. */
+/** Return true if these facts count instead of known ones: satellites may know a block of several versions and rows. The newest version
+ *  counts, and of this the latest row. */
 bool SKY_Word_IsNewer(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known);
 /**
  * Return true if a block is prefetched for a row to come. Then its chunks are not to be purged, though they are missed now.

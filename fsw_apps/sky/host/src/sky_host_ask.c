@@ -61,23 +61,24 @@ static void SendQuestion(SKY_Host_t *host, SKY_HostQuestion_t *question)
     const uint64_t wait_us = SKY_HostQuestions_TimeoutUs(host, SKY_HostPieces_FindPeer(host, addr), question->tries);
 
     (void)memset(&pkt, 0, sizeof(pkt));
-    pkt.is_request  = true;
-    pkt.apid        = question->apid;
-    pkt.seq_flags   = SKY_SEQ_WHOLE;
-    pkt.op          = question->op;
-    pkt.flags       = question->flags;
-    pkt.hop_limit   = SKY_LIMIT_HOP_LIMIT;
-    pkt.credit      = question->credit;
-    pkt.src         = host->self;
-    pkt.dst         = addr;
-    pkt.gateway     = entry;
-    pkt.tenant      = question->tenant;
-    pkt.epoch       = question->epoch;
-    pkt.deadline_ms = (uint32_t)((left_us - 1u) / US_PER_MS + 1u); /* rounded up, because 0 would mean none */
-    pkt.request_id  = question->request_id;
-    pkt.chunk_id    = question->chunk_id;
-    pkt.length      = question->payload_bytes;
-    pkt.payload     = question->payload;
+    pkt.is_request    = true;
+    pkt.apid          = question->apid;
+    pkt.seq_flags     = SKY_SEQ_WHOLE;
+    pkt.op            = question->op;
+    pkt.flags         = question->flags;
+    pkt.hop_limit     = SKY_LIMIT_HOP_LIMIT;
+    pkt.credit        = question->credit;
+    pkt.src           = host->self;
+    pkt.dst           = addr;
+    pkt.gateway       = entry;
+    pkt.tenant        = question->tenant;
+    pkt.epoch         = question->epoch;
+    pkt.deadline_ms   = (uint32_t)((left_us - 1u) / US_PER_MS + 1u); /* rounded up, because 0 would mean none */
+    pkt.request_id    = question->request_id;
+    pkt.chunk_id      = question->chunk_id;
+    pkt.block_version = question->block_version;
+    pkt.length        = question->payload_bytes;
+    pkt.payload       = question->payload;
     (void)memcpy(pkt.key, question->key, SKY_KEY_BYTES);
 
     if (question->op == SKY_OP_RELAY && (question->flags & SKY_FLAG_TLM) != 0u)

@@ -116,6 +116,10 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_
     block->duplicates += is_put ? 0u : lane->u.fetch.duplicates;
     block->corrupt += is_put ? 0u : lane->u.fetch.corrupt;
     block->last_status = SKY_HostExchange_Status(lane) != SKY_STATUS_OK ? SKY_HostExchange_Status(lane) : block->last_status;
+    if (is_put && lane->u.push.held_version > block->held_version)
+    {
+        block->held_version = lane->u.push.held_version;
+    }
     SKY_ASSERT(block->chunks <= block->chunk_total);
 }
 

@@ -35,6 +35,8 @@ void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, 
     cfg->self         = host->self;
     cfg->tenant       = block->tenant;
     cfg->epoch        = block->epoch;
+    cfg->content      = block->content;
+    cfg->version      = block->block_version;
     cfg->chunk_total  = block->chunk_total;
     cfg->chunk_len    = block->chunk_len;
     cfg->block_len    = block->block_len;

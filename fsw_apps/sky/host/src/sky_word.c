@@ -38,6 +38,8 @@ SKY_HasWord_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_Bl
     facts->chunk_len   = answer->chunk_len;
     facts->chunk_total = answer->chunk_total;
     facts->epoch       = answer->epoch;
+    facts->content     = answer->content;
+    facts->version     = answer->block_version;
     SKY_ASSERT(facts->chunk_total <= facts->block_len); /* no chunk is empty */
     SKY_ASSERT(facts->chunk_len >= 1u);
     return SKY_WORD_BLOCK;
@@ -47,14 +49,15 @@ bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *kno
 {
     SKY_ASSERT(facts->chunk_len >= 1u);
     SKY_ASSERT(known->chunk_len >= 1u);
-    return facts->block_len != known->block_len || facts->chunk_len != known->chunk_len;
+    return facts->block_len != known->block_len || facts->chunk_len != known->chunk_len || facts->version != known->version ||
+           facts->content != known->content;
 }
 
 bool SKY_Word_IsNewer(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known)
 {
     SKY_ASSERT(facts->chunk_len >= 1u);
     SKY_ASSERT(known->chunk_len >= 1u);
-    return facts->epoch > known->epoch;
+    return facts->version > known->version || (facts->version == known->version && facts->epoch > known->epoch);
 }
 
 bool SKY_Word_IsAhead(const SKY_BlockFacts_t *facts, uint32_t row, const uint32_t *rows, uint32_t row_count)
