@@ -23,6 +23,8 @@ class Ask:
     flags: int = 0
     tenant: int = 0
     epoch: int = 0
+    version: int = 0
+    """PURGE: the newest version that goes; 0: any does."""
     key: bytes = NO_KEY
     chunk_id: int = 0
     credit: int = 0
@@ -58,12 +60,14 @@ def word_of(key: bytes, answer: SatelliteAnswer | None) -> tuple[Word, BlockEntr
     word = Word(library().SKY_Word_Of(raw, key, ctypes.byref(facts)))
     if word is not Word.BLOCK:
         return word, None
-    return word, BlockEntry(key, facts.block_len, facts.chunk_len, facts.chunk_total, facts.epoch, 0.0)
+    lengths = facts.block_len, facts.chunk_len, facts.chunk_total
+    return word, BlockEntry(key, *lengths, facts.epoch, 0.0, facts.version, facts.content)
 
 
 def facts_of(entry: BlockEntry) -> structures.BlockFacts:
     """Return the facts about a block as a structure of the core."""
-    return structures.BlockFacts(entry.block_len, entry.chunk_len, entry.chunk_total, entry.epoch)
+    lengths = entry.block_len, entry.chunk_len, entry.chunk_total
+    return structures.BlockFacts(*lengths, entry.epoch, entry.content, entry.version)
 
 
 def is_other(entry: BlockEntry, known: BlockEntry) -> bool:

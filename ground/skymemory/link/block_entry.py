@@ -19,3 +19,7 @@ class BlockEntry:
     `SCHEDULE_STAYS`: no handover moves it (a host on board)."""
     set_at: float
     """Seconds since 1970; 0 if another host set it."""
+    version: int = 0
+    """Version of the block under its key; 0: the key names the content."""
+    content: int = 0
+    """Content instance, a number of 32 bits that unequal contents hardly share; 0: it has none."""

@@ -295,7 +295,7 @@ class ControlPlane:
     def find_latest(
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
     ) -> dict[bytes, BlockEntry]:
-        """Ask several satellites about blocks, all at once; of several entries of a block the highest epoch counts."""
+        """Ask several satellites about blocks, all at once; of several entries of a block the newest version and epoch counts."""
         asks = [_has_any(route, key, tenant) for key in keys for route in routes]
         found: dict[bytes, BlockEntry] = {}
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
@@ -362,11 +362,21 @@ class ControlPlane:
         ]
         return None not in self.exchange(asks, deadline_s)
 
-    def purge(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[PurgeAnswers]:
-        """Let satellites forget their chunks of blocks, all at once; each key comes with the satellites to ask."""
-        asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key, routes in blocks for route in routes]
+    def purge(self, blocks: Sequence[tuple[bytes, int, Sequence[Route]]], tenant: int, deadline_s: float) -> list[PurgeAnswers]:
+        """Let satellites forget their chunks of blocks, all at once.
+
+        Args:
+            blocks: The key of each block, the newest version that goes (0: any does), and the satellites to ask.
+            tenant: The tenant of the blocks.
+            deadline_s: Seconds from now.
+        """
+        asks = [
+            Ask(route, icd.OP_PURGE, tenant=tenant, key=key, version=version)
+            for key, version, routes in blocks
+            for route in routes
+        ]
         answers = iter(self.exchange(asks, deadline_s))
-        return [answers_of([next(answers) for _ in routes]) for _, routes in blocks]
+        return [answers_of([next(answers) for _ in routes]) for _, _, routes in blocks]
 
     def migrate(self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0) -> list[SatelliteAnswer | None]:
         """Let satellites send chunks of blocks to others, all at once; a satellite without room for another job is asked again.

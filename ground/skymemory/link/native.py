@@ -55,6 +55,8 @@ class Transfer:
     """Code of the last error response (`icd.STATUSES`); 0 if there was none."""
     failed: Satellite | None = field(default=None, init=False)
     """Satellite at which the transfer failed; of several places the last one, or the first silent one."""
+    held_version: int = field(default=0, init=False)
+    """After a put that ended with OLD_VERSION or BAD_KEY: the largest version of the block that a satellite said it holds."""
     chunks: int = field(default=0, init=False)
     """Chunks received, or acknowledged."""
     bytes: int = field(default=0, init=False)
@@ -259,6 +261,7 @@ class NativeClient:
             block.key[:] = entry.key
             block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
             block.block_len, block.chunk_len, block.chunk_total = entry.block_len, entry.chunk_len, entry.chunk_total
+            block.block_version, block.content = entry.version, entry.content
             block.data, block.servers, block.server_count = view.ctypes.data, rounds[0], len(rounds[0])
             if len(rounds) > 1:
                 block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
@@ -365,6 +368,7 @@ def _fill_in(transfer: Transfer, block: structures.Block) -> None:
     transfer.status = _STATUSES[block.status]
     transfer.last_status = block.last_status
     transfer.failed = Satellite(block.failed_plane, block.failed_slot) if block.failed_plane else None
+    transfer.held_version = block.held_version
     transfer.chunks = block.chunks
     transfer.bytes = block.bytes
     transfer.requests = block.requests

@@ -172,6 +172,7 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
                 ask.flags,
                 ask.tenant,
                 ask.epoch,
+                ask.version,
                 ask.chunk_id,
                 ask.credit,
                 deadline_ms,

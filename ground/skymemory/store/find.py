@@ -95,6 +95,17 @@ class Lookups(Operation):
             if one.entry is not None and is_other(one.entry, old)
         }
 
+    def newest(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
+        """Return the newest versions of blocks that satellites know.
+
+        A lookup believes the first satellite that knows a block, and this may hold an older version: all servers are asked here.
+        """
+        routes = list(dict.fromkeys((*self._routes.lookup_routes(), *self._routes.to_servers())))
+        if not keys or not routes:
+            return {}
+        self._count(questions=len(keys))
+        return self._control.find_latest(routes, keys, self._tenant, self._patience_s(routes))
+
     def prefetched_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
         """Return the blocks that another host has prefetched for a future row. They are not to be purged.
 

@@ -62,7 +62,7 @@ class Gets(Operation):
 
     def carry_out(
         self,
-        verdicts: Mapping[bytes, Verdict],
+        verdicts: Mapping[BlockEntry, Verdict],
         elsewhere: Mapping[bytes, BlockEntry],
         routes: Sequence[Route],
         patience_s: float | None = None,
@@ -70,17 +70,17 @@ class Gets(Operation):
         """Forget and purge blocks by their verdicts.
 
         Args:
-            verdicts: The verdict on each block, by its key.
+            verdicts: The verdict on each block.
             elsewhere: Blocks that are there, but with another length or for another row. The index takes these entries.
             routes: Routes to the satellites that are told of a purge.
             patience_s: Seconds to wait for their answers; None for the usual time.
         """
         self._index.add(elsewhere.values())
-        for key, verdict in verdicts.items():
-            if verdict is Verdict.FORGET and key not in elsewhere:
-                self._index.remove(key)
-                self._lookups.set_incomplete(key)
-        useless = [key for key, verdict in verdicts.items() if verdict is Verdict.PURGE]
+        for entry, verdict in verdicts.items():
+            if verdict is Verdict.FORGET and entry.key not in elsewhere:
+                self._index.remove(entry.key)
+                self._lookups.set_incomplete(entry.key)
+        useless = [entry for entry, verdict in verdicts.items() if verdict is Verdict.PURGE]
         if useless:
             self._purges.forget(useless, routes, patience_s)
 
@@ -109,12 +109,12 @@ class Gets(Operation):
             self._index.remove(key)
         gone = [entry for one, entry in doubtful.values() if not one.is_renamed]
         routes = self._purges.routes([entry.key for entry in gone]) if gone else []
-        elsewhere = {told.key: told.entry for told in self._lookups.ask(renamed) if told.entry is not None} if renamed else {}
+        elsewhere = self._lookups.newest(renamed)
         if gone:
             elsewhere |= self._lookups.prefetched_ahead([entry.key for entry in gone]) | self._lookups.replaced(gone)
         is_blind = any(entry.key not in elsewhere for entry in gone) and self._late_search.is_schedule_unknown(routes)
         for one, entry in doubtful.values():
             one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind)
-        verdicts = {entry.key: one.verdict for one, entry in fetched.values() if one.next() is AttemptStep.END}
+        verdicts = {entry: one.verdict for one, entry in fetched.values() if one.next() is AttemptStep.END}
         self.carry_out(verdicts, elsewhere, routes)
         return {index: elsewhere[entry.key] for index, (one, entry) in doubtful.items() if one.next() is AttemptStep.ASK}

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
-from skymemory.store.results import PrefetchResult, PutResult, Status
+from skymemory.store.results import REPLACED, PrefetchResult, PutResult
 from skymemory.store.sky_store import SkyStore
 from skymemory.store.versions import Versions
 from skymemory.wire.envelope import ENVELOPE_BYTES, PADDING_BYTES_MAX, BlockError, Kind, seal, seal_in_place, unseal
@@ -156,10 +156,10 @@ class KeyValue:
         return self._keys.key_of(name, self._namespace)
 
     def put(self, name: str, value: Buffer, progress: Progress | None = None, *, expires_unix_ms: int = 0) -> PutResult:
-        """Store a value of 0 to `value_bytes_max` bytes. It replaces the value that the name has.
+        """Store a value of 0 to `value_bytes_max` bytes. It replaces the value that the name has, once it is stored.
 
-        If a satellite does not confirm that it gave up the old value, the new one is not stored, as the two could be confused.
-        The result is then UNANSWERED.
+        If satellites hold a newer version, the value is stored once more with a version above that one. If another host stores a
+        value of this name at the same time, the result may be OLD_VERSION: the other one counts.
 
         Args:
             name: The name of the value.
@@ -177,11 +177,16 @@ class KeyValue:
             stores = f"{sky.cache.servers} servers of {sky.satellite.store_mib} MiB"
             raise ValueError(f"value of {view.nbytes:,} bytes; allowed are 0 to {self.value_bytes_max:,} ({stores})")
         key = self.key_of(name)
-        # A block under a key never changes. A new value under an old name is another block, so the old one is purged first
-        if not self._store.purge([key]).confirmed:
-            return PutResult(key, Status.UNANSWERED, None, 0.0)
         version = self._versions.choose(key)
-        [result] = self._store.put([(key, self._keys.pack(key, view, expires_unix_ms, version=version))], progress)
+        result = self._put(key, view, expires_unix_ms, version, progress)
+        if result.status in REPLACED:
+            above = self._versions.choose_above(key, result.held_version)
+            if above is not None:
+                result = self._put(key, view, expires_unix_ms, above, progress)
+        return result
+
+    def _put(self, key: bytes, value: memoryview, expires_unix_ms: int, version: int, progress: Progress | None) -> PutResult:
+        [result] = self._store.put([(key, self._keys.pack(key, value, expires_unix_ms, version=version))], progress)
         if result.ok:
             self._versions.stored(key, version)
         return result

@@ -4,7 +4,7 @@ The core decides who is asked next and when a block counts as gone (`sky_purge.h
 another block under a key one request may be enough (`make_way`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from skymemory.link.ask import is_confirmed
 from skymemory.link.block_entry import BlockEntry
@@ -22,12 +22,29 @@ class Purges(Operation):
         """Return routes to every place that shares of these blocks may have by the schedule."""
         return self._routes.all_routes(entry.epoch for key in keys if (entry := self._index.get(key)) is not None)
 
-    def forget(self, keys: Sequence[bytes], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
-        """Forget blocks here, and purge them on the satellites of these routes."""
-        cleared = self._clear(keys, routes, patience_s)
+    def forget(self, entries: Sequence[BlockEntry], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
+        """Forget blocks here, and purge them on the satellites of these routes, but no newer versions of them."""
+        cleared = self._clear({entry.key: entry.version for entry in entries}, routes, patience_s)
         if routes:
-            self._count(purges=len(keys))
+            self._count(purges=len(entries))
         return Purged(sum(one.chunks for one in cleared), all(map(is_confirmed, cleared)))
+
+    def forget_older(self, entries: Sequence[BlockEntry]) -> None:
+        """Purge older versions of blocks that were put now where a get would meet them first.
+
+        A put replaces what is at its own satellites. A lookup also asks the satellite that is nearest, and while satellites hand
+        over those of earlier rows. Nothing depends on the answers: a satellite that is silent now gives an older version up when
+        it hands it over.
+        """
+        replacing = [one for one in entries if one.version > 1]
+        now = self._routes.ways(0) if replacing else None
+        if now is None:
+            return
+        asked = {*self._routes.lookup_routes(), *now.places[0]}
+        servers = self._routes.to_servers()
+        blocks = [(one.key, one.version - 1, [*asked.difference(servers[: one.chunk_total])]) for one in replacing]
+        if routes := {route for _, _, some in blocks for route in some}:
+            self._control.purge(blocks, self._tenant, self._control.hurry_s(routes))
 
     def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks wherever they may be. The purge is repeated for blocks of which a satellite said nothing."""
@@ -56,7 +73,7 @@ class Purges(Operation):
                 each = self._clear_first_shares([(one.key, entries[one.key]) for one in some])
             else:
                 routes = list(dict.fromkeys([*self._routes.all_routes(epochs), *self._late_search.routes()]))
-                each = self._clear([one.key for one in some], routes)
+                each = self._clear({one.key: 0 for one in some}, routes)
             is_same_row = self._routes.row() == row
             for one, cleared in zip(some, each, strict=True):
                 one.told(cleared, is_over=is_over, is_same_row=is_same_row)
@@ -64,15 +81,23 @@ class Purges(Operation):
             self._count(purges=len(keys))
         return [one.purged for one in blocks]
 
-    def _clear(self, keys: Collection[bytes], routes: Sequence[Route], patience_s: float | None = None) -> list[PurgeAnswers]:
-        """Forget blocks here, and purge them on the satellites of these routes. Without routes nothing is confirmed."""
-        for key in keys:
+    def _clear(
+        self, versions: Mapping[bytes, int], routes: Sequence[Route], patience_s: float | None = None
+    ) -> list[PurgeAnswers]:
+        """Forget blocks here, and purge them on the satellites of these routes. Without routes nothing is confirmed.
+
+        Args:
+            versions: The newest version of each block that goes, by its key; 0: any does.
+            routes: Routes to the satellites that are asked.
+            patience_s: Seconds to wait for their answers; None for the usual time.
+        """
+        for key in versions:
             self._index.remove(key)
-        if not keys or not routes:
-            return [PurgeAnswers() for _ in keys]  # no satellite was asked, so the blocks may still be there
+        if not versions or not routes:
+            return [PurgeAnswers() for _ in versions]  # no satellite was asked, so the blocks may still be there
         patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
-        cleared = self._control.purge([(key, routes) for key in keys], self._tenant, patience_s)
-        for key in keys:  # a concurrent lookup may have found a block before it was purged
+        cleared = self._control.purge([(key, version, routes) for key, version in versions.items()], self._tenant, patience_s)
+        for key in versions:  # a concurrent lookup may have found a block before it was purged
             self._index.remove(key)
         return cleared
 
@@ -93,6 +118,6 @@ class Purges(Operation):
         places = []
         for key, entry in blocks:
             self._index.remove(key)
-            places.append((key, list(dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ()))))))
+            places.append((key, 0, list(dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ()))))))
         routes = list(dict.fromkeys((*asked, *(route for one in first.values() for route in one))))
         return self._control.purge(places, self._tenant, self._control.patience_s(routes))

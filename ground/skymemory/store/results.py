@@ -9,6 +9,7 @@ from skymemory.wire.icd import Status
 
 __all__ = [
     "NO_WAY",
+    "REPLACED",
     "SILENCE",
     "ChainResult",
     "FindResult",
@@ -25,6 +26,10 @@ SILENCE: Final = NO_WAY | {Status.UNANSWERED, Status.NO_SATELLITE, Status.CANCEL
 """Statuses of a call that say nothing about the block: it may be there."""
 
 
+REPLACED: Final = frozenset((Status.OLD_VERSION, Status.BAD_KEY))
+"""Statuses of a put that another version of the block, or another content of this version, stands in the way of."""
+
+
 @dataclass(frozen=True, slots=True)
 class PutResult:
     """Result of a put of a block."""
@@ -36,6 +41,8 @@ class PutResult:
     entry: BlockEntry | None
     """The entry with which the block is fetched. None if the block was not stored, or if the store tells no entries."""
     duration_s: float
+    held_version: int = 0
+    """After OLD_VERSION or BAD_KEY: the largest version of the block that a satellite said it holds."""
 
     @property
     def ok(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from skymemory.common.defaults import MOST_STORE_MIB
 from skymemory.sky.constellation import UINT32_MAX, Constellation
 
-_TABLES_BYTES: Final = 240
+_TABLES_BYTES: Final = 248
 """Most bytes that a slot of a satellite's store needs besides itself: entries in two tables and in their indexes."""
 _BYTES: Final = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8": 1}
 _MIB: Final = 1 << 20

@@ -44,6 +44,7 @@ from skymemory.store.still_there import Checks
 from skymemory.store.touch import Touches
 from skymemory.store.transfers import Moved, Transfers
 from skymemory.wire.address import Satellite
+from skymemory.wire.envelope import instance_of
 
 PREFETCH_S: Final = 60.0
 """Seconds that a prefetch may take by default."""
@@ -207,6 +208,8 @@ class SkyStore(BlockStore):
     def put(self, items: Sequence[tuple[bytes, Buffer]], progress: Progress | None = None) -> list[PutResult]:
         """Store blocks, all at once. A block that is there already is not stored twice. Old blocks make room for new ones.
 
+        A sealed block names its version (`skymemory.wire.envelope`): it replaces an older one, and does nothing to a newer one.
+
         Args:
             items: Pairs of key (32 bytes) and block. The block's memory is read in place and must not change meanwhile.
             progress: Called now and then with chunks done and chunks in all.
@@ -225,7 +228,7 @@ class SkyStore(BlockStore):
                 raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
         self._begin()
         start_s = time.perf_counter()
-        transfers = [Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items]
+        transfers = [Transfer(self._entry(key, data), self._tenant, data) for key, data in items]
         self._transfers.put(transfers, progress)
         results = [self._put_result(transfer) for transfer in transfers]
         stored = [result.entry for result in results if result.entry is not None]
@@ -233,6 +236,7 @@ class SkyStore(BlockStore):
         self.index.moved(entry.key for entry in stored)
         for entry in stored:
             self._lookups.set_whole(entry.key)
+        self._purges.forget_older(stored)
         self._add(
             puts=len(stored),
             put_failures=len(results) - len(stored),
@@ -373,7 +377,8 @@ class SkyStore(BlockStore):
         is_blind = bool(useless) and self._late_search.is_schedule_unknown(routes)
         for key in useless:
             denied[key].is_other, denied[key].is_blind = key in elsewhere, is_blind
-        verdicts = {key: verdict_of(one) for key, one in denied.items()}
+        entries = {entry.key: entry for chain in chains for entry in chain}
+        verdicts = {entries[key]: verdict_of(one) for key, one in denied.items()}
         self._gets.carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
         return there
 
@@ -475,10 +480,12 @@ class SkyStore(BlockStore):
             raise ValueError("the store was closed")
         self._where.refresh()
 
-    def _entry(self, key: bytes, block_len: int) -> BlockEntry:
+    def _entry(self, key: bytes, data: Buffer) -> BlockEntry:
+        block_len, instance = memoryview(data).nbytes, instance_of(data)
         chunk_len = min(self.constellation.cache.chunk_bytes, block_len)
         stays = self.constellation.cache.host == "satellite"  # such blocks do not move, even if the satellites follow a schedule
-        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), SCHEDULE_STAYS if stays else 0, time.time())
+        epoch = SCHEDULE_STAYS if stays else 0
+        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), epoch, time.time(), *instance)
 
     def _no_routes(self) -> Status | None:
         """Return why no block can be moved now, or None if blocks can be moved."""
@@ -489,7 +496,7 @@ class SkyStore(BlockStore):
     def _put_result(self, transfer: Transfer) -> PutResult:
         status = self._gets.end_of(transfer.status)
         entry = transfer.entry if status is Status.DONE else None
-        return PutResult(transfer.entry.key, status, entry, transfer.duration_s)
+        return PutResult(transfer.entry.key, status, entry, transfer.duration_s, transfer.held_version)
 
     def _whole_beginning(self, chain: list[BlockEntry]) -> list[BlockEntry]:
         """Return the beginning of a chain of which all servers hold their shares. While the sky is silent, believe the chain."""

@@ -6,15 +6,22 @@ The version of a value is a number of 64 bits in its seal. A host chooses it whe
     the version of this value that it put or saw last, plus one
     the version that it chose last, for whatever value, plus one
 
-So a host's own puts rise even if its clock is set back, and what it puts over a value that it has read is newer than that one. If
-two hosts put the same name, and neither has read the other's value, the one whose clock is ahead counts as the newer if the puts
-are less apart than the clocks. So clocks should agree, as NTP makes them do, to less than the time between two hosts' puts of one
-name.
+So a host's own puts rise even if its clock is set back, and what it puts over a value that it has read is newer than that one.
+
+Satellites keep the version with the value. A newer one takes its place. A put of an older one is refused with the version that
+is held, and the host puts its value again with one above that. So of two puts of one name, one after the other, the later one
+counts, whatever the hosts' clocks say, and also if a host was started again and has forgotten all versions. Of two puts at the
+same time either may count, and one of the two hosts may be told `old_version`. Two that choose the same version are told apart by
+their contents: the second one to come is refused (`bad_key`), and puts again.
+
+A satellite may say any version, so what it says counts for one put alone. Only a version that was stored, or that came in a
+value's seal, is remembered, and if it is far ahead of the clock it does not lift the versions of other values. Behind the largest
+version there is none: such a value has to be deleted first.
 
 A host remembers the versions of the values that it used last. If a value comes that is older than the one it knows, somebody has
-put back what was replaced: it is a miss. It is not purged, as it may be the newer one of a host whose clock is behind. A deletion
-counts as one above the version that was known. A host that knows no version of a value takes any; so does a program that was
-started again.
+put back what was replaced: it is a miss. A handover that is late brings nothing back, because satellites refuse what is older. A
+deletion removes every version, and satellites remember none of it. For this host it counts as one above the version that it knew.
+A host that knows no version of a value takes any.
 """
 
 import time
@@ -23,8 +30,12 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
+from skymemory.wire.envelope import VALUE_VERSION_MAX
+
 VALUES_MAX: Final = 1 << 16
 """Values whose versions are remembered."""
+_AHEAD_US: Final = 86_400_000_000
+"""A version that is ahead of the clock by more does not lift the versions of other values."""
 
 
 def now_unix_us() -> int:
@@ -51,8 +62,20 @@ class Versions:
     def choose(self, key: bytes) -> int:
         """Return a version for a new value."""
         with self._lock:
-            self._last = max(self._clock(), self._known.get(key, 0) + 1, self._last + 1)
-            return self._last
+            now_us = self._clock()
+            above = self._known.get(key, 0) + 1
+            self._last = max(now_us, self._last + 1, above if above <= now_us + _AHEAD_US else 0)
+            return min(max(self._last, above), VALUE_VERSION_MAX)
+
+    def choose_above(self, key: bytes, held: int) -> int | None:
+        """Return a version above the one that a satellite says it holds; None if there is none.
+
+        A forged word of a satellite must not lift the versions of other values.
+        """
+        chosen = self.choose(key)
+        if chosen > held:
+            return chosen
+        return held + 1 if held < VALUE_VERSION_MAX else None
 
     def stored(self, key: bytes, version: int) -> None:
         """Remember that a value was put."""
@@ -71,7 +94,7 @@ class Versions:
         """Remember that a value was deleted: what was put before is older."""
         with self._lock:
             if key in self._known:
-                self._remember(key, self._known[key] + 1)
+                self._remember(key, min(self._known[key] + 1, VALUE_VERSION_MAX))
 
     def _remember(self, key: bytes, version: int) -> None:
         self._known[key] = version

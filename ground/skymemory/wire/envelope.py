@@ -77,6 +77,15 @@ class Unsealed(NamedTuple):
     """Version of the value; 0 for blocks that never change under their key."""
 
 
+class Instance(NamedTuple):
+    """Version and content of a block under its key. Chunks of two instances never mix."""
+
+    version: int
+    """Version of the value; 0 for blocks that never change under their key."""
+    content: int
+    """Content instance, a number of 32 bits that unequal contents hardly share."""
+
+
 def seal(kind: Kind, key: bytes, header: bytes, body: Buffer, *, keys: SealKeys, version: int = 0, padding: int = 0) -> bytearray:
     """Return a sealed block of a body, which is contiguous bytes and stays as it is; see `seal_in_place`."""
     front = _front(len(header), padding) + header
@@ -151,15 +160,13 @@ def unseal(kind: Kind, key: bytes, block: bytearray | memoryview, *, keys: SealK
     return Unsealed(view[ENVELOPE_BYTES:start], view[start:end], version)
 
 
-def content_of(block: Buffer) -> int:
-    """Return the content instance of a sealed block, a number of 32 bits that unequal contents hardly share.
-
-    Raises:
-        BlockError: The block is too short to be sealed.
-    """
-    if len(block) < ENVELOPE_BYTES:
-        raise BlockError(f"a sealed block has at least {ENVELOPE_BYTES} bytes, this one {len(block)}")
-    return int.from_bytes(block[:CONTENT_BYTES])
+def instance_of(block: Buffer) -> Instance:
+    """Return version and content instance of a block, as packets name them; zeros if the block is not sealed."""
+    head = memoryview(block).cast("B")[: _CLEAR.size]
+    if len(head) < _CLEAR.size:
+        return Instance(0, 0)
+    nonce, found, version, _ = _CLEAR.unpack(head)
+    return Instance(version, int.from_bytes(nonce[:CONTENT_BYTES])) if found == VERSION else Instance(0, 0)
 
 
 def _front(header_bytes: int, padding: int) -> bytes:

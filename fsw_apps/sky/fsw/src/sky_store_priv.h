@@ -26,10 +26,10 @@ struct SKY_StoreBlock
     uint32_t first;                                /* first slot; NONE: the block is free */
     uint32_t tenant;                               /* row of its tenant in the store's table */
     uint32_t newer[LIST_COUNT], older[LIST_COUNT]; /* neighbours in each list; the free blocks are linked by older */
-    uint64_t used;                                 /* number of its last use; no two blocks have the same */
+    uint32_t content;
+    uint64_t used; /* number of its last use; no two blocks have the same */
     uint64_t put_until_us, suspect_us;
     uint64_t version;
-    uint32_t content;
 };
 
 struct SKY_StoreSlot

@@ -26,7 +26,7 @@ from skymemory.store.keyvalue import (
     may_expire,
     now_unix_ms,
 )
-from skymemory.store.results import SILENCE, FindResult, GetResult, PutResult, Status
+from skymemory.store.results import REPLACED, SILENCE, FindResult, GetResult, PutResult, Status
 from skymemory.store.versions import Versions
 
 _log = logging.getLogger(__name__)
@@ -403,30 +403,41 @@ class Values:
             return block
 
         if length <= _IN_THREAD_BYTES:
-            self._make_way(line, sealed(), length, terms, version)
+            self._put(line, sealed(), length, terms, version)
         else:
-            self._beside(line, sealed, lambda block: self._make_way(line, block, length, terms, version))
+            self._beside(line, sealed, lambda block: self._put(line, block, length, terms, version))
 
-    def _make_way(self, line: _Line, block: Buffer, length: int, terms: int, version: int) -> None:
-        def put(purged: Purged, *, is_first: bool = True) -> None:
-            if purged.confirmed:
-                self._puts.ask((line.key, block), lambda result: stored(result, is_first))
-            else:
-                self._refuse(line, NO_ANSWER)
+    def _put(self, line: _Line, block: Buffer, length: int, terms: int, version: int, *, is_first: bool = True) -> None:
+        """Store a block in place of another one. If satellites hold a newer version, store it once more as a newer one."""
 
-        def stored(result: PutResult, is_first: bool) -> None:
+        def stored(result: PutResult) -> None:
             if result.ok:
                 self._versions.stored(line.key, version)
                 self.directory.put(line.database, line.name, length, terms)
                 self._finish(line)
-            elif result.status is Status.BAD_KEY and is_first:  # something is left of a block without its first share
-                self._purges.ask(line.key, lambda purged: put(purged, is_first=False))
-            else:
-                self.directory.remove(line.database, line.name)
-                why = f"ERR not stored: {result.status.replace('_', ' ')}"
-                self._refuse(line, NO_ANSWER if result.status in SILENCE else why)
+                return
+            above = self._versions.choose_above(line.key, result.held_version)
+            if is_first and result.status in REPLACED and above is not None:
+                self._put_above(line, block, length, terms, above)
+                return
+            self.directory.remove(line.database, line.name)
+            why = f"ERR not stored: {result.status.replace('_', ' ')}"
+            self._refuse(line, NO_ANSWER if result.status in SILENCE else why)
 
-        self._ways.ask(line.key, put)
+        self._puts.ask((line.key, block), stored)
+
+    def _put_above(self, line: _Line, block: Buffer, length: int, terms: int, version: int) -> None:
+        keys = line.keys
+        assert keys is not None
+
+        def sealed() -> Buffer:
+            # The value may have been sealed where it was, so nothing but its block is left
+            memory = memoryview(block)
+            keys.unpack(line.key, memory)
+            keys.pack_in_place(line.key, memory, length, terms, version=version)
+            return block
+
+        self._beside(line, sealed, lambda again: self._put(line, again, length, terms, version, is_first=False))
 
     async def _purge(self, keys: list[bytes]) -> list[Purged]:
         return [await self._sky.purge([key], tenant=self._tenant) for key in keys]  # few; and of each it counts how much went

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skymemory.link.structures import PurgeAnswers
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.keyvalue import (
     HEAD_BYTES,
@@ -82,7 +81,7 @@ def test_values_are_bounded(full_sky: LocalConstellation) -> None:
         assert values.put("name", bytes(100)).ok
         with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 157,679,943 \(10 servers of 16 MiB\)"):
             values.put("name", bytes(159_000_000))
-        assert values.get("name") == bytes(100)  # refused before the old one was purged
+        assert values.get("name") == bytes(100)  # refused before anything was put
         narrow = KeyValue(store, "bounded", value_bytes_max=98)
         assert narrow.value_bytes_max == 98
         assert narrow.get("name") is None
@@ -223,18 +222,6 @@ def test_who_slept_through_a_replacement_brings_no_old_value_back(start_sky: Sta
             assert KeyValue(store).put("name", b"new" * 30_000).ok  # another stands in for it
         assert KeyValue(store).get("name") == b"new" * 30_000
         assert KeyValue(other).get("name") in (None, b"new" * 30_000)
-
-
-def test_a_purge_that_is_not_confirmed_lets_nothing_be_put(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    local = start_sky(cache={"deadline_ms": 2000})
-    with SkyStore(local.constellation) as store:
-        values = KeyValue(store)
-        assert values.put("name", b"old" * 30_000).ok
-        # A purge that nobody answers although all answer pings: no process can be made to do that from outside
-        monkeypatch.setattr(store.control, "purge", lambda blocks, *_: [PurgeAnswers() for _ in blocks])
-        assert values.put("name", b"new" * 30_000).status == "unanswered"
-        monkeypatch.undo()
-        assert values.get("name") == b"old" * 30_000
 
 
 def test_tenants_with_one_secret_have_other_keys() -> None:

@@ -54,8 +54,8 @@ def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: L
         store.put([(key("small"), b"small"), (key("large"), bytes(60_001))])
         purge, asked = store.control.purge, []
 
-        def count(blocks: list[tuple[bytes, list[Route]]], tenant: int, deadline_s: float) -> list[object]:
-            asked.append([len(routes) for _, routes in blocks])
+        def count(blocks: list[tuple[bytes, int, list[Route]]], tenant: int, deadline_s: float) -> list[object]:
+            asked.append([len(routes) for _, _, routes in blocks])
             return [*purge(blocks, tenant, deadline_s)]
 
         store.control.purge = count  # type: ignore[method-assign, assignment]

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.store.versions import Versions
+from skymemory.wire.envelope import VALUE_VERSION_MAX
 
 KEY, OTHER = bytes(32), bytes(31) + b"\1"
 
@@ -54,3 +55,18 @@ def test_the_value_unused_for_the_longest_time_is_forgotten() -> None:
     assert not versions.seen(keys[0], 49)
     assert not versions.seen(keys[2], 49)
     assert versions.seen(keys[1], 49)
+
+
+def test_a_version_above_the_one_that_is_held_lifts_no_other() -> None:
+    versions = Versions(lambda: 100)
+    assert versions.choose_above(KEY, 50) == 100
+    assert versions.choose_above(KEY, 5000) == 5001
+    assert versions.choose(KEY) < 200  # it was not stored
+    assert versions.choose_above(KEY, VALUE_VERSION_MAX - 1) == VALUE_VERSION_MAX
+    assert versions.choose_above(KEY, VALUE_VERSION_MAX) is None
+    versions.stored(KEY, VALUE_VERSION_MAX)
+    assert versions.choose(OTHER) < 200
+    versions.deleted(KEY)
+    assert versions.choose(KEY) == VALUE_VERSION_MAX  # once it is deleted, a value may have the largest version again
+    assert not versions.seen(KEY, VALUE_VERSION_MAX - 1)
+    assert versions.choose(OTHER) < 200

@@ -84,7 +84,7 @@ def test_tshark_reads_every_packet(start_sky: Callable[..., LocalConstellation])
         assert store.get([key])[0].data == value
         control.relay([route], Message(KVC_CMD_MID).encode(), 5.0)
         control.store_stats([route], 5.0)
-        control.purge([(key, [route])], 0, 5.0)
+        control.purge([(key, 0, [route])], 0, 5.0)
         packets = until(seen, b"the last", ping)
 
     for packet in packets:

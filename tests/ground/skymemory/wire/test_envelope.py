@@ -13,8 +13,9 @@ from skymemory.wire.envelope import (
     HEADER_BYTES_MAX,
     VALUE_VERSION_MAX,
     BlockError,
+    Instance,
     Kind,
-    content_of,
+    instance_of,
     seal,
     seal_in_place,
     unseal,
@@ -91,7 +92,7 @@ def test_unequal_blocks_have_unequal_nonces(kind: Kind, header: bytes, one: byte
     """Also under one key and version, as two GPUs make them for the same tokens."""
     first, second = (seal(kind, KEY, header, body, keys=KEYS, version=version) for body in (one, other))
     assert (first[:12] == second[:12]) == (one == other)
-    assert (content_of(first) == content_of(second)) == (one == other)
+    assert (instance_of(first) == instance_of(second)) == (one == other)
 
 
 def test_what_is_bound_goes_into_the_nonce() -> None:
@@ -110,11 +111,11 @@ def test_what_is_bound_goes_into_the_nonce() -> None:
     assert len({bytes(block[ENVELOPE_BYTES:]) for block in blocks}) == len(blocks)
 
 
-def test_the_content_instance_is_the_start_of_the_nonce() -> None:
-    assert content_of(BLOCK) == int.from_bytes(BLOCK[:4])
-    assert content_of(memoryview(BLOCK)) == content_of(BLOCK)
-    with pytest.raises(BlockError, match="at least 48 bytes, this one 47"):
-        content_of(BLOCK[:47])
+def test_the_instance_is_the_version_and_the_start_of_the_nonce() -> None:
+    assert instance_of(BLOCK) == Instance(7, int.from_bytes(BLOCK[:4]))
+    assert instance_of(memoryview(BLOCK)) == instance_of(bytearray(BLOCK)) == instance_of(BLOCK)
+    for other in (b"", b"x", BLOCK[:39], bytes(1000), b"not sealed" * 50):
+        assert instance_of(other) == Instance(0, 0)
 
 
 def test_the_bytes_show_no_plaintext_and_no_key() -> None:
