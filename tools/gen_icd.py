@@ -193,6 +193,11 @@ def document(icd: Icd) -> str:
         "difference, so that they stay end to end for all else. A tag is computed with these fields and the checksum as "
         "zeros, as SDLS masks what its frames change on the way.",
         "",
+        "Under a key a satellite holds one version and one content at a time. A PUT with a larger `block_version` makes what "
+        "is held go; one with a smaller one is answered `old_version`, and one with another `content` of the same version "
+        "`bad_key`. Both answers, and those to GET and HAS, name the version and content that is held. A GET that names "
+        "others is answered `not_found`. Without a chunk of a block, not even in part, no version is remembered.",
+        "",
     ]
     for title, name in (
         ("APIDs", "apid"),
