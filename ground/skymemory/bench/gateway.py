@@ -2,7 +2,7 @@
 
 Both are processes of their own on this machine and are asked in turn, so other load on the machine affects both alike. All
 `names` names have values before the measurement begins: so every GET is a hit, and every SET replaces a value. The two do not
-do the same work. Redis copies a value into its memory, in one process. The gateway purges the old value, cuts the new one into
+do the same work. Redis copies a value into its memory, in one process. The gateway cuts the value into
 chunks, sends these to satellites, which confirm them, and checks digest, checksum and CRC on the way back.
 """
 

@@ -30,7 +30,7 @@ StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
 CENTRES = [Satellite(2, 3), Satellite(2, 4), Satellite(2, 5), Satellite(2, 6)]
 ROW_S = 10_000
-HANDOVER_S, LATER_S = 5.0, 1000.0  # since the time of a row
+AT_ONCE_S, HANDOVER_S, LATER_S = 0.2, 5.0, 1000.0  # since the time of a row
 
 
 def turning(sky: Constellation, row: int, since_s: float = LATER_S) -> Playing:
@@ -112,6 +112,27 @@ def test_whatever_has_moved_so_far_blocks_are_found(sky: Constellation, uplink: 
             assert store.stats().purges == 0
             if done == len(moves):
                 check_all_there(store, items)
+
+
+@pytest.mark.parametrize("since_s", [AT_ONCE_S, HANDOVER_S, LATER_S])
+@pytest.mark.parametrize("size", [10, 120_001])
+@pytest.mark.parametrize("row", [2, 3])
+def test_a_value_put_anew_while_its_old_version_still_has_to_move(
+    sky: Constellation, row: int, size: int, since_s: float
+) -> None:
+    """In row 3 the first server moves, which a lookup asks."""
+    with SkyStore(sky, playing=turning(sky, row - 1)) as store:
+        assert KeyValue(store).put("name", b"o" * size).ok
+        key = KeyValue(store).key_of("name")
+    playing = turning(sky, row, since_s)
+    moves = [Move(Route(source, source), target, key) for source, target in moved_servers(sky, row - 1, row)]
+    with SkyStore(sky, playing=playing) as store:
+        assert KeyValue(store).put("name", b"n" * size).ok
+        for _ in range(2):
+            with SkyStore(sky, playing=playing) as other:
+                assert KeyValue(other).get("name") == b"n" * size
+            store.control.migrate(moves, 0, 30)  # what is left of the old version
+    assert row == 2 or moves[0].source.satellite == Whereabouts(sky, playing).servers(row - 1)[0]
 
 
 def test_the_only_server_may_move(sky: Constellation) -> None:
