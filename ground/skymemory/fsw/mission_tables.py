@@ -2,6 +2,7 @@
 
 - tables/kvc_limits.c, tables/kvc_schedule1.c .. are the same for all processors;
 - cpu1/tables/isl_neighbours.c, isl_links.c are those of the first satellite, and so on;
+- cpu1/tables/isl_keys.c, isl_peers1.c .. are its keys, if there is a keyring;
 - skymemory_cpus.cmake names the processors, for targets.cmake.
 """
 
@@ -11,8 +12,16 @@ from typing import Final
 
 from skymemory.common import defaults
 from skymemory.fsw.link_names import LINKS, NEIGHBOURS
-from skymemory.fsw.structures import KVC_PLATFORM_SCHEDULE_SEGMENTS, KVC_SEGMENT_ROWS, KvcScheduleRow
+from skymemory.fsw.structures import (
+    ISL_PEERS_OF_PAGE,
+    ISL_PEERS_PAGES,
+    KVC_PLATFORM_SCHEDULE_SEGMENTS,
+    KVC_SEGMENT_ROWS,
+    KvcScheduleRow,
+)
 from skymemory.link.native import crc32c
+from skymemory.security.derivation import KEY_BYTES
+from skymemory.security.satellite_file import SatelliteKeys
 from skymemory.sky.constellation import OTHERS, Constellation, LinkModel, TenantQuota
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.placement.layouts import LAYOUT_IDS
@@ -105,7 +114,7 @@ def neighbours(constellation: Constellation, satellite: Satellite) -> str:
         f".HelloS         = {constellation.satellite.hello_s},",
         f".PacketBytes    = {network.mtu},",
         f".SeamCut        = {int(constellation.torus.seam_cut)},",
-        ".UplinkFirstMid = 0, /* no commands from the ground: links are not authenticated */",
+        ".UplinkFirstMid = 0, /* no commands from the ground */",
         ".UplinkLastMid  = 0,",
         ".Neighbour =",
         "    {",
@@ -222,6 +231,41 @@ def schedule(constellation: Constellation, moves: Moves | None, segment: int) ->
     return _file("KVC", name, what, title, ("kvc_tbl.h",), lines, check)
 
 
+def key_tables(generations: Sequence[SatelliteKeys]) -> Iterator[tuple[str, str]]:
+    """Make the tables of a satellite's keys: ISL.Keys, ISL.Peers1 ..
+
+    Args:
+        generations: Its keys in one generation, or in two that are valid together, the older first.
+
+    Yields:
+        Name of a file, and text, which is secret.
+
+    Raises:
+        TablesError: The satellites are too many for the tables.
+    """
+    newest = generations[-1]
+    of = f"of satellite ({newest.place.plane}, {newest.place.slot})"
+    masters = [f"    {{.IsSet = 1, .Generation = {own.generation}, .Key = {_bytes(own.master_key)}}}," for own in generations]
+    lines = [".Master =", "    {", *masters, "    },"]
+    yield "isl_keys.c", _file("ISL", "Keys", f"ISL.Keys: master keys {of}. SECRET", "Master keys", ("isl_tbl.h",), lines)
+    satellites = newest.planes * newest.slots
+    pages = [(own, first) for own in reversed(generations) for first in range(0, satellites, ISL_PEERS_OF_PAGE)]
+    if len(pages) > ISL_PEERS_PAGES:
+        both = " in two generations" if len(generations) > 1 else ""
+        needed = f"the keys of {satellites:,} satellites{both} need {len(pages)} tables ISL.Peers"
+        raise TablesError(f"{needed}; there are {ISL_PEERS_PAGES}, each for {ISL_PEERS_OF_PAGE} keys of one generation")
+    for number in range(1, ISL_PEERS_PAGES + 1):
+        lines = [".Count = 0,"]
+        if number <= len(pages):
+            own, first = pages[number - 1]
+            count = min(ISL_PEERS_OF_PAGE, satellites - first)
+            keys = [own.peer_keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] for at in range(first, first + count)]
+            lines = [f".Generation = {own.generation},", f".First      = {first},", f".Count      = {count},", ".Peer =", "    {"]
+            lines += [*(f"        {{{_bytes(key)}}}," for key in keys), "    },"]
+        what, title = f"ISL.Peers{number}: keys between satellites, {of}. SECRET", f"Keys between satellites {number}"
+        yield f"isl_peers{number}.c", _file("ISL", f"Peers{number}", what, title, ("isl_tbl.h",), lines)
+
+
 def processors(satellites: Sequence[Satellite]) -> str:
     """Return the text of skymemory_cpus.cmake: names and numbers of the processors, all with the same configuration."""
     lines = ["# Processors of the constellation, one a satellite. Made by `skymem tables`.", "set(MISSION_CPUNAMES)"]
@@ -243,13 +287,17 @@ def _file(
         lines: Initialiser of the table's structure.
         before: Lines before the definition.
     """
-    structure = "Schedule" if table.startswith("Schedule") else table
+    structure = table.rstrip("1234")
     text = ["/**", " * @file", f" * {what}. Made by `skymem tables`.", " */", '#include "cfe_tbl_filedef.h"']
     text += [f'#include "{name}"' for name in includes]
     text += ["", *before, ""] if before else [""]
     text += [f"{app}_{structure}Table_t {app}_{table} = {{", *(f"    {line}" for line in lines), "};", ""]
     text.append(f"CFE_TBL_FILEDEF({app}_{table}, {app}.{table}, {title}, {app.lower()}_{table.lower()}.tbl)")
     return "\n".join(text) + "\n"
+
+
+def _bytes(key: bytes) -> str:
+    return "{" + ", ".join(f"0x{byte:02X}" for byte in key) + "}"
 
 
 def _ipv4(constellation: Constellation, satellite: Satellite) -> str:

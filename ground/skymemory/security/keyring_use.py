@@ -6,8 +6,8 @@ from typing import Final
 from skymemory.common.secret_files import drafted, make_folder, put_folder, write_secret
 from skymemory.security.credential import told_tenants
 from skymemory.security.keyring import KeyringError, MissionKeyring, load_keyring
-from skymemory.security.mission_folder import satellites_folder
-from skymemory.security.satellite_file import file_name, read_satellite_keys
+from skymemory.security.mission_folder import satellite_keys, satellites_folder
+from skymemory.security.satellite_file import SatelliteKeys, file_name, read_satellite_keys
 from skymemory.wire.address import Satellite
 
 CONTAINERS: Final = "containers"
@@ -58,6 +58,39 @@ def find_satellite_files(path: Path) -> Path:
             f"{folder} is missing, with the satellites' key files; `skymem keys satellites {path} {folder}` makes it"
         )
     return folder
+
+
+class KeySource:
+    """Origin of the keys of single satellites: the mission's keyring, or a folder of their key files."""
+
+    def __init__(self, path: Path, previous: bool = False) -> None:
+        """Open the keyring.
+
+        Args:
+            path: The mission's keyring, or the folder.
+            previous: The generation before is wanted, too, which only the mission's keyring has.
+
+        Raises:
+            SecretFileError: It is a host's, it has no generation before, or it cannot be read.
+        """
+        self._folder = path if path.is_dir() else None
+        self._missions: list[MissionKeyring] = []
+        if self._folder is None:
+            keyring = load_keyring(path)
+            if not isinstance(keyring, MissionKeyring):
+                told = f"{path} is the keyring of host {keyring.name}, which has no satellite's keys"
+                raise KeyringError(f"{told}; allowed are the mission's keyring, or a folder of the satellites' key files")
+            if previous and keyring.generation > 1:
+                self._missions.append(keyring.changed(generation=keyring.generation - 1))
+            self._missions.append(keyring)
+        if previous and len(self._missions) < 2:
+            raise KeyringError(f"{path} has no generation before the newest; allowed is a mission's keyring after a rotation")
+
+    def of(self, place: Satellite) -> list[SatelliteKeys]:
+        """Return the keys of a satellite in each generation that is wanted, the oldest first."""
+        if self._folder is not None:
+            return [read_satellite_keys(self._folder / file_name(place))]
+        return [satellite_keys(mission, place) for mission in self._missions]
 
 
 def check_satellite_files(folder: Path, planes: int, slots: int) -> None:

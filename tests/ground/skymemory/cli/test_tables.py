@@ -1,12 +1,14 @@
 """`skymem tables`, from the outside."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.security.satellite_file import read_satellite_keys
 from skymemory.sky.orbit.schedule import Schedule
 
 SKY = "[constellation]\nplanes = 2\nslots = 3\n\n[cache]\nservers = 4\ncentre = [1, 2]\n"
@@ -95,3 +97,58 @@ def test_a_schedule_for_another_sky_is_refused(tmp_path: Path) -> None:
     skymem("schedule", *SCHEDULE, "-o", csv)
     result = skymem("tables", str(paper), csv, "-o", str(tmp_path / "defs"), status=2)
     assert "berlin.csv is for 2 planes x 3 slots; the constellation has 5 planes x 19 slots" in result.output
+
+
+KEYS = ("isl_keys", "isl_peers1", "isl_peers2", "isl_peers3", "isl_peers4")
+
+
+@pytest.fixture
+def keys(sky: str, tmp_path: Path) -> Path:
+    """Folder of the keys that the constellation file names."""
+    folder = tmp_path / "keys"
+    skymem("keys", "new", str(folder), "--planes", "2", "--slots", "3")
+    Path(sky).write_text(f'{SKY}\n[security]\nkeyring = "keys/mission.json"\n')
+    return folder
+
+
+def told_masters(folder: Path) -> list[str]:
+    """Generations of the master keys of cpu1."""
+    return re.findall(r"\.Generation = (\d+), \.Key", (folder / "cpu1/tables/isl_keys.c").read_text())
+
+
+def test_keys_come_in_files_for_their_owner(sky: str, keys: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "defs"
+    result = skymem("tables", sky, "-o", str(folder), "--satellite", "2,3", "--satellite", "1,2")
+    assert result.output.endswith("no schedule; with their keys\n")
+    secret = {f"cpu{number}/tables/{name}.c" for number in (1, 2) for name in KEYS}
+    assert files(folder) == COMMON | own(1, 2) | secret
+    assert {(folder / name).stat().st_mode & 0o777 for name in secret} == {0o600}
+    assert told_masters(folder) == ["1"]
+    found = read_satellite_keys(keys / "generation-1/satellites/2-3.key")
+    text = (folder / "cpu1/tables/isl_keys.c").read_text()
+    assert ", ".join(f"0x{byte:02X}" for byte in found.master_key) in text
+    # A folder of key files gives the same.
+    Path(sky).write_text(f'{SKY}\n[security]\nkeyring = "keys/generation-1/satellites"\n')
+    skymem("tables", sky, "-o", str(tmp_path / "again"), "--satellite", "2,3")
+    assert (tmp_path / "again/cpu1/tables/isl_keys.c").read_text() == text
+
+
+def test_the_generation_before_stays_valid_on_request(sky: str, keys: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "defs"
+    refused = skymem("tables", sky, "-o", str(folder), "--previous-keys", status=2)
+    assert "has no generation before the newest; allowed is a mission's keyring after a rotation" in refused.output
+    assert not folder.exists()
+    skymem("keys", "rotate", str(keys))
+    skymem("tables", sky, "-o", str(folder), "--previous-keys")
+    assert told_masters(folder) == ["1", "2"]
+    skymem("tables", sky, "-o", str(folder))
+    assert told_masters(folder) == ["2"]
+
+
+def test_a_keyring_without_satellites_keys_is_refused(sky: str, keys: Path, tmp_path: Path) -> None:
+    Path(sky).write_text(f'{SKY}\n[security]\nkeyring = "keys/generation-1/hosts/host.json"\n')
+    refused = skymem("tables", sky, "-o", str(tmp_path / "defs"), status=2)
+    assert "is the keyring of host host, which has no satellite's keys; allowed are the mission's keyring" in refused.output
+    Path(sky).write_text(SKY)
+    refused = skymem("tables", sky, "-o", str(tmp_path / "defs"), "--previous-keys", status=2)
+    assert "--previous-keys needs a keyring, and security.keyring names none" in refused.output

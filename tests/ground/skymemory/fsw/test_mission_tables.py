@@ -2,23 +2,29 @@
 
 import ctypes
 import os
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from skymemory.fsw import Executive, FswError
-from skymemory.fsw.mission_tables import ROWS_MAX, Moves, TablesError, tables
+from skymemory.fsw.mission_tables import ROWS_MAX, Moves, TablesError, key_tables, tables
 from skymemory.fsw.structures import (
+    ISL_PEERS_OF_PAGE,
     KVC_SEGMENT_ROWS,
     EventPayload,
+    IslKeysTable,
     IslLinksTable,
     IslNeighboursTable,
+    IslPeersTable,
     KvcLimitsTable,
     KvcScheduleRow,
     KvcScheduleTable,
 )
 from skymemory.link.native import crc32c
+from skymemory.security.derivation import KEY_BYTES
+from skymemory.security.satellite_file import SatelliteKeys
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.schedule import Header, Schedule, WindowChange
 from skymemory.testbed import satellite_program as skysat
@@ -207,3 +213,52 @@ def test_schedules_that_cannot_be_tables_are_refused() -> None:
         moves_of(SKY, ROWS_MAX + 1)
     with pytest.raises(TablesError, match="cannot show; see --clock-epoch"):
         Moves.of(SKY, schedule_of(SKY, 2), "test.csv", 2**45)
+
+
+def keys_of(generation: int, planes: int, slots: int) -> SatelliteKeys:
+    """Keys of satellite (1, 2); the key of each other one is its index and the generation."""
+    peers = b"".join(struct.pack(">HB29x", index, generation) for index in range(planes * slots))
+    return SatelliteKeys(generation, planes, slots, Satellite(1, 2), bytes([generation]) * KEY_BYTES, peers)
+
+
+def key_images(folder: Path, include: list[str], *generations: SatelliteKeys) -> tuple[IslKeysTable, list[IslPeersTable]]:
+    """Compile the tables of keys: ISL.Keys, and ISL.Peers1 .."""
+    images = {}
+    for file, text in key_tables(generations):
+        path = folder / file
+        path.write_text(text)
+        name, _, image = compile_table(path, include)
+        assert name.lower().replace(".", "_") == path.stem
+        images[name] = image
+    return IslKeysTable.from_buffer_copy(images["ISL.Keys"]), [
+        IslPeersTable.from_buffer_copy(images[f"ISL.Peers{number}"]) for number in range(1, 5)
+    ]
+
+
+def test_keys_of_two_generations(include: list[str], tmp_path: Path) -> None:
+    """The newest master key is the last one, and each generation has pages of its own."""
+    old, new = keys_of(7, 3, 5), keys_of(8, 3, 5)
+    keys, pages = key_images(tmp_path, include, old, new)
+    assert [(one.is_set, one.generation, bytes(one.key)) for one in keys.master] == [
+        (1, 7, old.master_key),
+        (1, 8, new.master_key),
+    ]
+    assert [(page.generation, page.first, page.count) for page in pages] == [(8, 0, 15), (7, 0, 15), (0, 0, 0), (0, 0, 0)]
+    for page, own in zip(pages, (new, old), strict=False):
+        assert b"".join(bytes(peer.key) for peer in page.peer[: page.count]) == own.peer_keys
+
+
+def test_keys_over_several_tables(include: list[str], tmp_path: Path) -> None:
+    own = keys_of(1, 30, 21)
+    keys, pages = key_images(tmp_path, include, own)
+    assert [one.is_set for one in keys.master] == [1, 0]
+    assert [(page.first, page.count) for page in pages] == [(0, ISL_PEERS_OF_PAGE), (ISL_PEERS_OF_PAGE, 130), (0, 0), (0, 0)]
+    assert b"".join(bytes(peer.key) for page in pages for peer in page.peer[: page.count]) == own.peer_keys
+
+
+def test_more_satellites_than_the_tables_have_room_for_are_refused() -> None:
+    assert len(dict(key_tables([keys_of(1, 20, 100)]))) == 5
+    with pytest.raises(TablesError, match=r"the keys of 2,001 satellites need 5 tables ISL\.Peers; there are 4"):
+        list(key_tables([keys_of(1, 3, 667)]))
+    with pytest.raises(TablesError, match=r"1,001 satellites in two generations need 6 tables ISL\.Peers"):
+        list(key_tables([keys_of(1, 7, 143), keys_of(2, 7, 143)]))
