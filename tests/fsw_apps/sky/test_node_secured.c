@@ -62,6 +62,51 @@ static void test_an_answer_of_a_neighbour_needs_its_tag(void)
     end();
 }
 
+static uint8_t  recorded[PARTY_WIRE];
+static uint32_t recorded_bytes;
+
+/* Record the last answer of the eastern one. */
+static void record(int which, const uint8_t *bytes, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    if (which == EASTERN && SKY_Packet_Decode(bytes, len, &pkt) == SKY_STATUS_OK && !pkt.is_request && pkt.op == SKY_OP_GET)
+    {
+        (void)memcpy(recorded, bytes, len);
+        recorded_bytes = len;
+    }
+}
+
+/* The tag is right, and the service sees it. But who has sent it may be long gone. */
+static void test_an_answer_that_is_sent_again_is_no_sign_of_life(void)
+{
+    satellite_t *western = &satellites[WESTERN];
+    uint64_t     now_us  = 1;
+    uint8_t      wire[PARTY_WIRE];
+
+    open();
+    pass(&now_us, 1);
+    on_sent = record;
+    ask_neighbour(WESTERN, now_us);
+    settle(now_us);
+    on_sent = NULL;
+    CHECK(recorded_bytes > 0u);
+    CHECK_EQ(western->answered, 1);
+    CHECK_EQ(hello_of(WESTERN)->heard_us, now_us);
+    is_jammed = true;
+    for (uint32_t second = 0; second < 6u; ++second)
+    {
+        pass(&now_us, 1);
+        (void)memcpy(wire, recorded, recorded_bytes);
+        SKY_Node_Receive(&western->node, now_us, wire, recorded_bytes, endpoint_of(EASTERN));
+        SKY_Node_Run(&western->node, now_us);
+    }
+    CHECK_EQ(western->answered, 7); /* the service goes by the number of its request */
+    CHECK(!is_up(WESTERN));
+    is_jammed = false;
+    end();
+}
+
 static void test_neighbours_associate_anew_after_a_restart(void)
 {
     satellite_t *western = &satellites[WESTERN];
@@ -152,6 +197,7 @@ int main(void)
 {
     RUN(test_neighbours_greet_as_soon_as_they_have_a_session);
     RUN(test_an_answer_of_a_neighbour_needs_its_tag);
+    RUN(test_an_answer_that_is_sent_again_is_no_sign_of_life);
     RUN(test_neighbours_associate_anew_after_a_restart);
     RUN(test_a_host_associates_through_another_satellite);
     RUN(test_greetings_go_over_links_that_are_there);

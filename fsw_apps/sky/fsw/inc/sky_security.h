@@ -176,6 +176,11 @@ SKY_Admission_t SKY_Security_Admit(SKY_Security_t *security, uint64_t now_us, co
  * @return true if it is a satellite's own word, for the service that asked
  */
 bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt);
+/**
+ * Return true if a response that SKY_Security_AdmitResponse has taken shows that its satellite is there: it was sent after all that have
+ * shown that before.
+ */
+bool SKY_Security_IsSignOfLife(const SKY_Security_t *security, const SKY_Packet_t *pkt);
 /** Return true if a session with @p satellite began by the last SKY_Security_AdmitResponse of its handshake, and is not used yet. */
 bool SKY_Security_IsFresh(const SKY_Security_t *security, SKY_Addr_t satellite);
 

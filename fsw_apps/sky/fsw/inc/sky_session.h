@@ -39,6 +39,7 @@ typedef struct
     uint32_t place_back;           /**< key of what is answered */
     uint64_t next_us;              /**< nothing is asked before */
     uint64_t sequence;             /**< last one that was sent */
+    uint64_t heard;                /**< highest one of an answer that SKY_Session_IsNewest was asked about */
 } SKY_Session_t;
 
 /**
@@ -82,6 +83,11 @@ uint64_t SKY_Session_NextSequence(SKY_Session_t *session);
 bool SKY_Session_Doubt(SKY_Session_t *session, uint64_t now_us);
 /** Doubt an association no longer, if it was. @return true if it was */
 bool SKY_Session_Confirm(SKY_Session_t *session);
+/**
+ * Return true if an answer with a right tag, by its sequence number, was sent after all those of before, and note it. One that was sent
+ * again never is: so it is no sign of life, and no news.
+ */
+bool SKY_Session_IsNewest(SKY_Session_t *session, uint64_t sequence);
 /** Erase the keys. */
 void SKY_Session_End(SKY_Session_t *session, const SKY_Crypto_t *crypto);
 

@@ -96,7 +96,10 @@ static SKY_Status_t AdmitResponse(SKY_Node_t *node, uint64_t now_us, const SKY_P
     SKY_ASSERT(SKY_Node_IsKeyed(node));
     if (SKY_Security_AdmitResponse(node->security, now_us, pkt))
     {
-        NoteNeighbour(node, now_us, pkt, ingress);
+        if (SKY_Security_IsSignOfLife(node->security, pkt)) /* else anybody could send it again when the neighbour is long gone */
+        {
+            NoteNeighbour(node, now_us, pkt, ingress);
+        }
         return SKY_STATUS_OK;
     }
     for (uint32_t id = 0; id < SKY_ISL_COUNT && pkt->op == SKY_OP_ASSOCIATE; ++id)

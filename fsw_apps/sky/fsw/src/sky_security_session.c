@@ -254,6 +254,15 @@ static void TakeAnswer(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_Se
     }
 }
 
+bool SKY_Security_IsSignOfLife(const SKY_Security_t *security, const SKY_Packet_t *pkt)
+{
+    SKY_SecuritySession_t *entry = Find(security, pkt->src);
+
+    SKY_ASSERT(!pkt->is_request);
+    SKY_ASSERT(entry != NULL);
+    return SKY_Session_IsNewest(&entry->session, pkt->sequence);
+}
+
 bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     SKY_SecuritySession_t *entry = pkt->src.plane != 0u ? Find(security, pkt->src) : NULL;

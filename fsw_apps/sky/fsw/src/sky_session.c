@@ -97,6 +97,7 @@ bool SKY_Session_Take(SKY_Session_t *session, const SKY_Crypto_t *crypto, const 
         session->suite    = response.granted;
         session->spi      = spi;
         session->sequence = 0; /* the keys are new */
+        session->heard    = 0;
     }
     else if (session->state == SKY_SESSION_DOUBTED)
     {
@@ -142,6 +143,16 @@ bool SKY_Session_Confirm(SKY_Session_t *session)
     return true;
 }
 
+bool SKY_Session_IsNewest(SKY_Session_t *session, uint64_t sequence)
+{
+    const bool is_newest = sequence > session->heard;
+
+    SKY_ASSERT(SKY_Session_IsUsable(session));
+    session->heard = is_newest ? sequence : session->heard;
+    SKY_ASSERT(session->heard >= sequence);
+    return is_newest;
+}
+
 void SKY_Session_End(SKY_Session_t *session, const SKY_Crypto_t *crypto)
 {
     SKY_ASSERT(crypto != NULL);
@@ -152,5 +163,6 @@ void SKY_Session_End(SKY_Session_t *session, const SKY_Crypto_t *crypto)
     session->suite    = SKY_SUITE_NONE;
     session->spi      = SKY_SPI_NONE;
     session->sequence = 0;
+    session->heard    = 0;
     session->tries    = 0;
 }
