@@ -454,6 +454,57 @@ static void test_words_about_openings_that_are_ignored(void)
     CHECK_EQ(net.openings[0], 2);
 }
 
+/* ---- telemetry ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t told;
+
+static void on_telemetry(void *context, const SKY_Packet_t *pkt)
+{
+    CHECK(context == &told);
+    CHECK_EQ(pkt->length, 4);
+    ++told;
+}
+
+/* Messages of one lease answer one request, so only their sequence numbers tell one that is sent again. */
+static void test_telemetry_is_handed_over_once_and_in_order(void)
+{
+    static const uint8_t message[4] = {9, 8, 7, 6};
+    SKY_HostQuestion_t   one;
+    SKY_Packet_t         pkt;
+    SKY_TagKey_t         key;
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    told = 0;
+    SKY_Host_Listen(&net.host, on_telemetry, &told);
+    ask_one(0, 0, SKY_STATUS_OK);
+    one       = ping(0, 0);
+    one.op    = SKY_OP_RELAY;
+    one.flags = SKY_FLAG_TLM;
+    ask(&one);
+    net_run_all();
+    key          = key_of(0);
+    pkt          = one.answer;
+    pkt.flags    = SKY_FLAG_TLM;
+    pkt.status   = SKY_STATUS_OK;
+    pkt.payload  = message;
+    pkt.length   = sizeof(message);
+    for (uint32_t i = 0; i < 2u; ++i) /* the number after that of the last answer, and the one after that */
+    {
+        ++pkt.sequence;
+        inject(0, &pkt, &key);
+        CHECK_EQ(told, i + 1u);
+        inject(0, &pkt, &key);
+        CHECK_EQ(told, i + 1u);
+        CHECK_EQ(net.host.counters.stale, 2u * i + 1u);
+        pkt.sequence -= i;
+        inject(0, &pkt, &key);
+        CHECK_EQ(told, i + 1u);
+        CHECK_EQ(net.host.counters.stale, 2u * i + 2u);
+        pkt.sequence += i;
+    }
+    CHECK_EQ(net.host.counters.untrusted, 0);
+}
+
 int main(void)
 {
     RUN(test_answers_without_the_right_tag_do_not_count);
@@ -464,6 +515,7 @@ int main(void)
     RUN(test_a_host_without_keys_takes_no_tags);
     RUN(test_unauthenticated_that_repeats_nothing_is_ignored);
     RUN(test_words_about_openings_that_are_ignored);
+    RUN(test_telemetry_is_handed_over_once_and_in_order);
     net_close();
     return CHECK_RESULT();
 }

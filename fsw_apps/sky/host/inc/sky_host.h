@@ -218,7 +218,8 @@ typedef struct
     uint64_t untrusted; /**< answers without the tag that they need */
 } SKY_HostCounters_t;
 
-/** Take in telemetry of a satellite: its message is the payload of @p pkt, in place until this returns. */
+/** Take in telemetry of a satellite: its message is the payload of @p pkt, in place until this returns. With a keyring no message comes
+ *  twice, nor after a later one. */
 typedef void (*SKY_HostListener_t)(void *context, const SKY_Packet_t *pkt);
 
 typedef struct

@@ -346,6 +346,16 @@ void SKY_Host_Listen(SKY_Host_t *host, SKY_HostListener_t listener, void *contex
     host->listener_context = context;
 }
 
+/* Return true if a trusted message was sent after all those that were handed over. All of them answer one request, so it is their sequence
+ * number that tells one that is sent again. */
+static bool IsNews(SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT((pkt->flags & SKY_FLAG_TLM) != 0u);
+    SKY_ASSERT(peer < &host->peers.peers[host->peer_used]);
+    return !host->cfg.security.is_keyed ||
+           SKY_Session_IsNewest(&host->peers.peers[peer - host->peers.peers].opening.session, pkt->sequence);
+}
+
 /* Hand telemetry over that was asked for. */
 static void TakeTelemetry(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
@@ -360,7 +370,14 @@ static void TakeTelemetry(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_
     }
     else if (SKY_HostOpen_IsTrusted(host, peer, pkt))
     {
-        host->listener(host->listener_context, pkt);
+        if (IsNews(host, peer, pkt))
+        {
+            host->listener(host->listener_context, pkt);
+        }
+        else
+        {
+            ++host->counters.stale;
+        }
     }
 }
 
