@@ -136,6 +136,77 @@ static void test_neighbours_associate_anew_after_a_restart(void)
     end();
 }
 
+/* Both have given up the link, and one of them has lost all its sessions. No way is known from one to the other, so handshakes have to go
+ * over the link that counts as down. */
+static void test_neighbours_associate_anew_after_a_long_absence(void)
+{
+    uint64_t now_us = 1;
+
+    for (uint32_t absent = 0; absent < 2u; ++absent)
+    {
+        open();
+        pass(&now_us, 2);
+        CHECK(is_up(WESTERN) && is_up(EASTERN));
+        is_jammed = true;
+        pass(&now_us, 5);
+        CHECK(!is_up(WESTERN));
+        crypto_rig_close(&satellites[EASTERN].rig);
+        crypto_rig_open(&satellites[EASTERN].rig);
+        boot(EASTERN, now_us, 1);
+        if (absent == 1u) /* nobody hears it for so long that it gives the link up, too */
+        {
+            pass(&now_us, 5);
+            CHECK(!is_up(EASTERN));
+        }
+        is_jammed = false;
+        pass(&now_us, 12); /* a link that was down is held down for a while */
+        CHECK(is_up(WESTERN) && is_up(EASTERN));
+        ask_neighbour(WESTERN, now_us);
+        ask_neighbour(EASTERN, now_us);
+        pass(&now_us, 1);
+        ask_neighbour(WESTERN, now_us);
+        settle(now_us);
+        CHECK(satellites[WESTERN].answered > 0);
+        CHECK(satellites[EASTERN].answered > 0);
+        end();
+    }
+}
+
+static uint32_t handshakes;
+
+static void count_handshakes(int which, const uint8_t *bytes, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    if (which == WESTERN && SKY_Packet_Decode(bytes, len, &pkt) == SKY_STATUS_OK && pkt.op == SKY_OP_ASSOCIATE)
+    {
+        ++handshakes;
+    }
+}
+
+static void test_no_handshake_goes_over_a_link_that_is_cut_nor_to_where_no_way_leads(void)
+{
+    const SKY_LinkModel_t cut     = {0, 0, 0, 0, true};
+    const SKY_LinkModel_t whole   = {0, 0, 0, 0, false};
+    satellite_t          *western = &satellites[WESTERN];
+    uint64_t              now_us  = 1;
+
+    open();
+    on_sent    = count_handshakes;
+    handshakes = 0;
+    SKY_Node_SetModel(&western->node, now_us, SKY_LINK_EAST, &cut);
+    SKY_Security_Want(&western->security, now_us, addrs[EASTERN]);
+    SKY_Security_Want(&western->security, now_us, (SKY_Addr_t){3, 3});
+    SKY_Node_Run(&western->node, now_us);
+    CHECK_EQ(handshakes, 0);
+    SKY_Node_SetModel(&western->node, now_us, SKY_LINK_EAST, &whole); /* it is up when the neighbour is heard */
+    now_us = SKY_Security_NextDue(&western->security);
+    SKY_Node_Run(&western->node, now_us);
+    CHECK_EQ(handshakes, 1); /* that to the neighbour */
+    on_sent = NULL;
+    end();
+}
+
 static void test_a_host_associates_through_another_satellite(void)
 {
     SKY_Packet_t pkt = host_request(WESTERN, SKY_OP_ASSOCIATE);
@@ -199,6 +270,8 @@ int main(void)
     RUN(test_an_answer_of_a_neighbour_needs_its_tag);
     RUN(test_an_answer_that_is_sent_again_is_no_sign_of_life);
     RUN(test_neighbours_associate_anew_after_a_restart);
+    RUN(test_neighbours_associate_anew_after_a_long_absence);
+    RUN(test_no_handshake_goes_over_a_link_that_is_cut_nor_to_where_no_way_leads);
     RUN(test_a_host_associates_through_another_satellite);
     RUN(test_greetings_go_over_links_that_are_there);
     return CHECK_RESULT();

@@ -70,7 +70,14 @@ static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packe
         reply.length    = sizeof(handshake.payload);
         reply.payload   = handshake.payload;
         node->handshake = &handshake.key;
-        SKY_NodeLink_SendPacket(node, now_us, &reply);
+        if (ingress != SKY_LINK_GROUND && SKY_Addr_Equal(pkt->src, node->links[ingress].peer))
+        {
+            SKY_NodeLink_SendOver(node, now_us, &reply, ingress, 0); /* even if the link counts as down still */
+        }
+        else
+        {
+            SKY_NodeLink_SendPacket(node, now_us, &reply);
+        }
         node->handshake = NULL;
     }
     SKY_Security_Wipe(node->security, &handshake, sizeof(handshake));
@@ -159,7 +166,7 @@ void SKY_NodeGuard_Run(SKY_Node_t *node, uint64_t now_us)
         SKY_Security_NextAsk(node->security, now_us, &ask)) /* the loop ends, because each session is asked for once in a while */
     {
         node->handshake = &ask.key;
-        SKY_NodeLink_SendPacket(node, now_us, &ask.pkt);
+        SKY_NodeLink_SendHandshake(node, now_us, &ask.pkt);
         node->handshake = NULL;
     }
     SKY_Security_Wipe(node->security, ask.pair, sizeof(ask.pair));

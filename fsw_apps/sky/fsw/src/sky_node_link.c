@@ -288,6 +288,27 @@ void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pk
     }
 }
 
+void SKY_NodeLink_SendHandshake(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
+{
+    SKY_Route_t route;
+    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->dst.plane != 0u);
+
+    SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, 0, &route);
+    for (uint32_t id = 0; id < SKY_ISL_COUNT && route.action != SKY_ROUTE_FORWARD; ++id)
+    {
+        if (node->links[id].is_present && !IsCut(&node->links[id]) && SKY_Addr_Equal(pkt->dst, node->links[id].peer))
+        {
+            route.action = SKY_ROUTE_FORWARD;
+            route.link   = (SKY_LinkId_t)id;
+        }
+    }
+    if (route.action == SKY_ROUTE_FORWARD)
+    {
+        SKY_NodeLink_SendOver(node, now_us, pkt, route.link, 0);
+    }
+}
+
 void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us)
 {
     SKY_HelloOut_t out;

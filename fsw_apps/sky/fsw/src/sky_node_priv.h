@@ -28,6 +28,11 @@ void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt,
 void SKY_NodeLink_SendBase(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, uint64_t endpoint);
 /** Route and send a packet of our own; a payload of at most SKY_NODE_COPY_BYTES is copied. */
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
+/**
+ * Send a handshake to another satellite: routed, or, if no way is known to a neighbour, over the link to it. That link may count as down
+ * just because there is no session under which it could be greeted.
+ */
+void SKY_NodeLink_SendHandshake(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
 /** Greet neighbours, and tell them news of links. */
 void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us);
 
