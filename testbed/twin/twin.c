@@ -33,6 +33,7 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
         {"hosts", c->hosts, 1, HOSTS_MAX},
         {"tenants", c->tenants, 1, c->quota_most == 0 ? UINT16_MAX : SKY_LIMIT_TENANTS},
         {"quota_most", c->quota_most, 0, SKY_STORE_PERCENT},
+        {"suite", c->suite, SKY_SUITE_NONE, SKY_SUITE_BLAKE2B_PACKET},
         {"quota_reserved", c->quota_reserved, 0, c->quota_most},
         {"tenants x quota_reserved", c->tenants * c->quota_reserved, 0, SKY_STORE_PERCENT},
         {"slot_count", c->slot_count, 1, SKY_STORE_SLOT_MAX},
@@ -95,6 +96,7 @@ static bool take_memory(SKYT_Twin_t *twin)
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
            twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->asked != NULL &&
            twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
+           (c->suite == SKY_SUITE_NONE || (SKYT_Keys_Init(twin) && SKYT_Mission_Init(twin) && SKYT_Attack_Init(twin))) &&
            SKYT_Ask_Init(twin) && SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
@@ -102,7 +104,6 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
 {
     const SKYT_Config_t *c = &twin->config;
 
-    (void)SKY_Torus_Init(&twin->torus, c->planes, c->slots, c->seam_cut != 0); /* the configuration was checked */
     SKYT_Network_Init(twin);
     for (uint32_t i = 0; i < c->active_max; ++i)
     {
@@ -151,6 +152,7 @@ SKYT_Twin_t *SKYT_Create(const SKYT_Config_t *config, char *why)
     twin->random      = config->seed;
     twin->packet_free = SKYT_NONE;
     twin->arriving    = SKYT_NONE;
+    (void)SKY_Torus_Init(&twin->torus, config->planes, config->slots, config->seam_cut != 0); /* the configuration was checked */
     if (!take_memory(twin) || !set_up(twin, why))
     {
         SKYT_Destroy(twin);
@@ -197,6 +199,9 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->ops);
     free(twin->results);
     free(twin->faults);
+    SKYT_Attack_Free(twin);
+    SKYT_Mission_Free(twin);
+    SKYT_Keys_Free(twin);
     SKYT_Ask_Free(twin);
     SKYT_Pace_Free(twin);
     SKYT_Queue_Free(&twin->queue);
@@ -299,7 +304,8 @@ static bool is_fault_sound(const SKYT_Twin_t *twin, const SKYT_Fault_t *fault, u
     const bool is_model = fault->kind == SKYT_FAULT_MODEL;
     const bool has_link = is_model ? fault->link < SKYT_LINKS : fault->link < SKY_ISL_COUNT;
 
-    if (fault->time_us < earliest_us || fault->kind < SKYT_FAULT_MODEL || fault->kind > SKYT_FAULT_CLOCK)
+    if ((is_model && fault->model.attack_ppm != 0 && twin->config.suite == SKY_SUITE_NONE) || fault->time_us < earliest_us ||
+        fault->kind < SKYT_FAULT_MODEL || fault->kind > SKYT_FAULT_CLOCK)
     {
         return false;
     }
@@ -437,7 +443,11 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
 
     SKYT_Pace_Step(twin, id < first_ground ? id : SKYT_NONE,
                    id >= first_ground && id < first_active ? SKYT_Pace_OpOf(twin, id - first_ground) : SKYT_NONE, NULL, 0);
-    if (id >= first_packet)
+    if (id == SKYT_EventOfMission(twin))
+    {
+        SKYT_Mission_Run(twin);
+    }
+    else if (id >= first_packet)
     {
         SKYT_Network_Arrive(twin, id - first_packet);
     }
@@ -501,6 +511,7 @@ void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters)
     *counters         = twin->counters;
     counters->now_us  = twin->now_us;
     counters->stopped = (uint64_t)twin->stopped;
+    SKYT_Keys_Count(twin, counters);
     for (uint32_t i = 0; i < twin->node_count; ++i)
     {
         const SKYT_Node_t *node = &twin->nodes[i];

@@ -69,6 +69,7 @@ typedef struct
     uint32_t look_up;        /**< gets of which one looks the block up by its key first; 0: none does */
     uint32_t quota_reserved; /**< share of each store that is reserved for each tenant, in percent */
     uint32_t quota_most;     /**< share that each tenant may have at most; 0: no tenant has a quota */
+    uint32_t suite;          /**< SKY_SUITE_*: what satellites and hosts, which all have keys then, ask for; 0: nobody has keys */
     uint32_t livelock_steps; /**< steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it */
 } SKYT_Config_t;
 
@@ -132,6 +133,7 @@ typedef struct
     uint32_t duplicate_ppm;
     uint32_t flip_ppm;    /**< share with one to three wrong bits anywhere in the datagram */
     uint32_t corrupt_ppm; /**< share with one to three wrong bits of a chunk, and right checksums of the packet */
+    uint32_t attack_ppm;  /**< share to which the attacker does something (SKYT_AttackKind_t); only with keys */
 } SKYT_Model_t;
 
 typedef enum
@@ -159,24 +161,53 @@ typedef struct
 /** Invariants: conditions that must always hold. */
 typedef enum
 {
-    SKYT_INVARIANT_EXACT    = 0,  /**< a get returns exactly what was put, or a miss */
-    SKYT_INVARIANT_FOREIGN  = 1,  /**< no data of another tenant or key arrive */
-    SKYT_INVARIANT_KEPT     = 2,  /**< no chunk is lost by migration; a get misses only for a fault that explains it */
-    SKYT_INVARIANT_LIMIT    = 3,  /**< no store over its limit */
-    SKYT_INVARIANT_DEADLINE = 4,  /**< every operation ends by its deadline */
-    SKYT_INVARIANT_PACKETS  = 5,  /**< packets on their way are bounded, and none is forgotten */
-    SKYT_INVARIANT_ROUTE    = 6,  /**< once all satellites know which links are down, no packet comes to a satellite twice */
-    SKYT_INVARIANT_LIVELOCK = 7,  /**< the number of steps between two operations is bounded */
-    SKYT_INVARIANT_OLDEST   = 8,  /**< the block that makes room in a full store is the one used longest ago */
-    SKYT_INVARIANT_SHORTEST = 9,  /**< while no link is known to be down, a packet takes a shortest way */
-    SKYT_INVARIANT_LIFETIME = 10, /**< deadlines are kept: in requests as they are sent, and for parts that are kept */
-    SKYT_INVARIANT_WAITS    = 11, /**< a block prefetched for a later row waits where it was put */
-    SKYT_INVARIANT_WINDOW   = 12, /**< a host's count of chunks on their way to a satellite is the sum of its shares' counts */
-    SKYT_INVARIANT_LOST     = 13, /**< satellites that a ground host calls lost were down or out of reach; never are all lost */
-    SKYT_INVARIANT_HELD     = 14, /**< a block that counts as whole by satellites' answers is whole */
-    SKYT_INVARIANT_QUOTA    = 15  /**< no tenant has more than its quota, or less than its reserve because of another's puts */
+    SKYT_INVARIANT_EXACT     = 0,  /**< a get returns exactly what was put, or a miss */
+    SKYT_INVARIANT_FOREIGN   = 1,  /**< no data of another tenant or key arrive */
+    SKYT_INVARIANT_KEPT      = 2,  /**< no chunk is lost by migration; a get misses only for a fault that explains it */
+    SKYT_INVARIANT_LIMIT     = 3,  /**< no store over its limit */
+    SKYT_INVARIANT_DEADLINE  = 4,  /**< every operation ends by its deadline */
+    SKYT_INVARIANT_PACKETS   = 5,  /**< packets on their way are bounded, and none is forgotten */
+    SKYT_INVARIANT_ROUTE     = 6,  /**< once all satellites know which links are down, no packet comes to a satellite twice */
+    SKYT_INVARIANT_LIVELOCK  = 7,  /**< the number of steps between two operations is bounded */
+    SKYT_INVARIANT_OLDEST    = 8,  /**< the block that makes room in a full store is the one used longest ago */
+    SKYT_INVARIANT_SHORTEST  = 9,  /**< while no link is known to be down, a packet takes a shortest way */
+    SKYT_INVARIANT_LIFETIME  = 10, /**< deadlines are kept: in requests as they are sent, and for parts that are kept */
+    SKYT_INVARIANT_WAITS     = 11, /**< a block prefetched for a later row waits where it was put */
+    SKYT_INVARIANT_WINDOW    = 12, /**< a host's count of chunks on their way to a satellite is the sum of its shares' counts */
+    SKYT_INVARIANT_LOST      = 13, /**< satellites that a ground host calls lost were down or out of reach; never are all lost */
+    SKYT_INVARIANT_HELD      = 14, /**< a block that counts as whole by satellites' answers is whole */
+    SKYT_INVARIANT_QUOTA     = 15, /**< no tenant has more than its quota, or less than its reserve because of another's puts */
+    SKYT_INVARIANT_AUTHENTIC = 16, /**< nothing is acted upon that the attacker has made, or sent again */
+    SKYT_INVARIANT_NONCE     = 17  /**< no key seals two packets under one sequence number, in no boot */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 16u
+#define SKYT_INVARIANTS 18u
+
+/** What the attacker does. */
+typedef enum
+{
+    SKYT_ATTACK_DROP   = 0, /**< it takes a packet away */
+    SKYT_ATTACK_HOLD   = 1, /**< it holds one back, so that others overtake it */
+    SKYT_ATTACK_REPLAY = 2, /**< it sends one again that has been acted upon */
+    SKYT_ATTACK_SPOOF  = 3, /**< so it does, from another address: its own, a host's, a neighbour's */
+    SKYT_ATTACK_ALTER  = 4, /**< it changes one bit that the tag covers, and mends the checksums */
+    SKYT_ATTACK_STRIP  = 5, /**< it sends one without its tag */
+    SKYT_ATTACK_FORGE  = 6, /**< it makes a request: data, gossip, commands, hellos, handshakes */
+    SKYT_ATTACK_ANSWER = 7, /**< it makes an answer: data, `unauthenticated`, `cookie`, `bad_key`, ... */
+    SKYT_ATTACK_REBOOT = 8  /**< it sends to a satellite that comes back what that got after its first boot */
+} SKYT_AttackKind_t;
+#define SKYT_ATTACKS 9u
+
+/** Why nothing came of the attacker's packets that have arrived. */
+typedef enum
+{
+    SKYT_REFUSAL_UNAUTHENTICATED = 0, /**< no association, no tag, or a wrong one */
+    SKYT_REFUSAL_REPLAYED        = 1, /**< its sequence number was seen */
+    SKYT_REFUSAL_NO_COOKIE       = 2, /**< it is to be passed on, and has no cookie of this satellite */
+    SKYT_REFUSAL_MALFORMED       = 3, /**< it does not decode */
+    SKYT_REFUSAL_STALE           = 4, /**< the host does not wait for it */
+    SKYT_REFUSAL_IGNORED         = 5  /**< nothing came of it for another reason; or it is passed on */
+} SKYT_Refusal_t;
+#define SKYT_REFUSALS 6u
 
 /** Reason why a run stopped before its time. */
 typedef enum
@@ -224,6 +255,11 @@ typedef struct
     uint64_t blocks_checked,
         blocks_misplaced; /**< held blocks that SKYT_Finish checked; blocks of which a chunk is not at its place */
     uint64_t stopped;     /**< SKYT_Stop_t */
+    uint64_t attacks[SKYT_ATTACKS];
+    uint64_t refusals[SKYT_REFUSALS];
+    uint64_t sealed;       /**< packets that were given a tag under a session key */
+    uint64_t session_keys; /**< keys that have sealed a packet */
+    uint64_t commands;     /**< commands of the mission that satellites have obeyed */
 } SKYT_Counters_t;
 
 /** Deliberate faults of the core, with which tests see each invariant fail. */
@@ -258,7 +294,11 @@ typedef enum
     SKYT_BREAK_BOAST     = 26, /**< HELD: a satellite says that it holds all chunks that a host asks about */
     SKYT_BREAK_DISOWN    = 27, /**< KEPT: a satellite says that it holds no chunk that a host asks about */
     SKYT_BREAK_CLING     = 28, /**< HELD: a satellite says that it purged a block, and keeps it */
-    SKYT_BREAK_COMMON    = 29  /**< QUOTA: a satellite ignores the quotas of tenants */
+    SKYT_BREAK_COMMON    = 29, /**< QUOTA: a satellite ignores the quotas of tenants */
+    SKYT_BREAK_CREDULOUS = 30, /**< AUTHENTIC: satellites and hosts take every tag for right */
+    SKYT_BREAK_OBLIVIOUS = 31, /**< AUTHENTIC: satellites forget which sequence numbers they have seen */
+    SKYT_BREAK_SALT      = 32, /**< AUTHENTIC: satellites draw the same salt at each boot */
+    SKYT_BREAK_STUTTER   = 33  /**< NONCE: satellites forget the last sequence number that they sent */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

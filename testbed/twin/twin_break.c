@@ -199,6 +199,23 @@ void SKYT_Break_Ended(SKYT_Twin_t *twin, uint32_t ground)
     }
 }
 
+void SKYT_Break_Sequences(SKYT_Twin_t *twin, uint32_t index)
+{
+    const SKY_Associations_t *table = &twin->nodes[index].security.associations;
+
+    for (uint32_t i = 0; i < table->count; ++i)
+    {
+        if (twin->broken == SKYT_BREAK_OBLIVIOUS)
+        {
+            SKY_Replay_Init(&table->entries[i].replay);
+        }
+        if (twin->broken == SKYT_BREAK_STUTTER)
+        {
+            table->entries[i].sequence = 0;
+        }
+    }
+}
+
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
 {
     SKY_Store_t   *store = &twin->nodes[index].store;

@@ -166,7 +166,8 @@ void SKYT_Check_Dead(SKYT_Twin_t *twin, uint32_t node, uint64_t since_us, const 
     {
         return;
     }
-    if (SKY_Packet_Decode(data, len, &pkt) == SKY_STATUS_OK && (pkt.op != SKY_OP_HELLO || since_us == 0))
+    if (SKY_Packet_Decode(data, len, &pkt) == SKY_STATUS_OK &&
+        ((pkt.op != SKY_OP_HELLO && pkt.op != SKY_OP_ASSOCIATE) || since_us == 0))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_ROUTE, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                         since_us == 0 ? "this satellite sends over a link that does not exist"

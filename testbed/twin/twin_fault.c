@@ -11,12 +11,12 @@
 
 static bool is_hard(const SKYT_Model_t *model)
 {
-    return model->loss_ppm > HARD_LOSS_PPM || model->burst_enter_ppm != 0;
+    return model->loss_ppm > HARD_LOSS_PPM || model->burst_enter_ppm != 0 || model->attack_ppm != 0;
 }
 
 static bool is_lossy(const SKYT_Model_t *model)
 {
-    return model->loss_ppm + model->flip_ppm + model->corrupt_ppm > LOSS_PPM;
+    return model->loss_ppm + model->flip_ppm + model->corrupt_ppm + model->attack_ppm > LOSS_PPM;
 }
 
 /* Faults that explain a miss are counted while they last, and remembered. */

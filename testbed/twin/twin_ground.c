@@ -21,7 +21,7 @@ static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const
     const uint32_t               head_len = (uint32_t)SKY_Tag_EncodeAround(pkt, key, NULL, head, tail);
     const SKYT_Parts_t           parts = {head, pkt->payload, tail, head_len, pkt->length, SKY_Packet_TailBytes(pkt), SKYT_NONE};
 
-    if (!SKY_Host_IsQuestion(pkt->request_id))
+    if (!SKY_Host_IsQuestion(pkt->request_id) && pkt->op != SKY_OP_ASSOCIATE)
     {
         const SKY_HostLane_t *lane   = &blocks->lanes[SKY_HOST_LANE_OF(pkt->request_id)];
         const SKYT_Active_t  *active = SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block);
@@ -54,7 +54,7 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     const uint32_t        shares = twin->config.active_max * twin->config.servers;
     SKYT_Ground_t        *ground = &twin->grounds[index];
     const SKY_HostShell_t shell  = {ground, send_packet, payload, count_up};
-    const SKY_HostCfg_t   cfg    = {SKY_PeerCfg_OfHost(most, twin->config.credit),
+    SKY_HostCfg_t         cfg    = {SKY_PeerCfg_OfHost(most, twin->config.credit),
                                     twin->config.packet_bytes,
                                     (uint16_t)(index + 1u),
                                     true,
@@ -62,6 +62,10 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
                                     {0}};
     SKY_HostPeerMemory_t  peers;
 
+    if (twin->keys != NULL)
+    {
+        SKYT_Keys_OfHost(twin, index + 1u, &cfg.security);
+    }
     ground->twin               = twin;
     ground->number             = cfg.number;
     peers.peer_count           = twin->node_count;
@@ -153,9 +157,13 @@ void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const 
 {
     SKY_Host_t    *core      = &twin->grounds[host - 1u].core;
     const uint64_t undecoded = core->counters.undecoded;
+    const uint64_t untrusted = core->counters.untrusted;
+    bool          *answered  = SKYT_Inquiry_Hears(&twin->grounds[host - 1u], node, data, len);
 
-    SKYT_Inquiry_Hear(&twin->grounds[host - 1u], node, data, len);
     SKY_Host_Receive(core, twin->now_us, node, data, len);
+    if (answered != NULL && core->counters.untrusted == untrusted)
+    {
+        *answered = true;
+    }
     twin->counters.damaged += core->counters.undecoded - undecoded;
-    SKYT_Ground_Run(twin, host - 1u);
 }

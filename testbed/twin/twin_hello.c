@@ -10,7 +10,7 @@
 
 static bool loses(const SKYT_Model_t *model)
 {
-    return model != NULL && (model->loss_ppm | model->burst_enter_ppm | model->flip_ppm) != 0;
+    return model != NULL && (model->loss_ppm | model->burst_enter_ppm | model->flip_ppm | model->attack_ppm) != 0;
 }
 
 static uint32_t opposite_of(uint32_t link)

@@ -230,7 +230,7 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index);
 void SKYT_Ground_Free(SKYT_Ground_t *ground);
 /** Run the host, and set the time of its next event. */
 void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index);
-/** Take in a packet. @param host  number of the host, from 1. @param node  satellite that sent it */
+/** Take in a packet; SKYT_Ground_Run is due. @param host  number of the host, from 1. @param node  satellite that sent it */
 void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const uint8_t *data, uint32_t len);
 
 /* ---- twin_reach.c ---------------------------------------------------------------------------------------------------- */
@@ -268,8 +268,11 @@ void SKYT_Inquiry_Wait(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t wha
 bool SKYT_Inquiry_Run(SKYT_Ground_t *ground);
 /** Take in the end of a question of the inquiry. */
 void SKYT_Inquiry_Answered(SKYT_Ground_t *ground);
-/** Note a packet that the host is about to look at. */
-void SKYT_Inquiry_Hear(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
+/**
+ * Find what a packet answers that the host is about to look at.
+ * @return flag that says whether the satellite has answered, to be set unless the host does not trust the packet; NULL: it is no answer
+ */
+bool *SKYT_Inquiry_Hears(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
 
 /* ---- twin_held.c ----------------------------------------------------------------------------------------------------- */
 

@@ -479,14 +479,15 @@ void SKYT_Inquiry_Answered(SKYT_Ground_t *ground)
     --ground->inquiry.running;
 }
 
-void SKYT_Inquiry_Hear(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len)
+bool *SKYT_Inquiry_Hears(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len)
 {
     SKY_Packet_t pkt;
+    bool        *answered = NULL;
 
     if (ground->inquiry.running == 0u || SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK || pkt.status != SKY_STATUS_OK ||
         !SKY_Host_IsQuestion(pkt.request_id))
     {
-        return;
+        return NULL;
     }
     for (uint32_t i = 0; i < ground->inquiry.count; ++i)
     {
@@ -494,9 +495,10 @@ void SKYT_Inquiry_Hear(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data
 
         if (question->status == SKY_STATUS_RUNNING && question->request_id == pkt.request_id && question->place.endpoint == node)
         {
-            ground->inquiry.answered[SKYT_NodeOf(ground->twin, ground->inquiry.asks[i].satellite)] = true;
+            answered = &ground->inquiry.answered[SKYT_NodeOf(ground->twin, ground->inquiry.asks[i].satellite)];
         }
     }
+    return answered;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */

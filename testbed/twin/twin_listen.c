@@ -1,7 +1,7 @@
 /**
  * @file
  * Telemetry: when a row begins, every satellite has something to tell, and a host begins to listen to one of the new window. The
- * host listens for a lease and does not renew it, so after that nothing may come any more.
+ * host listens for a lease and does not renew it, so after that nothing may come any more. With keys that host is the mission.
  */
 #include <string.h>
 
@@ -63,5 +63,15 @@ void SKYT_Listen_Row(SKYT_Twin_t *twin)
             tell(twin, index);
         }
     }
-    listen_to(twin, SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, twin->row, 0)));
+    const uint32_t first = SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, twin->row, 0));
+
+    if (twin->mission != NULL)
+    {
+        twin->nodes[first].listened_us = twin->now_us;
+        SKYT_Mission_Row(twin, first);
+    }
+    else
+    {
+        listen_to(twin, first);
+    }
 }

@@ -42,6 +42,11 @@ static uint8_t *data_of(const SKYT_Twin_t *twin, uint32_t packet)
     return twin->packet_data + (size_t)packet * twin->config.packet_bytes;
 }
 
+uint8_t *SKYT_Network_DataOf(const SKYT_Twin_t *twin, uint32_t packet)
+{
+    return data_of(twin, packet);
+}
+
 static uint32_t take(SKYT_Twin_t *twin)
 {
     uint32_t packet = twin->packet_free;
@@ -132,6 +137,21 @@ static void flip(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, ui
     }
 }
 
+/* Write a packet with another payload around its old tag. */
+static void encode_again(const SKY_Packet_t *before, const uint8_t *payload, uint8_t *data)
+{
+    SKY_Packet_t   pkt = *before;
+    uint8_t        head[SKY_HEAD_MAX];
+    uint8_t        tail[SKY_TAIL_MAX];
+    const uint32_t head_len = (uint32_t)SKY_Packet_EncodeHead(&pkt, head);
+
+    pkt.payload = payload;
+    SKY_Packet_Finish(&pkt, NULL, before->tag, head, tail);
+    (void)memcpy(data, head, head_len);
+    (void)memcpy(data + head_len, payload, pkt.length);
+    (void)memcpy(data + head_len + pkt.length, tail, SKY_Packet_TailBytes(&pkt));
+}
+
 /* Damage a chunk where no packet checksum covers it, as in the memory of a relay: only the chunk's own checksum can tell. */
 static void corrupt(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, uint32_t len)
 {
@@ -151,8 +171,7 @@ static void corrupt(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data,
 
         twin->scratch3[bit / 8u] = (uint8_t)(twin->scratch3[bit / 8u] ^ (0x80u >> bit % 8u));
     }
-    pkt.payload = twin->scratch3;
-    (void)SKY_Packet_Encode(&pkt, data, len);
+    encode_again(&pkt, twin->scratch3, data);
     ++twin->counters.corrupted;
 }
 
@@ -170,10 +189,12 @@ static void note_trail(SKYT_Twin_t *twin, SKYT_Packet_t *packet, uint32_t passed
 {
     packet->hops     = 0;
     packet->began_us = twin->now_us;
+    packet->mark     = (SKYT_Mark_t){SKYT_PACKET_SOUND, 0};
     if (passed_on != SKYT_NONE)
     {
         const SKYT_Packet_t *before = &twin->packets[passed_on];
 
+        packet->mark     = before->mark;
         packet->hops     = before->hops;
         packet->began_us = before->began_us;
         (void)memcpy(packet->trail, before->trail, before->hops * sizeof(*packet->trail));
@@ -247,8 +268,36 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
         corrupt(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
         flip(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
     }
+    const uint32_t attack_ppm =
+        (twin->model != NULL ? twin->model->attack_ppm : 0u) + (link->model != NULL ? link->model->attack_ppm : 0u);
+
+    if (attack_ppm != 0 && !SKYT_Attack_Sees(twin, packet, attack_ppm, &due_us))
+    {
+        give_back(twin, packet);
+        return;
+    }
     ++twin->packets_queued;
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfPacket(twin, packet), due_us);
+}
+
+bool SKYT_Network_Inject(SKYT_Twin_t *twin, uint32_t link, uint16_t host, SKYT_Mark_t mark, const uint8_t *data, uint32_t len,
+                         uint64_t due_us)
+{
+    const uint32_t packet = take(twin);
+
+    if (packet == SKYT_NONE)
+    {
+        return false;
+    }
+    (void)memcpy(data_of(twin, packet), data, len);
+    twin->packets[packet].link = link;
+    twin->packets[packet].host = host;
+    twin->packets[packet].len  = len;
+    note_trail(twin, &twin->packets[packet], SKYT_NONE);
+    twin->packets[packet].mark = mark;
+    ++twin->packets_queued;
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfPacket(twin, packet), due_us);
+    return true;
 }
 
 /* Find when the last bit has left the transmitter; @p sent_us is first when the packet is ready. @return false if the transmitter
@@ -319,6 +368,50 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
     }
 }
 
+/* Hand a packet to whoever is on the ground: a host, the mission, or the attacker. */
+static void arrive_at_host(SKYT_Twin_t *twin, uint32_t id, uint32_t node)
+{
+    const SKYT_Packet_t *packet    = &twin->packets[id];
+    const bool           is_judged = SKYT_Judge_IsOf(twin, id);
+    const uint16_t       hosts     = (uint16_t)twin->config.hosts;
+    SKYT_Sight_t         before;
+
+    if (packet->mark.kind == SKYT_PACKET_SOUND)
+    {
+        SKYT_Check_Hops(twin, packet, node);
+    }
+    if (packet->host > hosts + (twin->mission != NULL ? 1u : 0u))
+    {
+        return; /* the attacker reads it */
+    }
+    const SKY_Host_t *host = packet->host > hosts ? SKYT_Mission_Host(twin) : &twin->grounds[packet->host - 1u].core;
+
+    if (is_judged)
+    {
+        SKYT_Judge_SeeHost(host, &before);
+    }
+    if (packet->host > hosts)
+    {
+        SKYT_Mission_Receive(twin, node, data_of(twin, id), packet->len);
+    }
+    else
+    {
+        SKYT_Ground_Receive(twin, packet->host, node, data_of(twin, id), packet->len);
+    }
+    if (is_judged)
+    {
+        SKYT_Judge_Host(twin, host, id, &before);
+    }
+    if (packet->host > hosts)
+    {
+        SKYT_Mission_Run(twin);
+    }
+    else
+    {
+        SKYT_Ground_Run(twin, packet->host - 1u);
+    }
+}
+
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
 {
     const SKYT_Packet_t *packet = &twin->packets[id]; /* its place is not taken before it is given back */
@@ -333,14 +426,17 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     {
         ++twin->counters.lost_cut;
     }
+    else if (!waited && twin->attack != NULL && !SKYT_Attack_Arrives(twin, id))
+    {
+        ++twin->counters.lost_cut;
+    }
     else if (link == SKYT_LINK_DOWN)
     {
-        SKYT_Check_Hops(twin, packet, node);
-        SKYT_Ground_Receive(twin, packet->host, node, data_of(twin, id), packet->len);
+        arrive_at_host(twin, id, node);
     }
     else if (far == SKYT_NONE || !twin->nodes[far].is_up)
     {
-        if (link < SKY_ISL_COUNT)
+        if (link < SKY_ISL_COUNT && packet->mark.kind == SKYT_PACKET_SOUND)
         {
             SKYT_Check_Dead(twin, node, far == SKYT_NONE ? 0 : twin->nodes[far].down_us, data_of(twin, id), packet->len);
         }
@@ -352,7 +448,7 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     }
     else
     {
-        if (link < SKY_ISL_COUNT)
+        if (link < SKY_ISL_COUNT && packet->mark.kind == SKYT_PACKET_SOUND)
         {
             SKYT_Check_Route(twin, packet, far);
         }

@@ -62,7 +62,8 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     {
         SKYT_Truth_Surveyed(twin, index);
     }
-    if (twin->arriving != SKYT_NONE)
+    twin->is_served = true;
+    if (twin->arriving != SKYT_NONE && twin->packets[twin->arriving].mark.kind == SKYT_PACKET_SOUND)
     {
         SKYT_Check_Hops(twin, &twin->packets[twin->arriving], index);
         SKYT_Check_HopLimit(twin, &twin->packets[twin->arriving], index, pkt);
@@ -226,10 +227,14 @@ static const SKY_NodeService_t *acquire_at(void *context, uint32_t place, uint16
 
 static SKY_Status_t take_command(void *context, const uint8_t *message, uint32_t len)
 {
-    (void)context;
-    (void)message;
-    (void)len;
-    return SKY_STATUS_REFUSED;
+    SKYT_Node_t *node = context;
+
+    if (node->twin->mission == NULL)
+    {
+        return SKY_STATUS_REFUSED;
+    }
+    SKYT_Mission_Obeyed(node->twin, index_of(node), message, len);
+    return SKY_STATUS_OK;
 }
 
 static uint64_t clock_offset_us(void *context)
@@ -245,6 +250,14 @@ static void forget_packet(SKYT_Node_t *node)
 {
     node->begun    = NULL;
     node->ready_us = 0;
+}
+
+/* Return when the services or a handshake are due; hellos have events of their own. */
+static uint64_t due_us_of(const SKYT_Node_t *node)
+{
+    const uint64_t handshake_us = node->twin->keys != NULL ? SKY_Security_NextDue(&node->security) : UINT64_MAX;
+
+    return handshake_us < node->core.poll_due_us ? handshake_us : node->core.poll_due_us;
 }
 
 void SKYT_Node_Run(SKYT_Twin_t *twin, uint32_t index)
@@ -263,13 +276,13 @@ void SKYT_Node_Run(SKYT_Twin_t *twin, uint32_t index)
         forget_packet(node);
     }
     SKYT_Hello_Settle(twin, index);
-    if (node->core.poll_due_us == UINT64_MAX)
+    if (due_us_of(node) == UINT64_MAX)
     {
         SKYT_Queue_Remove(&twin->queue, index);
     }
     else
     {
-        SKYT_Queue_Set(&twin->queue, index, node->core.poll_due_us);
+        SKYT_Queue_Set(&twin->queue, index, due_us_of(node));
     }
 }
 
@@ -283,9 +296,23 @@ void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, uint32_t from, uint16_
 {
     SKYT_Node_t   *node      = &twin->nodes[index];
     const uint64_t undecoded = node->core.undecoded;
+    const bool     is_judged = SKYT_Judge_IsOf(twin, twin->arriving);
+    SKYT_Sight_t   before;
 
+    if (is_judged)
+    {
+        SKYT_Judge_SeeNode(twin, index, &before);
+    }
+    if (twin->broken != SKYT_BREAK_NOTHING)
+    {
+        SKYT_Break_Sequences(twin, index);
+    }
     SKY_Node_Receive(&node->core, twin->now_us, data, len, from == SKYT_NONE ? host : endpoint_of(from));
     forget_packet(node);
+    if (is_judged)
+    {
+        SKYT_Judge_Node(twin, index, twin->arriving, &before);
+    }
     twin->counters.damaged += node->core.undecoded - undecoded;
     SKYT_Node_Run(twin, index);
 }
@@ -355,7 +382,8 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     node->is_up  = true;
     node->up_us  = twin->now_us;
     if (!SKY_Node_Init(&node->core, &shell, &memory) ||
-        SKY_Node_Configure(&node->core, twin->now_us, &cfg) != SKY_NODE_CONFIGURED)
+        SKY_Node_Configure(&node->core, twin->now_us, &cfg) != SKY_NODE_CONFIGURED ||
+        (twin->keys != NULL && !SKYT_Keys_Boot(twin, index)))
     {
         return false;
     }
@@ -439,4 +467,5 @@ void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index)
     SKYT_Hello_SetSky(twin, index);
     SKYT_Hello_Wake(twin, index);
     SKYT_Node_Poll(twin, index); /* the satellite greets at once */
+    SKYT_Attack_Reboot(twin, index);
 }

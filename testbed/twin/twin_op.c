@@ -519,7 +519,8 @@ void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index)
     SKYT_Ground_Run(twin, active->host - 1u);
 }
 
-static SKYT_Cause_t cause_of(uint32_t status)
+/* With keys an attacker may say in a packet's way why it did not get there, which needs no tag. */
+static SKYT_Cause_t cause_of(const SKYT_Twin_t *twin, uint32_t status)
 {
     switch (status)
     {
@@ -532,6 +533,11 @@ static SKYT_Cause_t cause_of(uint32_t status)
         case SKY_STATUS_UNREACHABLE:
         case SKY_STATUS_HOP_LIMIT:
             return SKYT_CAUSE_UNREACHABLE;
+        case SKY_STATUS_BAD_VERSION:
+        case SKY_STATUS_TOO_LARGE:
+        case SKY_STATUS_UNAUTHENTICATED:
+        case SKY_STATUS_REFUSED:
+            return twin->attack != NULL ? SKYT_CAUSE_UNREACHABLE : SKYT_CAUSE_UNEXPLAINED;
         default:
             return SKYT_CAUSE_UNEXPLAINED;
     }
@@ -559,6 +565,6 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     active->at_stand_in = block->status == SKY_STATUS_MISS && (active->astray & SKYT_Asked_Bit(twin, block->failed_chunk)) != 0u;
     SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
                                SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
-    active->failed = cause_of(active->attempts.status);
+    active->failed = cause_of(twin, active->attempts.status);
     go_on(twin, active);
 }

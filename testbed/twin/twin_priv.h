@@ -11,7 +11,7 @@
  *     twin_use.c      what makes room, and what is kept where for how long
  *     twin_listen.c   telemetry, for as long as somebody listens
  *
- * Ground hosts: twin_host.h.
+ * Ground hosts: twin_host.h. Keys and the attacker: twin_secure.h.
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
@@ -20,6 +20,7 @@
 #include "twin.h"
 #include "twin_host.h"
 #include "twin_queue.h"
+#include "twin_secure.h"
 
 #define SKYT_JUNK_TENANT   UINT32_MAX /**< tenant of junk, which fills a store under pressure */
 #define SKYT_PURGE_ECHO_US 5000000u   /**< time after a purge for which a copy of its packets may still be on its way */
@@ -45,14 +46,15 @@ typedef struct
 
 typedef struct
 {
-    uint32_t link; /**< link that the packet is on */
-    uint32_t len;
-    uint32_t next_free;
-    uint16_t host;
-    bool     is_held;  /**< it has arrived, and waits until the satellite has time */
-    uint8_t  hops;     /**< number of satellites that it has left so far */
-    uint64_t began_us; /**< time at which it left the first of them */
-    uint32_t trail[SKYT_TRAIL_MAX];
+    uint32_t    link; /**< link that the packet is on */
+    uint32_t    len;
+    uint32_t    next_free;
+    uint16_t    host;
+    bool        is_held;  /**< it has arrived, and waits until the satellite has time */
+    uint8_t     hops;     /**< number of satellites that it has left so far */
+    uint64_t    began_us; /**< time at which it left the first of them */
+    uint32_t    trail[SKYT_TRAIL_MAX];
+    SKYT_Mark_t mark; /**< what the attacker has to do with it */
 } SKYT_Packet_t;
 
 typedef struct
@@ -71,6 +73,7 @@ typedef struct
     SKY_NodeService_t   served; /**< the service, as the core calls it */
     SKY_NodeListener_t  listener;
     SKY_NodeRelayed_t   relayed;
+    SKY_Security_t      security; /**< without keys: not used */
     uint32_t           *map_memory;
     uint64_t            digest;      /**< digest of the map at the last look */
     bool                is_greeting; /**< something is not calm */
@@ -177,6 +180,11 @@ struct SKYT_Twin
     SKYT_Trouble_t hard;         /**< faults that can keep chunks from moving, and requests from being answered */
     SKYT_Trouble_t lossy;        /**< faults that can keep requests from being answered */
     uint64_t       row_moved_us; /**< time at which a chunk last came from another satellite; 0: never */
+    /* security; all NULL without keys */
+    SKYT_Keys_t    *keys;
+    SKYT_Mission_t *mission;
+    SKYT_Attack_t  *attack;
+    bool            is_served; /**< a service has acted on the packet at hand */
     /* results */
     SKYT_Counters_t  counters;
     SKYT_Violation_t violations[SKYT_VIOLATIONS_KEPT];
@@ -227,9 +235,14 @@ static inline uint32_t SKYT_EventOfPacket(const SKYT_Twin_t *twin, uint32_t pack
 {
     return SKYT_EventOfHello(twin, twin->node_count) + packet;
 }
-static inline uint32_t SKYT_Events(const SKYT_Twin_t *twin)
+/** The host of the mission. */
+static inline uint32_t SKYT_EventOfMission(const SKYT_Twin_t *twin)
 {
     return SKYT_EventOfPacket(twin, twin->config.packets_max);
+}
+static inline uint32_t SKYT_Events(const SKYT_Twin_t *twin)
+{
+    return SKYT_EventOfMission(twin) + 1u;
 }
 static inline uint32_t SKYT_NodeOf(const SKYT_Twin_t *twin, SKY_Addr_t addr)
 {
@@ -265,6 +278,11 @@ void SKYT_Network_Init(SKYT_Twin_t *twin);
 void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint32_t id, uint16_t host,
                        const SKYT_Parts_t *parts);
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id);
+/** Return the bytes of a packet on its way. */
+uint8_t *SKYT_Network_DataOf(const SKYT_Twin_t *twin, uint32_t packet);
+/** Put a packet of the attacker on a link, where nothing else happens to it. @return false if there is no room */
+bool SKYT_Network_Inject(SKYT_Twin_t *twin, uint32_t link, uint16_t host, SKYT_Mark_t mark, const uint8_t *data, uint32_t len,
+                         uint64_t due_us);
 /** Return true if a link is neither cut nor down by the sky. */
 bool SKYT_Network_IsWhole(const SKYT_Link_t *link);
 /** Note the time at which a link was last whole, before it is cut or comes behind the earth. */
@@ -458,6 +476,8 @@ uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
 uint32_t SKYT_Break_Places(const SKYT_Twin_t *twin, SKY_Addr_t *found, uint32_t count);
 /** Break a host, of which an operation has ended. */
 void SKYT_Break_Ended(SKYT_Twin_t *twin, uint32_t ground);
+/** Break what a satellite knows of sequence numbers, before it looks at a packet. */
+void SKYT_Break_Sequences(SKYT_Twin_t *twin, uint32_t index);
 /** Break a satellite that has served a request. */
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 

@@ -24,6 +24,7 @@ class TwinLinkModel(NamedTuple):
     duplicate_ppm: int = 0
     flip_ppm: int = 0
     corrupt_ppm: int = 0
+    attack_ppm: int = 0
 
 
 class Action(NamedTuple):
@@ -66,6 +67,7 @@ def together(models: list[TwinLinkModel]) -> TwinLinkModel:
             _either(total.duplicate_ppm, model.duplicate_ppm),
             _either(total.flip_ppm, model.flip_ppm),
             _either(total.corrupt_ppm, model.corrupt_ppm),
+            _either(total.attack_ppm, model.attack_ppm),
         )
     return total
 

@@ -133,6 +133,15 @@ class Corrupt(_Lasting):
         return TwinLinkModel(corrupt_ppm=_ppm(self.rate))
 
 
+class Attack(_Lasting):
+    """[[attack]]: an attacker on the links drops, holds back, changes, repeats and forges packets; only where there are keys."""
+
+    rate: float = numbers(..., 0, 1)
+
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(attack_ppm=_ppm(self.rate))
+
+
 class _Timed(CheckedModel, ABC):
     """A fault at a time, or at times from the seed, so many an hour on average."""
 
@@ -242,6 +251,7 @@ class Faults(CheckedModel):
     duplicate: tuple[Duplicate, ...] = _tables("duplicate")
     flip: tuple[Flip, ...] = _tables("flip")
     corrupt: tuple[Corrupt, ...] = _tables("corrupt")
+    attack: tuple[Attack, ...] = _tables("attack")
     cut: tuple[Cut, ...] = _tables("cut")
     partition: tuple[Partition, ...] = _tables("partition")
     crash: tuple[Crash, ...] = _tables("crash")

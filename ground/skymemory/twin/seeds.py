@@ -16,8 +16,8 @@ from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import VIOLATIONS_MAX
-from skymemory.twin.faults import Faults
-from skymemory.twin.single_run import Report, Setup, Twin
+from skymemory.twin.faults import Attack, Faults
+from skymemory.twin.single_run import Report, Setup, SuiteName, Twin
 from skymemory.twin.structures import Break, Uplink
 from skymemory.twin.workload import Workload
 
@@ -37,6 +37,10 @@ _LOOK_UP: Final = 4
 _ODD: Final = 0.2
 """Share of the seeds with small stores, of those with late clocks of hosts, and of those with a window that goes to and fro. It
 is also the share of the puts with another row than the first put of their block."""
+_SUITES: Final[tuple[SuiteName, ...]] = ("gmac_header", "blake2b_header", "blake2b_packet")
+"""Suites of the seeds with keys, which is every other one."""
+_ATTACKED: Final = 0.8
+"""Share of the seeds with keys and faults in which there is an attacker."""
 _SEEDS_AT_ONCE: Final = 4
 """Seeds that a worker gets at once."""
 
@@ -90,6 +94,8 @@ def setup_of(seed: int) -> Setup:
         ask_first=_ASK_FIRST,
         look_up=_LOOK_UP if seed % 2 == 1 else 0,
     )
+    suite = Random(f"suite {seed}").choice(_SUITES) if seed // 2 % 2 == 1 else "off"
+    setup = replace(setup, suite=suite)
     setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
     return replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
 
@@ -101,6 +107,17 @@ def _few_slots(setup: Setup, rng: Random) -> int:
     return per_block * max(4, int(blocks * (0.2 + 0.6 * rng.random())))
 
 
+def attacked(faults: Faults, seed: int, duration_ms: int) -> Faults:
+    """Return the faults with, for most seeds, an attacker on all links for a part of the run."""
+    rng = Random(f"attack {seed}")
+    if rng.random() >= _ATTACKED:
+        return faults
+    at_s = rng.random() * duration_ms / 2000
+    return faults.model_copy(
+        update={"attack": (Attack(rate=0.02 * rng.random(), at_s=at_s, for_s=10 + rng.random() * duration_ms / 2000),)}
+    )
+
+
 def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIOLATIONS_MAX) -> Report:
     """Run a seed; one in ten has no faults.
 
@@ -109,6 +126,8 @@ def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIO
     """
     setup = replace(setup_of(seed), violations_max=violations_max)
     faults = Faults() if seed % 10 == 0 else Faults.random(seed, setup.duration_ms)
+    if seed % 10 != 0 and setup.suite != "off":
+        faults = attacked(faults, seed, setup.duration_ms)
     with Twin(setup, seed, faults, broken) as twin:
         return twin.run()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import ceil
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,9 @@ from skymemory.twin.fault_actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.link_delays import delays
 from skymemory.twin.native_twin import PACKET_ROOM, START_US, NativeTwin, TwinError, pointer
-from skymemory.twin.structures import Break, Cause, Invariant, Stop, Uplink
+from skymemory.twin.structures import AttackKind, Break, Cause, Invariant, Refusal, Stop, Uplink
 from skymemory.twin.workload import OpPlan, PlannedBlock, Workload, plan
+from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 
 SAMPLE_MS: Final = 60_000
@@ -40,6 +41,14 @@ _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
 _PACKET_BYTES_MIN: Final = 450
+SuiteName = Literal["off", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"]
+_SUITES: Final[dict[SuiteName, int]] = {
+    "off": icd.SECURITY_NONE,
+    "gmac_header": icd.SECURITY_GMAC_HEADER,
+    "gmac_packet": icd.SECURITY_GMAC_PACKET,
+    "blake2b_header": icd.SECURITY_BLAKE2B_HEADER,
+    "blake2b_packet": icd.SECURITY_BLAKE2B_PACKET,
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,8 @@ class Setup:
     """One get of so many is preceded by a question of its host to all servers what they hold; 0: none is."""
     look_up: int = 0
     """One get of so many is preceded by a look-up of the block by its key; 0: none is."""
+    suite: SuiteName = "off"
+    """Security suite that satellites and hosts ask for; off: nobody has keys."""
     quota: tuple[int, int] = (0, 0)
     """Percent of each store that are reserved for each tenant, and that it may have at most; 0 at most: there are no quotas."""
 
@@ -179,6 +190,16 @@ class Report:
     """Checked blocks of which a chunk was not where the schedule has it."""
     faults: dict[str, int]
     """Faults by kind; for faults of packets the number of packets."""
+    sealed: int
+    """Packets that were given a tag under a session key."""
+    session_keys: int
+    """Session keys under which at least one packet was sealed."""
+    commands: int
+    """Commands of the mission that satellites have obeyed."""
+    attacks: dict[str, int]
+    """Actions of the attacker, by kind."""
+    refusals: dict[str, int]
+    """Packets of the attacker that have arrived and of which nothing came, by reason."""
     violations: dict[str, int]
     """Violations by invariant."""
     stopped: str
@@ -226,6 +247,8 @@ class Twin:
         rows_ms = [time_ms for time_ms, _ in self._track.rows]
         blocks, ops = plan(setup.workload, seed, rows_ms, setup.duration_ms, setup.chunk_bytes)
         faults = Faults() if faults is None else faults
+        if faults.attack and setup.suite == "off":
+            raise TwinError("the faults have an attack, and nobody has keys; without them whoever can send may do everything")
         actions = faults.actions(setup.torus, setup.duration_ms, seed)
         self._begun = Counter(action.begins for action in actions if action.begins)
         self.ops: Sequence[OpPlan] = ops
@@ -304,6 +327,7 @@ class Twin:
             violations_max=setup.violations_max,
             ask_first=setup.ask_first,
             look_up=setup.look_up,
+            suite=_SUITES[setup.suite],
             quota_reserved=setup.quota[0],
             quota_most=setup.quota[1],
         )
@@ -395,6 +419,8 @@ class Twin:
             handover_most_s=counters.handover_most_us / 1e6,
             misses={cause.name.lower(): counters.misses[cause] for cause in Cause if counters.misses[cause]},
             faults=faults,
+            attacks={kind.name.lower(): counters.attacks[kind] for kind in AttackKind},
+            refusals={why.name.lower(): counters.refusals[why] for why in Refusal},
             violations={one.name.lower(): counters.violations[one] for one in Invariant},
             stopped="" if counters.stopped == Stop.NOT else Stop(counters.stopped).name.lower(),
             first=tuple(self._violations()),

@@ -28,7 +28,9 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 12
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 16
+INVARIANTS: Final = 18
+ATTACKS: Final = 9
+REFUSALS: Final = 6
 
 
 class Uplink(IntEnum):
@@ -131,6 +133,50 @@ class Invariant(IntEnum):
     """a block that counts as whole by satellites' answers is whole"""
     QUOTA = 15
     """no tenant has more than its quota, or less than its reserve because of another's puts"""
+    AUTHENTIC = 16
+    """nothing is acted upon that the attacker has made, or sent again"""
+    NONCE = 17
+    """no key seals two packets under one sequence number, in no boot"""
+
+
+class AttackKind(IntEnum):
+    """`SKYT_AttackKind_t`. What the attacker does."""
+
+    DROP = 0
+    """it takes a packet away"""
+    HOLD = 1
+    """it holds one back, so that others overtake it"""
+    REPLAY = 2
+    """it sends one again that has been acted upon"""
+    SPOOF = 3
+    """so it does, from another address: its own, a host's, a neighbour's"""
+    ALTER = 4
+    """it changes one bit that the tag covers, and mends the checksums"""
+    STRIP = 5
+    """it sends one without its tag"""
+    FORGE = 6
+    """it makes a request: data, gossip, commands, hellos, handshakes"""
+    ANSWER = 7
+    """it makes an answer: data, `unauthenticated`, `cookie`, `bad_key`, ..."""
+    REBOOT = 8
+    """it sends to a satellite that comes back what that got after its first boot"""
+
+
+class Refusal(IntEnum):
+    """`SKYT_Refusal_t`. Why nothing came of the attacker's packets that have arrived."""
+
+    UNAUTHENTICATED = 0
+    """no association, no tag, or a wrong one"""
+    REPLAYED = 1
+    """its sequence number was seen"""
+    NO_COOKIE = 2
+    """it is to be passed on, and has no cookie of this satellite"""
+    MALFORMED = 3
+    """it does not decode"""
+    STALE = 4
+    """the host does not wait for it"""
+    IGNORED = 5
+    """nothing came of it for another reason; or it is passed on"""
 
 
 class Stop(IntEnum):
@@ -204,6 +250,14 @@ class Break(IntEnum):
     """HELD: a satellite says that it purged a block, and keeps it"""
     COMMON = 29
     """QUOTA: a satellite ignores the quotas of tenants"""
+    CREDULOUS = 30
+    """AUTHENTIC: satellites and hosts take every tag for right"""
+    OBLIVIOUS = 31
+    """AUTHENTIC: satellites forget which sequence numbers they have seen"""
+    SALT = 32
+    """AUTHENTIC: satellites draw the same salt at each boot"""
+    STUTTER = 33
+    """NONCE: satellites forget the last sequence number that they sent"""
 
 
 class Config(Structure):
@@ -272,6 +326,8 @@ class Config(Structure):
     """share of each store that is reserved for each tenant, in percent"""
     quota_most: int
     """share that each tenant may have at most; 0: no tenant has a quota"""
+    suite: int
+    """SKY_SUITE_*: what satellites and hosts, which all have keys then, ask for; 0: nobody has keys"""
     livelock_steps: int
     """steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it"""
     _fields_ = (
@@ -310,6 +366,7 @@ class Config(Structure):
         ("look_up", c_uint32),
         ("quota_reserved", c_uint32),
         ("quota_most", c_uint32),
+        ("suite", c_uint32),
         ("livelock_steps", c_uint32),
     )
 
@@ -385,6 +442,8 @@ class Model(Structure):
     """share with one to three wrong bits anywhere in the datagram"""
     corrupt_ppm: int
     """share with one to three wrong bits of a chunk, and right checksums of the packet"""
+    attack_ppm: int
+    """share to which the attacker does something (SKYT_AttackKind_t); only with keys"""
     _fields_ = (
         ("loss_ppm", c_uint32),
         ("burst_enter_ppm", c_uint32),
@@ -396,6 +455,7 @@ class Model(Structure):
         ("duplicate_ppm", c_uint32),
         ("flip_ppm", c_uint32),
         ("corrupt_ppm", c_uint32),
+        ("attack_ppm", c_uint32),
     )
 
 
@@ -500,6 +560,14 @@ class Counters(Structure):
     """held blocks that SKYT_Finish checked; blocks of which a chunk is not at its place"""
     stopped: int
     """SKYT_Stop_t"""
+    attacks: Array[c_uint64]
+    refusals: Array[c_uint64]
+    sealed: int
+    """packets that were given a tag under a session key"""
+    session_keys: int
+    """keys that have sealed a packet"""
+    commands: int
+    """commands of the mission that satellites have obeyed"""
     _fields_ = (
         ("now_us", c_uint64),
         ("digest", c_uint64),
@@ -538,10 +606,15 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 16),
+        ("violations", c_uint64 * 18),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),
+        ("attacks", c_uint64 * 9),
+        ("refusals", c_uint64 * 6),
+        ("sealed", c_uint64),
+        ("session_keys", c_uint64),
+        ("commands", c_uint64),
     )
 
 

@@ -482,12 +482,12 @@ static void test_telemetry_is_handed_over_once_and_in_order(void)
     one.flags = SKY_FLAG_TLM;
     ask(&one);
     net_run_all();
-    key          = key_of(0);
-    pkt          = one.answer;
-    pkt.flags    = SKY_FLAG_TLM;
-    pkt.status   = SKY_STATUS_OK;
-    pkt.payload  = message;
-    pkt.length   = sizeof(message);
+    key         = key_of(0);
+    pkt         = one.answer;
+    pkt.flags   = SKY_FLAG_TLM;
+    pkt.status  = SKY_STATUS_OK;
+    pkt.payload = message;
+    pkt.length  = sizeof(message);
     for (uint32_t i = 0; i < 2u; ++i) /* the number after that of the last answer, and the one after that */
     {
         ++pkt.sequence;

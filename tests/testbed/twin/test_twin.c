@@ -180,7 +180,7 @@ static void test_what_cannot_be_is_refused(void)
     SKYT_Twin_t *twin;
     SKYT_Block_t block = {20001, 0};
     SKYT_Op_t    op    = {START_US, SKYT_OP_PUT, 1, 1, 5000, 0};
-    SKYT_Fault_t fault = {START_US, SKYT_FAULT_CRASH, NODES, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
+    SKYT_Fault_t fault = {START_US, SKYT_FAULT_CRASH, NODES, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
 
     rig_init(&rig, 1);
     rig.config.servers = NODES + 1u;
