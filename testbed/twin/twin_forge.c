@@ -82,32 +82,32 @@ static bool is_same(const SKY_Packet_t *before, const uint8_t *data, uint32_t le
     return SKY_Packet_Authenticated(&after, heads[1]) == bytes && memcmp(heads[0], heads[1], bytes) == 0;
 }
 
+static void flip(uint8_t *data, uint64_t bit)
+{
+    data[bit / 8u] = (uint8_t)(data[bit / 8u] ^ (0x80u >> bit % 8u));
+}
+
 /* A suite of headers leaves bytes of a chunk to the chunk's own checksum, which is no secret; so those are left alone. */
 void SKYT_Forge_Alter(SKYT_Twin_t *twin, const SKY_Packet_t *seen, uint8_t *data, uint32_t len)
 {
-    const SKY_Packet_t before = *seen;
-    const uint32_t     tail   = SKY_Packet_TailBytes(seen);
-    const uint32_t     head   = len - tail - seen->length;
-    const bool         is_all = SKY_Packet_TagCoversPayload(seen) && seen->length > 0;
-    const uint64_t     bit    = SKYT_Random(twin) % ((is_all ? (uint64_t)len - tail : head) * 8u);
-    uint8_t            whole[SKY_HEAD_MAX];
+    const uint32_t tail    = SKY_Packet_TailBytes(seen);
+    const uint32_t head    = len - tail - seen->length;
+    const bool     is_all  = SKY_Packet_TagCoversPayload(seen) && seen->length > 0;
+    const uint32_t covered = is_all ? len - tail : head;
+    const uint64_t bit     = SKYT_Random(twin) % ((covered + tail - SKY_PEC_BYTES) * 8u);
+    const uint64_t of_tag  = (uint64_t)(len - tail) * 8u + SKYT_Random(twin) % (SKY_TAG_BYTES * 8u);
+    uint8_t        whole[SKY_HEAD_MAX];
+    SKY_Packet_t   before = *seen;
 
     (void)memcpy(whole, data, head);
-    data[bit / 8u] = (uint8_t)(data[bit / 8u] ^ (0x80u >> bit % 8u));
+    before.head = whole;
+    flip(data, bit < covered * 8u ? bit : of_tag);
     mend(data, len);
-    if (bit / 8u < head)
+    if (bit < head * 8u && is_same(&before, data, len)) /* then it is the tag's turn */
     {
-        SKY_Packet_t old = before;
-
-        old.head = whole;
-        if (is_same(&old, data, len)) /* then it is the tag's turn */
-        {
-            const uint32_t at = len - tail;
-
-            (void)memcpy(data, whole, head);
-            data[at] = (uint8_t)(data[at] ^ 1u);
-            mend(data, len);
-        }
+        (void)memcpy(data, whole, head);
+        flip(data, of_tag);
+        mend(data, len);
     }
 }
 

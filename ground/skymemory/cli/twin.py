@@ -93,7 +93,7 @@ def _one(
 ) -> None:
     from skymemory.twin.faults import FaultError, Faults
     from skymemory.twin.native_twin import TwinError
-    from skymemory.twin.single_run import Setup, Twin, with_links
+    from skymemory.twin.single_run import Setup, Twin, with_keys, with_links
 
     command = ["skymem", "twin", str(path), "--seed", str(seed)]
     try:
@@ -106,6 +106,7 @@ def _one(
         setup = replace(Setup.of(constellation, schedule, duration_ms), violations_max=violations_max)
         _tell_empty(schedule)
         faults = Faults() if faults_path is None else Faults.load(faults_path, setup.torus)
+        setup = with_keys(setup, faults)
         for option, value in (("--faults", faults_path), ("--hours", hours), ("--constellation", constellation_path)):
             command += [] if value is None else [option, str(value)]
         command += _violations_option(violations_max)
@@ -266,6 +267,10 @@ def _table(told: dict[str, Any]) -> Table:
         ("evicted", f"{told['evicted_chunks']:,} chunks"),
         ("blocks in the end", f"{told['blocks_checked']:,} to be there, {told['blocks_misplaced']:,} not in their place"),
         ("faults", listed(told["faults"])),
+        ("keys", f"{told['session_keys']:,} have sealed {told['sealed']:,} packets" if told["sealed"] else "none"),
+        ("commands", f"{told['commands']:,} obeyed"),
+        ("attacks", listed(told["attacks"])),
+        ("in vain because", listed(told["refusals"])),
         ("violations", listed(told["violations"]) if any(told["violations"].values()) else "0"),
         ("stopped", stops(told["stopped"])),
         ("digest", told["digest"]),

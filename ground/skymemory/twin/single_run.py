@@ -3,7 +3,7 @@
 import ctypes
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import ceil
 from random import Random
 from typing import Any, Final, Literal
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skymemory.common import defaults
 from skymemory.common.progress import Progress
-from skymemory.sky.constellation import Constellation
+from skymemory.sky.constellation import Constellation, Security
 from skymemory.sky.orbit.schedule import Schedule, WindowChange
 from skymemory.sky.orbit.views import Link
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
@@ -42,6 +42,8 @@ _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
 _PACKET_BYTES_MIN: Final = 450
 SuiteName = Literal["off", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"]
+_SUITE_OF_ATTACKS: Final = "gmac_header"
+"""Suite with an attacker, unless the constellation file names one."""
 _SUITES: Final[dict[SuiteName, int]] = {
     "off": icd.SECURITY_NONE,
     "gmac_header": icd.SECURITY_GMAC_HEADER,
@@ -126,6 +128,7 @@ class Setup:
             duration_ms=duration_ms,
             hello_ms=1000 * constellation.satellite.hello_s,
             workload=Workload(deadline_ms=cache.deadline_ms) if workload is None else workload,
+            suite=_suite_of(constellation.security) if constellation.security.keyring else "off",
         )
 
 
@@ -457,6 +460,15 @@ def _turned(rows: Sequence[tuple[int, Cell]], share: float, seed: int) -> Iterat
 
 def _some(number: int) -> int | None:
     return None if number == structures.NONE else number
+
+
+def _suite_of(security: Security) -> SuiteName:
+    return _SUITE_OF_ATTACKS if security.suite == "auto" else security.suite
+
+
+def with_keys(setup: Setup, faults: Faults) -> Setup:
+    """Return the setup, with keys if there is an attacker."""
+    return replace(setup, suite=_SUITE_OF_ATTACKS) if faults.attack and setup.suite == "off" else setup
 
 
 def with_links(faults: Faults, constellation: Constellation) -> Faults:

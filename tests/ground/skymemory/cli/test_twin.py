@@ -47,6 +47,25 @@ def test_an_hour_with_faults(tmp_path: Path, berlin: Path) -> None:
     assert report["replay"] == f"skymem twin {berlin} --seed 7 --faults faults.toml --hours 1.0"
 
 
+def test_an_attacker(tmp_path: Path, berlin: Path) -> None:
+    """Faults with an attack give satellites and hosts keys, so that there is something to attack."""
+    (tmp_path / "faults.toml").write_text("[[attack]]\nrate = 0.01\n[[crash]]\nper_hour = 20\n")
+    words = (str(berlin), "--seed", "7", "--faults", "faults.toml", "--hours", "0.5")
+    told = {
+        name.strip(): value.strip()
+        for name, _, value in (line.strip().partition("  ") for line in skymem(tmp_path, *words).stdout.splitlines())
+    }
+    assert re.fullmatch(r"[\d,]+ have sealed [\d,]+ packets", told["keys"])
+    assert re.match(r"drop [\d,]+, hold [\d,]+, replay [\d,]+, spoof [\d,]+, alter [\d,]+, strip [\d,]+", told["attacks"])
+    assert re.match(r"unauthenticated [\d,]+, replayed [\d,]+", told["in vain because"])
+    assert told["violations"] == "0"
+    report = json.loads(skymem(tmp_path, *words, "--json").stdout)
+    assert report["attacks"].keys() == {"drop", "hold", "replay", "spoof", "alter", "strip", "forge", "answer", "reboot"}
+    assert report["refusals"]["replayed"] > 0
+    assert report["commands"] > 0
+    assert (report["violations"]["authentic"], report["violations"]["nonce"]) == (0, 0)
+
+
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_two_runs_of_one_seed_print_the_same_byte_for_byte(tmp_path: Path, berlin: Path, form: tuple[str, ...]) -> None:
     for words in ((str(berlin), "--seed", "3", "--hours", "0.2"), ("--seeds", "6", "--seed", "40")):
