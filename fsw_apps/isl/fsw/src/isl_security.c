@@ -46,8 +46,8 @@ static struct
     const SKY_Crypto_t *crypto; /**< NULL: there is no library */
     SKY_Addr_t          self;   /**< place that sessions and associations are of */
     SKY_Security_t      security;
-    uint8               rekey_peers[SKY_REKEY_BANKS * ISL_PEERS_PAGES * ISL_PEERS_OF_PAGE * ISL_KEY_BYTES]; /**< keys that came over the air */
-    uint64_t            memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
+    uint8 rekey_peers[SKY_REKEY_BANKS * ISL_PEERS_PAGES * ISL_PEERS_OF_PAGE * ISL_KEY_BYTES]; /**< keys that came over the air */
+    uint64_t memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
 } ISL_Security;
 
 /* ---- validation ---------------------------------------------------------------------------------------------------- */
