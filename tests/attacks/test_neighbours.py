@@ -72,14 +72,6 @@ def news_of(pretender: Pretender, dst: Satellite, satellites: list[Satellite]) -
     return pretender.request(icd.OP_HELLO, dst, hop_limit=1, flags=icd.FLAG_GOSSIP, payload=payload)
 
 
-def test_without_keys_a_neighbours_address_closes_all_ways(start_guarded: Callable[..., GuardedSky]) -> None:
-    sky = start_guarded(is_keyed=False)
-    with Pretender(sky) as pretender:
-        before = isl_counts(sky, HERE)["links_down_known"]
-        pretender.send(news_of(pretender, HERE, [Satellite(1, 1), Satellite(3, 5)]).encode(), HERE)
-        wait_until(lambda: isl_counts(sky, HERE)["links_down_known"] > before + 3)
-
-
 def test_a_neighbours_address_is_no_proof(start_guarded: Callable[..., GuardedSky]) -> None:
     """Nothing moves, no way is closed, and no neighbour counts as there that is not."""
     sky = start_guarded(is_keyed=True)
