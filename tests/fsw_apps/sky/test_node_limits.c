@@ -87,7 +87,16 @@ static void test_invented_addresses_lock_no_host_out(void)
     CHECK_EQ(security.associations.half_open, 0);
     CHECK(sent_bytes <= len);
     pkt.cookie = answer().cookie;
-    len        = party_handshake(&host, &pkt, 2, wire);
+
+    /* That cookie is for handshakes alone: it opens no way to others, and no place in the table of hosts. */
+    SKY_Packet_t away = request_of(SKY_APID_ISL, SKY_OP_PING);
+
+    away.dst    = in_the_east;
+    away.cookie = pkt.cookie;
+    come(1, &away, GROUND);
+    CHECK_EQ(answer().status, SKY_STATUS_UNAUTHENTICATED);
+    CHECK_EQ(known_hosts(), 0);
+    len = party_handshake(&host, &pkt, 2, wire);
     come_bytes(2, wire, len, GROUND + 1u); /* who has only seen it */
     CHECK_EQ(answer().status, SKY_STATUS_COOKIE);
     len = party_handshake(&host, &pkt, 3, wire);

@@ -162,6 +162,11 @@ bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Pa
 bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, bool is_reachable, uint64_t endpoint);
 /** Return true if a request from the ground may be told why it is not served. Counts it if not. */
 bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
+/** Return the cookie with which somebody at an endpoint that was not served may come again. With keys it helps with a handshake alone: others
+ * get theirs with an association. */
+uint64_t SKY_Security_GreetingCookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
+/** Return true if a request has either cookie of its endpoint, so that this can be reached. */
+bool SKY_Security_IsReachable(const SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Return the cookie of an endpoint. */
 uint64_t SKY_Security_CookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /**

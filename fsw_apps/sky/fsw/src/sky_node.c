@@ -163,7 +163,7 @@ static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
     }
     else if (status == SKY_STATUS_COOKIE)
     {
-        reply.cookie = SKY_Security_CookieOf(node->security, now_us, endpoint);
+        reply.cookie = SKY_Security_GreetingCookieOf(node->security, now_us, endpoint);
     }
     if (ingress == SKY_LINK_GROUND)
     {

@@ -34,9 +34,7 @@ SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Pa
  */
 static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
-    const SKY_Security_t *security     = node->security;
-    const bool            is_reachable = ingress != SKY_LINK_GROUND ||
-                              SKY_Cookies_IsValid(&security->cookies, security->cfg.crypto, endpoint, now_us, pkt->cookie);
+    const bool is_reachable = ingress != SKY_LINK_GROUND || SKY_Security_IsReachable(node->security, now_us, pkt, endpoint);
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
     SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
 

@@ -30,6 +30,8 @@
 #define BYTES_BURST (1u << 26)
 #define SLOT_BYTES  6144u /* as most stores have them: those of other apps are not known here */
 
+#define GREETING (UINT64_C(1) << 63) /* no endpoint has this bit, so the cookie is another one */
+
 static uint64_t AddressOf(uint64_t endpoint)
 {
     SKY_ASSERT(endpoint != 0u);
@@ -58,6 +60,23 @@ void SKY_SecurityLimits_Init(SKY_Security_t *security)
     SKY_Rates_Init(&security->rates.answers, secret);
     SKY_Rates_Init(&security->rates.handshakes, secret);
     SKY_Rates_Init(&security->rates.bytes, secret);
+}
+
+uint64_t SKY_Security_GreetingCookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint)
+{
+    SKY_ASSERT(endpoint != 0u);
+    SKY_ASSERT((endpoint & GREETING) == 0u);
+    return SKY_Security_CookieOf(security, now_us, security->is_keyed ? endpoint | GREETING : endpoint);
+}
+
+bool SKY_Security_IsReachable(const SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    const SKY_Crypto_t *crypto = security->cfg.crypto;
+    SKY_ASSERT(endpoint != 0u);
+    SKY_ASSERT((endpoint & GREETING) == 0u);
+
+    return SKY_Cookies_IsValid(&security->cookies, crypto, endpoint, now_us, pkt->cookie) ||
+           SKY_Cookies_IsValid(&security->cookies, crypto, endpoint | GREETING, now_us, pkt->cookie);
 }
 
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
@@ -89,7 +108,7 @@ bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY
     SKY_ASSERT(pkt->is_request);
     SKY_ASSERT(endpoint != 0u);
 
-    return SKY_Cookies_IsValid(&security->cookies, security->cfg.crypto, endpoint, now_us, pkt->cookie) ||
+    return SKY_Security_IsReachable(security, now_us, pkt, endpoint) ||
            Count(security, SKY_Rates_Take(&security->rates.answers, now_us, limit, AddressOf(endpoint), 1) &&
                                SKY_Rate_Take(&security->rates.all_answers, now_us, all, 1));
 }
