@@ -61,7 +61,7 @@ def constants(icd: Icd) -> list[tuple[str, int, str]]:
         ("op", "op"),
         ("status", "status"),
         ("flag", "flag"),
-        ("security", "security"),
+        ("suite", "security"),
     ):
         out += [(f"{table}_{name}".upper(), item["value"], item["doc"]) for name, item in icd[source].items()]
         if table == "status":

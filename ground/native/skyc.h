@@ -28,7 +28,7 @@ typedef struct
     const uint8_t *credential; /**< SKY_CREDENTIAL_BYTES; NULL: there is no keyring */
     const uint8_t *pair_keys;  /**< keys of SKY_CRYPTO_KEY_BYTES for all satellites, plane after plane; they are copied */
     uint16_t       planes, slots;
-    uint8_t suite; /**< SKY_SECURITY_* to ask for; default: GMAC of headers where the library has it, else BLAKE2b of headers */
+    uint8_t suite; /**< SKY_SUITE_* to ask for; default: GMAC of headers where the library has it, else BLAKE2b of headers */
 } SKYC_Config_t;
 
 /** Counters since SKYC_Open. */
@@ -44,7 +44,7 @@ typedef struct
     uint64_t port;         /**< port of the socket */
     uint64_t repeats;      /**< questions that were sent again */
     uint64_t rx_untrusted; /**< packets without the tag that they need */
-    uint64_t suites;       /**< mask of the security suites that the library can do: bit 1 << SKY_SECURITY_* */
+    uint64_t suites;       /**< mask of the security suites that the library can do: bit 1 << SKY_SUITE_* */
     uint64_t suites_used;  /**< mask of the security suites of the associations that there are */
 } SKYC_Counters_t;
 

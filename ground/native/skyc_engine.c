@@ -71,7 +71,7 @@ bool SKYC_Engine_KeyringIsSound(const SKYC_Config_t *config)
     SKY_Credential_t credential;
 
     return config->pair_keys != NULL && config->planes > 0 && config->slots > 0 &&
-           (uint32_t)config->planes * config->slots <= SKYC_PEERS && config->suite <= SKY_SECURITY_BLAKE2B_PACKET &&
+           (uint32_t)config->planes * config->slots <= SKYC_PEERS && config->suite <= SKY_SUITE_BLAKE2B_PACKET &&
            SKY_Credential_Decode(config->credential, &credential);
 }
 
@@ -115,10 +115,10 @@ static int take_keyring(SKYC_Engine_t *engine, SKY_HostSecurity_t *security)
     security->PairKey  = pair_key;
     security->context  = engine;
     security->wanted   = config->suite != 0                                       ? config->suite
-                         : (engine->library.crypto.suites & SKY_SUITES_GMAC) != 0 ? SKY_SECURITY_GMAC_HEADER
-                                                                                  : SKY_SECURITY_BLAKE2B_HEADER;
+                         : (engine->library.crypto.suites & SKY_SUITES_GMAC) != 0 ? SKY_SUITE_GMAC_HEADER
+                                                                                  : SKY_SUITE_BLAKE2B_HEADER;
     security->accepted =
-        SKY_SUITE_BIT(security->wanted == SKY_SECURITY_GMAC_HEADER ? SKY_SECURITY_BLAKE2B_HEADER : SKY_SECURITY_BLAKE2B_PACKET);
+        SKY_SUITE_BIT(security->wanted == SKY_SUITE_GMAC_HEADER ? SKY_SUITE_BLAKE2B_HEADER : SKY_SUITE_BLAKE2B_PACKET);
     engine->counters.suites   = engine->library.crypto.suites;
     engine->config.credential = NULL; /* the caller's memory may go */
     engine->config.pair_keys  = NULL;

@@ -222,7 +222,7 @@ static void act(SKYT_Twin_t *twin, SKYT_Packet_t *packet, SKYT_AttackKind_t kind
             spoof(twin, packet, data, again_us);
             break;
         case SKYT_ATTACK_STRIP:
-            if (seen->security != SKY_SECURITY_NONE)
+            if (seen->security != SKY_SUITE_NONE)
             {
                 add(twin, kind, packet->link, packet->host, SKYT_PACKET_FALSE, 0, attack->scratch,
                     SKYT_Forge_Strip(twin, seen, attack->scratch), forged_us);

@@ -37,7 +37,7 @@ static uint32_t encode(SKYT_Twin_t *twin, const SKY_Packet_t *pkt, uint8_t *out)
         return 0;
     }
     fill(twin, tag, sizeof(tag));
-    SKY_Packet_Finish(pkt, NULL, pkt->security != SKY_SECURITY_NONE ? tag : NULL, out, tail);
+    SKY_Packet_Finish(pkt, NULL, pkt->security != SKY_SUITE_NONE ? tag : NULL, out, tail);
     if (pkt->length > 0)
     {
         (void)memcpy(out + head_len, pkt->payload, pkt->length);
@@ -50,7 +50,7 @@ uint32_t SKYT_Forge_Strip(const SKYT_Twin_t *twin, const SKY_Packet_t *seen, uin
 {
     SKY_Packet_t pkt = *seen;
 
-    pkt.security = SKY_SECURITY_NONE;
+    pkt.security = SKY_SUITE_NONE;
     return (uint32_t)SKY_Packet_Encode(&pkt, out, twin->config.packet_bytes);
 }
 
@@ -192,7 +192,7 @@ static void choose(SKYT_Twin_t *twin, SKY_Packet_t *pkt, uint32_t from, uint32_t
         case 9: /* a handshake, with whatever word */
             pkt->apid     = SKY_APID_ISL;
             pkt->op       = SKY_OP_ASSOCIATE;
-            pkt->security = SKY_SECURITY_HANDSHAKE;
+            pkt->security = SKY_SUITE_HANDSHAKE;
             pkt->length   = SKY_HANDSHAKE_REQUEST_BYTES;
             (void)memset(payload, 0, SKY_CREDENTIAL_BYTES);
             payload[SKY_ASSOCIATE_OFF_ROLE]       = (uint8_t)SKY_ROLE_MISSION;
@@ -229,7 +229,7 @@ uint32_t SKYT_Forge_Request(SKYT_Twin_t *twin, const SKY_Packet_t *seen, uint32_
     pkt.cookie      = seen->cookie;
     pkt.spi         = seen->spi;
     pkt.sequence    = seen->sequence + LATER;
-    pkt.security    = !has_tag ? SKY_SECURITY_NONE : (uint8_t)twin->config.suite;
+    pkt.security    = !has_tag ? SKY_SUITE_NONE : (uint8_t)twin->config.suite;
     pkt.payload     = payload;
     (void)memcpy(pkt.key, seen->key, sizeof(pkt.key));
     choose(twin, &pkt, from, to, payload);
@@ -257,8 +257,7 @@ uint32_t SKYT_Forge_Answer(SKYT_Twin_t *twin, const SKY_Packet_t *seen, uint8_t 
     {
         pkt.cookie = SKYT_Random(twin) | 1u;
     }
-    if (seen->security >= SKY_SECURITY_GMAC_HEADER && seen->security <= SKY_SECURITY_BLAKE2B_PACKET &&
-        SKYT_Random(twin) % 2u == 0)
+    if (seen->security >= SKY_SUITE_GMAC_HEADER && seen->security <= SKY_SUITE_BLAKE2B_PACKET && SKYT_Random(twin) % 2u == 0)
     {
         pkt.security = seen->security;
     }

@@ -161,7 +161,7 @@ void SKYT_Judge_Node(SKYT_Twin_t *twin, uint32_t node, uint32_t packet, const SK
     SKYT_Judge_SeeNode(twin, node, &after);
     twin->is_served = served;
     (void)SKY_Packet_Decode(SKYT_Network_DataOf(twin, packet), twin->packets[packet].len, &pkt);
-    const bool is_handshake = pkt.op == SKY_OP_ASSOCIATE && pkt.security == SKY_SECURITY_HANDSHAKE;
+    const bool is_handshake = pkt.op == SKY_OP_ASSOCIATE && pkt.security == SKY_SUITE_HANDSHAKE;
     const bool is_here      = SKY_Addr_Equal(pkt.dst, SKYT_AddrOf(twin, node));
     const bool admitted     = pkt.is_request && is_here && !is_handshake && is_admitted(before, &after);
 
@@ -188,7 +188,7 @@ void SKYT_Judge_Node(SKYT_Twin_t *twin, uint32_t node, uint32_t packet, const SK
 /* Return true for reasons why a packet did not get there, which are taken without a tag. */
 static bool is_of_the_way(const SKY_Packet_t *pkt)
 {
-    return pkt->security == SKY_SECURITY_NONE &&
+    return pkt->security == SKY_SUITE_NONE &&
            (pkt->status == SKY_STATUS_BAD_VERSION || pkt->status == SKY_STATUS_TOO_LARGE || pkt->status == SKY_STATUS_HOP_LIMIT ||
             pkt->status == SKY_STATUS_UNREACHABLE || pkt->status == SKY_STATUS_REFUSED ||
             pkt->status == SKY_STATUS_UNAUTHENTICATED || pkt->status == SKY_STATUS_COOKIE);

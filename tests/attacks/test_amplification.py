@@ -55,7 +55,7 @@ def packets(host: RawHost, where: Satellite) -> Iterator[bytes]:
         yield of_length(get, length)
         if length > HEAD_BYTES:
             yield with_byte(of_length(get, length), START + icd.OFF_VERSION, 1)
-            yield with_byte(of_length(get, length), START + icd.OFF_SECURITY, icd.SECURITY_HANDSHAKE)
+            yield with_byte(of_length(get, length), START + icd.OFF_SECURITY, icd.SUITE_HANDSHAKE)
     for version in (0, 1, 3, 255):
         body = with_byte(get, START + icd.OFF_VERSION, version)[: START + icd.BASE_HEADER_BYTES + icd.PEC_BYTES]
         yield of_length(body, len(body))

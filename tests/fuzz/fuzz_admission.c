@@ -60,10 +60,10 @@ static party_t *party_at(uint32_t i)
  * may come again */
 static bool is_right(const SKY_Packet_t *pkt, bool **used)
 {
-    for (uint32_t i = 0; i < PARTIES && pkt->security != SKY_SECURITY_NONE; ++i)
+    for (uint32_t i = 0; i < PARTIES && pkt->security != SKY_SUITE_NONE; ++i)
     {
         const party_t     *party     = party_at(i);
-        const bool         is_shaken = pkt->security == SKY_SECURITY_HANDSHAKE;
+        const bool         is_shaken = pkt->security == SKY_SUITE_HANDSHAKE;
         const SKY_TagKey_t key       = {&theirs.crypto, party->session.place_there, is_shaken ? party->pair : NULL, NULL};
 
         if (is_shaken ? SKY_Tag_IsRight(pkt, &key)

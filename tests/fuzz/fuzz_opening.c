@@ -82,9 +82,9 @@ static void make_up(input_t *in, const SKY_HostQuestion_t *one)
         }
         pkt.payload  = payload;
         pkt.length   = sizeof(payload);
-        pkt.security = SKY_SECURITY_HANDSHAKE;
+        pkt.security = SKY_SUITE_HANDSHAKE;
     }
-    inject((how & 128u) != 0u ? 1u : 0u, &pkt, pkt.security != SKY_SECURITY_NONE ? &none : NULL);
+    inject((how & 128u) != 0u ? 1u : 0u, &pkt, pkt.security != SKY_SUITE_NONE ? &none : NULL);
     ENSURE(!runs || one->status == SKY_STATUS_RUNNING || one->answer.status != SKY_STATUS_OK);
     ENSURE(!runs || one->status == SKY_STATUS_RUNNING || is_of_the_way(one->answer.status));
 }

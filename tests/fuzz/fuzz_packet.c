@@ -41,7 +41,7 @@ static void Repair(uint8_t how, uint8_t *packet, size_t len)
         }
         packet[header + SKY_OFF_VERSION] = SKY_VERSION;
         packet[header + SKY_OFF_SECURITY] =
-            tag > 0u ? (uint8_t)(packet[header + SKY_OFF_SECURITY] % SKY_SECURITY_HANDSHAKE + 1u) : 0u;
+            tag > 0u ? (uint8_t)(packet[header + SKY_OFF_SECURITY] % SKY_SUITE_HANDSHAKE + 1u) : 0u;
         packet[header + SKY_OFF_LENGTH]      = 0;
         packet[header + SKY_OFF_LENGTH + 1u] = 0;
         packet[header + SKY_OFF_LENGTH + 2u] = (uint8_t)(length >> 8);
@@ -139,7 +139,7 @@ static void TryGoodPacket(uint8_t *packet, size_t len, const SKY_Packet_t *pkt, 
 
     ENSURE(pkt->payload >= packet && pkt->payload + pkt->length + SKY_Packet_TailBytes(pkt) == packet + len);
     ENSURE(pkt->payload_crc16 == SKY_Crc16(0, pkt->payload, pkt->length));
-    ENSURE(pkt->tag == (pkt->security != SKY_SECURITY_NONE ? pkt->payload + pkt->length : NULL));
+    ENSURE(pkt->tag == (pkt->security != SKY_SUITE_NONE ? pkt->payload + pkt->length : NULL));
 
     out_len = EncodeWhole(pkt);
     ENSURE(out_len == len);

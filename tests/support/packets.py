@@ -44,7 +44,7 @@ def packets(draw: st.DrawFn) -> Packet:
         chunk_len=draw(U32),
         offset=draw(U32),
         chunk_crc=draw(U32),
-        security=(security := draw(st.just(icd.SECURITY_NONE) | st.integers(0, icd.SECURITY_HANDSHAKE))),
+        security=(security := draw(st.just(icd.SUITE_NONE) | st.integers(0, icd.SUITE_HANDSHAKE))),
         spi=draw(U32),
         sequence=draw(U64),
         code_k=draw(U8),

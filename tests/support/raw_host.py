@@ -55,7 +55,7 @@ def sealed(packet: Packet, association: Association) -> bytes:
     association.sequence += 1
     packet = replace(
         packet,
-        security=icd.SECURITY_BLAKE2B_HEADER,
+        security=icd.SUITE_BLAKE2B_HEADER,
         spi=association.spi,
         sequence=association.sequence,
         tag=bytes(icd.TAG_BYTES),
@@ -66,8 +66,8 @@ def sealed(packet: Packet, association: Association) -> bytes:
 
 def handshake(packet: Packet, credential: bytes, pair: bytes, word: bytes) -> bytes:
     """Return a request for an association."""
-    payload = credential + word + bytes([icd.SECURITY_BLAKE2B_HEADER]) + bytes(7)
-    packet = replace(packet, security=icd.SECURITY_HANDSHAKE, payload=payload, tag=bytes(icd.TAG_BYTES))
+    payload = credential + word + bytes([icd.SUITE_BLAKE2B_HEADER]) + bytes(7)
+    packet = replace(packet, security=icd.SUITE_HANDSHAKE, payload=payload, tag=bytes(icd.TAG_BYTES))
     covered = _covered(packet.encode(), 0, with_payload=True)[8:]
     return replace(packet, tag=hashlib.blake2b(covered, key=pair, digest_size=icd.TAG_BYTES).digest()).encode()
 

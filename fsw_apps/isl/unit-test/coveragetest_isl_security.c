@@ -139,7 +139,7 @@ static bool HasAsked(uint64_t now_us)
         return false;
     }
     asked = UT_Answer();
-    return asked.op == SKY_OP_ASSOCIATE && asked.security == SKY_SECURITY_HANDSHAKE;
+    return asked.op == SKY_OP_ASSOCIATE && asked.security == SKY_SUITE_HANDSHAKE;
 }
 
 static void Test_Peers(void)

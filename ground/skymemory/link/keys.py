@@ -10,7 +10,7 @@ from skymemory.security.keyring import Keyring, load_keyring
 from skymemory.sky.constellation import SUITES, Constellation
 from skymemory.wire import icd
 
-_SUITES: Final = {name: getattr(icd, f"SECURITY_{name.upper()}") for name in SUITES}
+_SUITES: Final = {name: getattr(icd, f"SUITE_{name.upper()}") for name in SUITES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class LinkKeys:
     planes: int
     slots: int
     suite: int = 0
-    """Number of the suite (`icd.SECURITY_*`); 0: GMAC of headers where the library has it, else BLAKE2b of headers."""
+    """Number of the suite (`icd.SUITE_*`); 0: GMAC of headers where the library has it, else BLAKE2b of headers."""
 
     def put_into(self, config: structures.Config) -> None:
         """Fill the fields of a client's configuration. The library copies what they point to; until then `self` has to live."""

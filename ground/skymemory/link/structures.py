@@ -560,7 +560,7 @@ class Config(Structure):
     planes: int
     slots: int
     suite: int
-    """SKY_SECURITY_* to ask for; default: GMAC of headers where the library has it, else BLAKE2b of headers"""
+    """SKY_SUITE_* to ask for; default: GMAC of headers where the library has it, else BLAKE2b of headers"""
     _fields_ = (
         ("packet_bytes", c_uint32),
         ("window_max", c_uint32),
@@ -606,7 +606,7 @@ class Counters(Structure):
     rx_untrusted: int
     """packets without the tag that they need"""
     suites: int
-    """mask of the security suites that the library can do: bit 1 << SKY_SECURITY_*"""
+    """mask of the security suites that the library can do: bit 1 << SKY_SUITE_*"""
     suites_used: int
     """mask of the security suites of the associations that there are"""
     _fields_ = (

@@ -45,11 +45,11 @@ SuiteName = Literal["off", "gmac_header", "gmac_packet", "blake2b_header", "blak
 _SUITE_OF_ATTACKS: Final = "gmac_header"
 """Suite with an attacker, unless the constellation file names one."""
 _SUITES: Final[dict[SuiteName, int]] = {
-    "off": icd.SECURITY_NONE,
-    "gmac_header": icd.SECURITY_GMAC_HEADER,
-    "gmac_packet": icd.SECURITY_GMAC_PACKET,
-    "blake2b_header": icd.SECURITY_BLAKE2B_HEADER,
-    "blake2b_packet": icd.SECURITY_BLAKE2B_PACKET,
+    "off": icd.SUITE_NONE,
+    "gmac_header": icd.SUITE_GMAC_HEADER,
+    "gmac_packet": icd.SUITE_GMAC_PACKET,
+    "blake2b_header": icd.SUITE_BLAKE2B_HEADER,
+    "blake2b_packet": icd.SUITE_BLAKE2B_PACKET,
 }
 
 

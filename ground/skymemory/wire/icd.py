@@ -139,17 +139,17 @@ FLAG_TLM: Final = 8
 """RELAY: send the destination's telemetry to this ground host for the lease time."""
 FLAG_GOSSIP: Final = 16
 """PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbours only, and never answered."""
-SECURITY_NONE: Final = 0
+SUITE_NONE: Final = 0
 """No tag."""
-SECURITY_GMAC_HEADER: Final = 1
+SUITE_GMAC_HEADER: Final = 1
 """GMAC (NIST SP 800-38D) with AES-256 over headers and payload, but not over bytes of a chunk, which `length` and `chunk_crc` bind."""
-SECURITY_GMAC_PACKET: Final = 2
+SUITE_GMAC_PACKET: Final = 2
 """GMAC with AES-256 over headers and payload."""
-SECURITY_BLAKE2B_HEADER: Final = 3
+SUITE_BLAKE2B_HEADER: Final = 3
 """Keyed BLAKE2b (RFC 7693) of 16 bytes over headers and payload, but not over bytes of a chunk."""
-SECURITY_BLAKE2B_PACKET: Final = 4
+SUITE_BLAKE2B_PACKET: Final = 4
 """Keyed BLAKE2b of 16 bytes over headers and payload."""
-SECURITY_HANDSHAKE: Final = 5
+SUITE_HANDSHAKE: Final = 5
 """Keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only."""
 OFF_VERSION: Final = 0
 """Version of this header: 2."""

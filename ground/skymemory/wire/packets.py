@@ -193,7 +193,7 @@ def decode(datagram: bytes) -> Packet:
         raise PacketError(icd.STATUS_BAD_CHECKSUM, "command checksum")
     if is_request and datagram[icd.PRIMARY_BYTES] != datagram[start + icd.OFF_OP] & _FUNCTION_MASK:
         raise PacketError(icd.STATUS_BAD_HEADER, "function code and operation differ")
-    if not is_ours or datagram[start + icd.OFF_SECURITY] > icd.SECURITY_HANDSHAKE:
+    if not is_ours or datagram[start + icd.OFF_SECURITY] > icd.SUITE_HANDSHAKE:
         raise PacketError(icd.STATUS_BAD_VERSION, "header version or security suite is not ours")
     fields = dict(zip(icd.HEADER_FIELDS, _HEADER.unpack_from(datagram, start), strict=True))
     del fields["version"]

@@ -43,9 +43,9 @@ static inline void host_send(void *context, uint64_t now_us, uint64_t endpoint, 
     CHECK_EQ(now_us, net.now_us);
     CHECK(entry < SATELLITES && to < SATELLITES);
     CHECK_EQ(index_of(pkt->gateway), entry);
-    CHECK_EQ(net.mode == MODE_KEYED, pkt->security != SKY_SECURITY_NONE); /* always, or never */
-    CHECK_EQ(key != NULL, pkt->security != SKY_SECURITY_NONE);
-    if (pkt->security != SKY_SECURITY_NONE && pkt->security != SKY_SECURITY_HANDSHAKE)
+    CHECK_EQ(net.mode == MODE_KEYED, pkt->security != SKY_SUITE_NONE); /* always, or never */
+    CHECK_EQ(key != NULL, pkt->security != SKY_SUITE_NONE);
+    if (pkt->security != SKY_SUITE_NONE && pkt->security != SKY_SUITE_HANDSHAKE)
     {
         note_nonce(net.prints[key->place], pkt->sequence);
     }

@@ -108,7 +108,7 @@ static inline uint32_t party_handshake(party_t *party, SKY_Packet_t *pkt, uint64
 
     ++party->random[1];
     pkt->src      = party->addr;
-    pkt->security = SKY_SECURITY_HANDSHAKE;
+    pkt->security = SKY_SUITE_HANDSHAKE;
     pkt->payload  = payload;
     pkt->length   = (uint32_t)SKY_Session_Ask(&party->session, &party->credential, party->random, now_us, 1, payload);
     CHECK_EQ(pkt->length, sizeof(payload));
@@ -120,7 +120,7 @@ static inline bool party_take(party_t *party, const SKY_Packet_t *pkt)
 {
     const SKY_TagKey_t key = {party->crypto, 0, party->pair, party->session.word};
 
-    if (pkt->security != SKY_SECURITY_HANDSHAKE || pkt->status != SKY_STATUS_OK || !SKY_Tag_IsRight(pkt, &key))
+    if (pkt->security != SKY_SUITE_HANDSHAKE || pkt->status != SKY_STATUS_OK || !SKY_Tag_IsRight(pkt, &key))
     {
         return false;
     }

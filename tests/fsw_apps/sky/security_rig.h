@@ -182,7 +182,7 @@ static inline bool answer(party_t *satellite, uint64_t now_us, const SKY_Packet_
     if (spi != SKY_SPI_NONE)
     {
         SKY_Packet_Reply(request, satellite->addr, SKY_STATUS_OK, &reply);
-        reply.security = SKY_SECURITY_HANDSHAKE;
+        reply.security = SKY_SUITE_HANDSHAKE;
         reply.spi      = spi;
         reply.length   = sizeof(handshake.payload);
         reply.payload  = handshake.payload;
@@ -206,7 +206,7 @@ static inline void ask(party_t *host, const party_t *satellite, uint64_t now_us,
 
     pkt.length   = (uint32_t)SKY_Session_Ask(&host->session, &host->credential, random, now_us, RETRY_US, payload);
     pkt.payload  = payload;
-    pkt.security = SKY_SECURITY_HANDSHAKE;
+    pkt.security = SKY_SUITE_HANDSHAKE;
     CHECK_EQ(pkt.length, sizeof(payload));
     CHECK(carry(&pkt, &key, wire));
 }

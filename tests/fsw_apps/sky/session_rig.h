@@ -51,7 +51,7 @@ static inline int send_to(const party_t *peer, uint64_t now_us, wire_t *wire)
     SKY_TagKey_t key;
     const int    way = SKY_Security_Prepare(&satellite.security, now_us, &pkt, NULL, &key);
 
-    CHECK_EQ(pkt.security == SKY_SECURITY_NONE, way <= 0);
+    CHECK_EQ(pkt.security == SKY_SUITE_NONE, way <= 0);
     if (way > 0)
     {
         CHECK(carry(&pkt, &key, wire));

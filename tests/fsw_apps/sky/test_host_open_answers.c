@@ -57,7 +57,7 @@ static bool tap_forge(uint32_t from, uint8_t *bytes, uint32_t *len)
     for (uint32_t status = 0; status < SKY_STATUS_COUNT; ++status)
     {
         other          = pkt;
-        other.security = SKY_SECURITY_NONE;
+        other.security = SKY_SUITE_NONE;
         other.status   = (uint8_t)status;
         if (!is_of_the_way(status)) /* without a tag */
         {
@@ -78,7 +78,7 @@ static bool tap_forge(uint32_t from, uint8_t *bytes, uint32_t *len)
     other.status = SKY_STATUS_BUSY; /* that anybody may say, without security */
     forge(&other, &wrong);
     other          = pkt;
-    other.security = SKY_SECURITY_BLAKE2B_PACKET; /* another suite */
+    other.security = SKY_SUITE_BLAKE2B_PACKET; /* another suite */
     forge(&other, &right);
     (void)memcpy(other_bytes, bytes, *len); /* one bit of the tag */
     other_bytes[*len - SKY_TAIL_MAX] = (uint8_t)(other_bytes[*len - SKY_TAIL_MAX] ^ 1u);
@@ -128,7 +128,7 @@ static bool tap_poison(uint32_t from, uint8_t *bytes, uint32_t *len)
                                              SKY_STATUS_STORE_FULL};
         SKY_Packet_t              other   = pkt;
 
-        other.security = SKY_SECURITY_NONE;
+        other.security = SKY_SUITE_NONE;
         if (pkt.op == SKY_OP_GET && pkt.status == SKY_STATUS_OK)
         {
             other.payload   = poison;
@@ -219,7 +219,7 @@ static bool tap_forge_opening(uint32_t from, uint8_t *bytes, uint32_t *len)
     uint64_t             untrusted = net.host.counters.untrusted;
 
     CHECK_EQ(SKY_Packet_Decode(bytes, *len, &pkt), SKY_STATUS_OK);
-    if (pkt.op != SKY_OP_ASSOCIATE || pkt.security != SKY_SECURITY_HANDSHAKE)
+    if (pkt.op != SKY_OP_ASSOCIATE || pkt.security != SKY_SUITE_HANDSHAKE)
     {
         return true;
     }
@@ -229,7 +229,7 @@ static bool tap_forge_opening(uint32_t from, uint8_t *bytes, uint32_t *len)
         other.status = (uint8_t)status;
         inject(from, &other, &key); /* a wrong tag */
         CHECK_EQ(net.host.counters.untrusted, ++untrusted);
-        other.security = SKY_SECURITY_NONE;
+        other.security = SKY_SUITE_NONE;
         if (!is_of_the_way(status))
         {
             inject(from, &other, NULL);
@@ -278,14 +278,14 @@ static bool tap_forge_renewal(uint32_t from, uint8_t *bytes, uint32_t *len)
     const SKY_TagKey_t wrong = key_of(2), right = key_of(0);
 
     CHECK_EQ(SKY_Packet_Decode(bytes, *len, &pkt), SKY_STATUS_OK);
-    if (pkt.op == SKY_OP_ASSOCIATE && pkt.security == SKY_SECURITY_BLAKE2B_HEADER)
+    if (pkt.op == SKY_OP_ASSOCIATE && pkt.security == SKY_SUITE_BLAKE2B_HEADER)
     {
         pkt.cookie = 1;
         inject(from, &pkt, &wrong);
         pkt.status = SKY_STATUS_COOKIE; /* nobody says that with a tag */
         inject(from, &pkt, &right);
         pkt.status   = SKY_STATUS_OK;
-        pkt.security = SKY_SECURITY_NONE;
+        pkt.security = SKY_SUITE_NONE;
         inject(from, &pkt, NULL);
         CHECK_EQ(net.host.counters.untrusted, untrusted + 3u);
         CHECK(peer_of(0)->opening.cookie == cookie);
@@ -318,7 +318,7 @@ static bool tap_tagged_cookie(uint32_t from, uint8_t *bytes, uint32_t *len)
     {
         SKY_Packet_t other = pkt;
 
-        other.security = SKY_SECURITY_HANDSHAKE;
+        other.security = SKY_SUITE_HANDSHAKE;
         inject(from, &other, &key);
         CHECK_EQ(net.host.counters.untrusted, untrusted + 1u);
         other        = pkt;
@@ -335,7 +335,7 @@ static bool tap_tagged_cookie(uint32_t from, uint8_t *bytes, uint32_t *len)
     {
         SKY_Packet_t other = pkt;
 
-        other.security = SKY_SECURITY_HANDSHAKE;
+        other.security = SKY_SUITE_HANDSHAKE;
         inject(from, &other, &key);
         CHECK_EQ(net.host.counters.untrusted, untrusted + 1u);
     }

@@ -119,7 +119,7 @@ static void test_a_message_with_a_tag_is_not_trusted(void)
     (void)run();
     host.cfg.security.is_on = true;
     pkt                     = told(0);
-    pkt.security            = SKY_SECURITY_BLAKE2B_PACKET;
+    pkt.security            = SKY_SUITE_BLAKE2B_PACKET;
     const size_t head       = SKY_Packet_EncodeHead(&pkt, bytes);
     SKY_Packet_Finish(&pkt, NULL, tag, bytes, tail);
     (void)memcpy(bytes + head, pkt.payload, pkt.length);

@@ -97,7 +97,7 @@ static void test_without_a_key_nobody_can_check_a_tag(void)
     pkt.sequence = 12;
     come_bytes(1, wire, party_encode(&pkt, &key, wire), GROUND);
     CHECK_EQ(answer().status, SKY_STATUS_UNAUTHENTICATED);
-    CHECK(answer().security == SKY_SECURITY_NONE && answer().spi == 4711u && answer().sequence == 12u);
+    CHECK(answer().security == SKY_SUITE_NONE && answer().spi == 4711u && answer().sequence == 12u);
     pkt.is_request = false;
     pkt.src        = in_the_east;
     come_bytes(1, wire, party_encode(&pkt, &key, wire), endpoint_of(SKY_LINK_EAST));
@@ -138,7 +138,7 @@ static void test_a_keyed_satellite_refuses_what_has_no_tag(void)
         pkt.sequence = 6;
         come(1, &pkt, GROUND);
         CHECK(sent_count == 1u && answer().status == SKY_STATUS_UNAUTHENTICATED);
-        CHECK(answer().spi == 5u && answer().sequence == 6u && answer().security == SKY_SECURITY_NONE);
+        CHECK(answer().spi == 5u && answer().sequence == 6u && answer().security == SKY_SUITE_NONE);
         CHECK_EQ(answer().cookie, 0);
         CHECK(sent_bytes <= SKY_REQUEST_BYTES + 8u);
         pkt.src = in_the_east;

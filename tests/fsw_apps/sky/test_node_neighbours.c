@@ -70,7 +70,7 @@ static void test_what_has_no_session_yet_does_not_go(void)
     CHECK_EQ(handshakes, SKY_ISL_COUNT);
     CHECK_EQ(security.counters.unsent, SKY_ISL_COUNT);
     pkt = answer();
-    CHECK(pkt.op == SKY_OP_ASSOCIATE && pkt.security == SKY_SECURITY_HANDSHAKE && pkt.is_request);
+    CHECK(pkt.op == SKY_OP_ASSOCIATE && pkt.security == SKY_SUITE_HANDSHAKE && pkt.is_request);
     CHECK_EQ(SKY_Node_NextDue(&node), 1u + RETRY_US); /* before hellos and polls */
     SKY_Node_Run(&node, 1u + RETRY_US - 1u);
     CHECK_EQ(sent_count, handshakes);
@@ -97,7 +97,7 @@ static void answer_handshake(uint64_t now_us, const SKY_Packet_t *asked, const S
 
     SKY_Packet_Reply(asked, in_the_east, SKY_STATUS_OK, &pkt);
     SKY_Handshake_EncodeResponse(&response, payload);
-    pkt.security = SKY_SECURITY_HANDSHAKE;
+    pkt.security = SKY_SUITE_HANDSHAKE;
     pkt.spi      = 99;
     pkt.payload  = payload;
     pkt.length   = sizeof(payload);

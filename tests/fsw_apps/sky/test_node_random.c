@@ -38,11 +38,11 @@ static void take_down(const SKY_Packet_t *pkt)
         {
             continue;
         }
-        if (pkt->security == SKY_SECURITY_HANDSHAKE)
+        if (pkt->security == SKY_SUITE_HANDSHAKE)
         {
             (void)party_take(party, pkt);
         }
-        else if (pkt->security != SKY_SECURITY_NONE)
+        else if (pkt->security != SKY_SUITE_NONE)
         {
             const bool is_right = party->session.state == SKY_SESSION_ESTABLISHED && pkt->spi == party->session.spi;
 
@@ -59,7 +59,7 @@ static void watch_sent(int which, const uint8_t *bytes, uint32_t len)
     SKY_Packet_t pkt;
 
     CHECK_EQ(SKY_Packet_Decode(bytes, len, &pkt), SKY_STATUS_OK);
-    if (SKY_Addr_Equal(pkt.src, addrs[which]) && pkt.security != SKY_SECURITY_NONE && pkt.security != SKY_SECURITY_HANDSHAKE)
+    if (SKY_Addr_Equal(pkt.src, addrs[which]) && pkt.security != SKY_SUITE_NONE && pkt.security != SKY_SUITE_HANDSHAKE)
     {
         CHECK(made_last.sequence == pkt.sequence);
         made_add();

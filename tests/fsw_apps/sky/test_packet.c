@@ -216,8 +216,8 @@ static void RefusesBadHeaders(void)
     CHECK(pkt.spi == 0u && pkt.sequence == 0u && pkt.cookie == 0u); /* another version may have other fields there */
     CHECK(pkt.code_k == 0u && pkt.code_m == 0u && pkt.code_scheme == 0u && pkt.track == 0u);
     CHECK(pkt.content == 0u && pkt.block_version == 0u && pkt.tag == NULL);
-    CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, SKY_SECURITY_HANDSHAKE + 1u, &pkt), SKY_STATUS_BAD_VERSION);
-    CHECK_EQ(pkt.security, SKY_SECURITY_NONE);                                               /* nobody can check a tag of it */
+    CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, SKY_SUITE_HANDSHAKE + 1u, &pkt), SKY_STATUS_BAD_VERSION);
+    CHECK_EQ(pkt.security, SKY_SUITE_NONE);                                                  /* nobody can check a tag of it */
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, 1, &pkt), SKY_STATUS_BAD_LENGTH); /* 16 bytes are the tag now */
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_LENGTH + 3u, 19, &pkt), SKY_STATUS_BAD_LENGTH);
 
@@ -391,7 +391,7 @@ static void CarriesATag(void)
             SKY_Packet_t decoded;
             uint8_t      head[SKY_HEAD_MAX], tail[SKY_TAIL_MAX], covered[SKY_HEAD_MAX];
 
-            pkt.security          = SKY_SECURITY_GMAC_PACKET;
+            pkt.security          = SKY_SUITE_GMAC_PACKET;
             const size_t head_len = SKY_Packet_EncodeHead(&pkt, covered);
             (void)memcpy(head, covered, sizeof(head));
             SKY_Packet_Finish(&pkt, NULL, tag, head, tail);
@@ -404,7 +404,7 @@ static void CarriesATag(void)
 
             SKY_Packet_Relabel(wire, len, 3, gateway); /* what changes on the way is not covered */
             CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_OK);
-            CHECK_EQ(decoded.security, SKY_SECURITY_GMAC_PACKET);
+            CHECK_EQ(decoded.security, SKY_SUITE_GMAC_PACKET);
             CHECK(decoded.tag == wire + head_len + length);
             CHECK(memcmp(decoded.tag, tag, sizeof(tag)) == 0);
             CHECK_EQ(decoded.length, length);
@@ -431,13 +431,13 @@ static void CoversThePayload(void)
 {
     SKY_Packet_t pkt = Sample(true, 20);
 
-    pkt.security = SKY_SECURITY_GMAC_PACKET;
+    pkt.security = SKY_SUITE_GMAC_PACKET;
     CHECK(SKY_Packet_TagCoversPayload(&pkt));
-    pkt.security = SKY_SECURITY_BLAKE2B_PACKET;
+    pkt.security = SKY_SUITE_BLAKE2B_PACKET;
     CHECK(SKY_Packet_TagCoversPayload(&pkt));
-    pkt.security = SKY_SECURITY_HANDSHAKE;
+    pkt.security = SKY_SUITE_HANDSHAKE;
     CHECK(SKY_Packet_TagCoversPayload(&pkt));
-    for (uint8_t security = SKY_SECURITY_GMAC_HEADER; security <= SKY_SECURITY_BLAKE2B_HEADER; security += 2u)
+    for (uint8_t security = SKY_SUITE_GMAC_HEADER; security <= SKY_SUITE_BLAKE2B_HEADER; security += 2u)
     {
         pkt          = Sample(true, 20);
         pkt.security = security;

@@ -539,7 +539,7 @@ static void test_each_reason_is_counted(void)
     CHECK_EQ(arrive(&wire), SKY_ADMIT_UNAUTHENTICATED);
     CHECK_EQ(counters->wrong_tag, 1);
     wire.pkt.sequence -= 1u;
-    wire.pkt.security = SKY_SECURITY_NONE;
+    wire.pkt.security = SKY_SUITE_NONE;
     CHECK_EQ(arrive(&wire), SKY_ADMIT_UNAUTHENTICATED);
     CHECK_EQ(counters->wrong_tag, 2);
     CHECK_EQ(ask_for(a_request(&host, &satellite, SKY_OP_RELAY)), SKY_ADMIT_REFUSED);

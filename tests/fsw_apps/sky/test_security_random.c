@@ -29,7 +29,7 @@ static bool react(party_t *party, uint64_t now_us, const SKY_Packet_t *pkt, wire
     SKY_Packet_t       reply;
     SKY_TagKey_t       key;
 
-    if (pkt->security == SKY_SECURITY_HANDSHAKE)
+    if (pkt->security == SKY_SUITE_HANDSHAKE)
     {
         return answer(party, now_us, pkt, back);
     }

@@ -28,7 +28,7 @@ static void test_a_response_needs_spi_suite_and_tag(void)
     pkt.security = SKY_SUITE_BLAKE2B_PACKET;
     CHECK(carry(&pkt, &key, &wire));
     CHECK(!take(NOW, &wire, true)); /* another suite */
-    pkt.security = SKY_SECURITY_NONE;
+    pkt.security = SKY_SUITE_NONE;
     CHECK(carry(&pkt, NULL, &wire));
     CHECK(!take(NOW, &wire, true)); /* no tag */
     pkt     = back.pkt;

@@ -47,7 +47,7 @@ static void test_a_handshake_is_a_whole_packet(void)
     CHECK(carry(&out.pkt, &out.key, &wire));
     pkt = wire.pkt;
     CHECK(pkt.is_request && pkt.apid == SKY_APID_ISL && pkt.op == SKY_OP_ASSOCIATE && pkt.seq_flags == SKY_SEQ_WHOLE);
-    CHECK_EQ(pkt.security, SKY_SECURITY_HANDSHAKE);
+    CHECK_EQ(pkt.security, SKY_SUITE_HANDSHAKE);
     CHECK_EQ(pkt.hop_limit, SKY_LIMIT_HOP_LIMIT);
     CHECK(SKY_Addr_Equal(pkt.src, satellite.addr) && SKY_Addr_Equal(pkt.dst, peers[0].addr));
     CHECK(pkt.status == 0u && pkt.flags == 0u && pkt.tenant == 0u && pkt.spi == 0u && pkt.sequence == 0u && pkt.cookie == 0u);
@@ -165,7 +165,7 @@ static void test_an_answer_to_another_handshake_is_not_taken(void)
     CHECK(!take(NOW, &old, true));
     SKY_Packet_t plain = back.pkt;
 
-    plain.security = SKY_SECURITY_NONE;
+    plain.security = SKY_SUITE_NONE;
     plain.length   = 0;
     CHECK(carry(&plain, NULL, &old)); /* without a tag */
     CHECK(!take(NOW, &old, false));
@@ -379,7 +379,7 @@ static void test_before_it_is_keyed_all_goes_without_a_tag(void)
     SKY_Packet_t pkt = a_request(&satellite, &peers[0], SKY_OP_GET);
 
     CHECK_EQ(SKY_Security_Prepare(&satellite.security, NOW, &pkt, NULL, &key), 0);
-    CHECK_EQ(pkt.security, SKY_SECURITY_NONE);
+    CHECK_EQ(pkt.security, SKY_SUITE_NONE);
     pkt.is_request = false;
     CHECK_EQ(SKY_Security_Prepare(&satellite.security, NOW, &pkt, NULL, &key), 0);
     CHECK(!SKY_Security_NextAsk(&satellite.security, NOW, &out));
@@ -412,7 +412,7 @@ static void test_numbers_end_before_they_repeat(void)
     association->sequence = UINT64_MAX - 1u;
     SKY_Packet_Reply(&there.pkt, peers[0].addr, SKY_STATUS_OK, &reply);
     CHECK_EQ(SKY_Security_Prepare(&peers[0].security, NOW, &reply, association, &key), -1);
-    CHECK_EQ(reply.security, SKY_SECURITY_NONE);
+    CHECK_EQ(reply.security, SKY_SUITE_NONE);
     CHECK_EQ(peers[0].security.counters.unsent, 1);
     close_all(1);
 }

@@ -95,10 +95,9 @@ static uint32 ISL_SuitesOf(const ISL_KeysTable_t *table)
 /** Return the suite to ask other satellites for. There is a library. */
 static uint8 ISL_PeerSuiteOf(const ISL_KeysTable_t *table)
 {
-    const uint8 best =
-        (ISL_Security.crypto->suites & SKY_SUITES_GMAC) != 0 ? SKY_SECURITY_GMAC_HEADER : SKY_SECURITY_BLAKE2B_HEADER;
+    const uint8 best = (ISL_Security.crypto->suites & SKY_SUITES_GMAC) != 0 ? SKY_SUITE_GMAC_HEADER : SKY_SUITE_BLAKE2B_HEADER;
 
-    return table->PeerSuite != SKY_SECURITY_NONE ? table->PeerSuite : best;
+    return table->PeerSuite != SKY_SUITE_NONE ? table->PeerSuite : best;
 }
 
 CFE_Status_t ISL_Security_ValidateKeys(void *data)
@@ -107,7 +106,7 @@ CFE_Status_t ISL_Security_ValidateKeys(void *data)
     bool                         is_valid =
         ISL_KeyValueIs((table->Suites & ~(uint32)ISL_SUITES_ALL) == 0, "ISL.Keys", "Suites", table->Suites,
                        "a sum of 2, 4, 8, 16; 0: all") &&
-        ISL_KeyValueIs(table->PeerSuite <= SKY_SECURITY_BLAKE2B_PACKET, "ISL.Keys", "PeerSuite", table->PeerSuite, "0 .. 4");
+        ISL_KeyValueIs(table->PeerSuite <= SKY_SUITE_BLAKE2B_PACKET, "ISL.Keys", "PeerSuite", table->PeerSuite, "0 .. 4");
     uint32 i;
 
     if (is_valid && ISL_Security.crypto != NULL)

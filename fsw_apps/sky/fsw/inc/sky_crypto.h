@@ -14,12 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKY_SUITE_NONE           0u /**< no tag */
-#define SKY_SUITE_GMAC_HEADER    1u /**< GMAC, AES-256; the payload is left out where it is bytes of a chunk */
-#define SKY_SUITE_GMAC_PACKET    2u /**< GMAC, AES-256; the whole packet */
-#define SKY_SUITE_BLAKE2B_HEADER 3u /**< keyed BLAKE2b-128; as gmac_header */
-#define SKY_SUITE_BLAKE2B_PACKET 4u /**< keyed BLAKE2b-128; the whole packet */
-#define SKY_SUITE_HANDSHAKE      5u /**< keyed BLAKE2b-128 under a pair key: sky_handshake.h */
+#include "sky_icd.h" /* the suites: SKY_SUITE_NONE .. SKY_SUITE_HANDSHAKE */
 
 /** Bit of a suite in a mask of suites. */
 #define SKY_SUITE_BIT(suite) (1u << (suite))

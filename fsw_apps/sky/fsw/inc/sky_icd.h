@@ -73,12 +73,12 @@
 #define SKY_FLAG_ANY 4u /**< HAS: ask for any chunk of the block; the response names the lowest that is held */
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground host for the lease time */
 #define SKY_FLAG_GOSSIP 16u /**< PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbours only, and never answered */
-#define SKY_SECURITY_NONE 0u /**< no tag */
-#define SKY_SECURITY_GMAC_HEADER 1u /**< GMAC (NIST SP 800-38D) with AES-256 over headers and payload, but not over bytes of a chunk, which `length` and `chunk_crc` bind */
-#define SKY_SECURITY_GMAC_PACKET 2u /**< GMAC with AES-256 over headers and payload */
-#define SKY_SECURITY_BLAKE2B_HEADER 3u /**< keyed BLAKE2b (RFC 7693) of 16 bytes over headers and payload, but not over bytes of a chunk */
-#define SKY_SECURITY_BLAKE2B_PACKET 4u /**< keyed BLAKE2b of 16 bytes over headers and payload */
-#define SKY_SECURITY_HANDSHAKE 5u /**< keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only */
+#define SKY_SUITE_NONE 0u /**< no tag */
+#define SKY_SUITE_GMAC_HEADER 1u /**< GMAC (NIST SP 800-38D) with AES-256 over headers and payload, but not over bytes of a chunk, which `length` and `chunk_crc` bind */
+#define SKY_SUITE_GMAC_PACKET 2u /**< GMAC with AES-256 over headers and payload */
+#define SKY_SUITE_BLAKE2B_HEADER 3u /**< keyed BLAKE2b (RFC 7693) of 16 bytes over headers and payload, but not over bytes of a chunk */
+#define SKY_SUITE_BLAKE2B_PACKET 4u /**< keyed BLAKE2b of 16 bytes over headers and payload */
+#define SKY_SUITE_HANDSHAKE 5u /**< keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only */
 #define SKY_OFF_VERSION 0u /**< version of this header: 2 */
 #define SKY_OFF_OP 1u /**< operation; a response repeats its request's */
 #define SKY_OFF_STATUS 2u /**< 0 in requests */

@@ -36,7 +36,7 @@ static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
 {
     const bool is_reachable = ingress != SKY_LINK_GROUND || SKY_Security_IsReachable(node->security, now_us, pkt, endpoint);
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
-    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
 
     if (SKY_Security_MayGreet(node->security, now_us, is_reachable, endpoint))
     {
@@ -53,7 +53,7 @@ static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packe
     SKY_Packet_t            reply;
     uint32_t                spi;
 
-    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
     if (status != SKY_STATUS_OK)
     {
         return status;
@@ -62,7 +62,7 @@ static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packe
     if (spi != SKY_SPI_NONE)
     {
         SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);
-        reply.security  = SKY_SECURITY_HANDSHAKE;
+        reply.security  = SKY_SUITE_HANDSHAKE;
         reply.spi       = spi;
         reply.cookie    = SKY_Security_CookieOf(node->security, now_us, node->asker);
         reply.length    = sizeof(handshake.payload);
@@ -126,13 +126,13 @@ SKY_Status_t SKY_NodeGuard_Admit(SKY_Node_t *node, uint64_t now_us, const SKY_Pa
     if (!SKY_Node_IsKeyed(node))
     {
         /* Nobody can check a tag here. A host with a keyring is to learn that. */
-        return pkt->security == SKY_SECURITY_NONE ? SKY_STATUS_OK : SKY_STATUS_UNAUTHENTICATED;
+        return pkt->security == SKY_SUITE_NONE ? SKY_STATUS_OK : SKY_STATUS_UNAUTHENTICATED;
     }
     if (!pkt->is_request)
     {
         return AdmitResponse(node, now_us, pkt, ingress);
     }
-    if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->op == SKY_OP_ASSOCIATE && pkt->apid == SKY_APID_ISL)
+    if (pkt->security == SKY_SUITE_HANDSHAKE && pkt->op == SKY_OP_ASSOCIATE && pkt->apid == SKY_APID_ISL)
     {
         return Handshake(node, now_us, pkt, ingress, endpoint);
     }

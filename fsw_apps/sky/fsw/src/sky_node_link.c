@@ -202,7 +202,7 @@ static bool Prepare(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_Ta
     {
         return true;
     }
-    if (pkt->security == SKY_SECURITY_HANDSHAKE)
+    if (pkt->security == SKY_SUITE_HANDSHAKE)
     {
         SKY_ASSERT(node->handshake != NULL);
         *key = node->handshake;
@@ -291,7 +291,7 @@ void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pk
 void SKY_NodeLink_SendHandshake(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
 {
     SKY_Route_t route;
-    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
     SKY_ASSERT(pkt->dst.plane != 0u);
 
     SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, 0, &route);

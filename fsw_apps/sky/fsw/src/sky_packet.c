@@ -132,7 +132,7 @@ static void LoadRest(const uint8_t *header, SKY_Packet_t *pkt)
     pkt->block_version = Load64(header + SKY_OFF_BLOCK_VERSION);
     pkt->cookie        = Load64(header + SKY_OFF_COOKIE);
     SKY_ASSERT(header[SKY_OFF_VERSION] == SKY_VERSION); /* other versions may have other fields here */
-    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->security <= SKY_SUITE_HANDSHAKE);
 }
 
 static void ClearRest(SKY_Packet_t *pkt)
@@ -203,7 +203,7 @@ static SKY_Status_t Measure(const uint8_t *data, size_t len, Parts_t *parts)
     }
     parts->is_ours  = data[offset + SKY_OFF_VERSION] == SKY_VERSION;
     parts->head_len = offset + (parts->is_ours ? SKY_HEADER_BYTES : SKY_BASE_HEADER_BYTES);
-    parts->tag_len  = parts->is_ours && data[offset + SKY_OFF_SECURITY] != SKY_SECURITY_NONE ? SKY_TAG_BYTES : 0u;
+    parts->tag_len  = parts->is_ours && data[offset + SKY_OFF_SECURITY] != SKY_SUITE_NONE ? SKY_TAG_BYTES : 0u;
     if (len < parts->head_len + parts->tag_len + SKY_PEC_BYTES)
     {
         return SKY_STATUS_SHORT;
@@ -226,9 +226,9 @@ static SKY_Status_t CheckFields(const uint8_t *data, const Parts_t *parts, SKY_P
     {
         return SKY_STATUS_BAD_HEADER;
     }
-    if (!parts->is_ours || pkt->security > SKY_SECURITY_HANDSHAKE)
+    if (!parts->is_ours || pkt->security > SKY_SUITE_HANDSHAKE)
     {
-        pkt->security = SKY_SECURITY_NONE; /* the rest counts for nothing */
+        pkt->security = SKY_SUITE_NONE; /* the rest counts for nothing */
         return SKY_STATUS_BAD_VERSION;
     }
     if (Load32(header + SKY_OFF_LENGTH) != parts->payload_len)
@@ -243,7 +243,7 @@ static SKY_Status_t CheckFields(const uint8_t *data, const Parts_t *parts, SKY_P
         return SKY_STATUS_BAD_CHUNK;
     }
     SKY_ASSERT(!CarriesChunk(pkt) || pkt->offset <= pkt->chunk_len);
-    SKY_ASSERT((pkt->security != SKY_SECURITY_NONE) == (parts->tag_len > 0u));
+    SKY_ASSERT((pkt->security != SKY_SUITE_NONE) == (parts->tag_len > 0u));
     return SKY_STATUS_OK;
 }
 
@@ -285,14 +285,14 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
 
 uint32_t SKY_Packet_TailBytes(const SKY_Packet_t *pkt)
 {
-    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
-    return pkt->security != SKY_SECURITY_NONE ? SKY_TAIL_MAX : SKY_PEC_BYTES;
+    SKY_ASSERT(pkt->security <= SKY_SUITE_HANDSHAKE);
+    return pkt->security != SKY_SUITE_NONE ? SKY_TAIL_MAX : SKY_PEC_BYTES;
 }
 
 bool SKY_Packet_TagCoversPayload(const SKY_Packet_t *pkt)
 {
-    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
-    const bool is_header_suite = pkt->security == SKY_SECURITY_GMAC_HEADER || pkt->security == SKY_SECURITY_BLAKE2B_HEADER;
+    SKY_ASSERT(pkt->security <= SKY_SUITE_HANDSHAKE);
+    const bool is_header_suite = pkt->security == SKY_SUITE_GMAC_HEADER || pkt->security == SKY_SUITE_BLAKE2B_HEADER;
 
     return !is_header_suite || !CarriesChunk(pkt);
 }
@@ -329,7 +329,7 @@ size_t SKY_Packet_EncodeHead(const SKY_Packet_t *pkt, uint8_t *head)
     SKY_ASSERT(head_len + pkt->length + tail_len - LENGTH_BIAS <= UINT16_MAX);
     SKY_ASSERT(pkt->seq_flags <= SKY_SEQ_WHOLE);
     SKY_ASSERT(pkt->apid <= APID_MASK);
-    SKY_ASSERT(pkt->security <= SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->security <= SKY_SUITE_HANDSHAKE);
     (void)memset(head, 0, head_len);
     Store16(head, (pkt->is_request ? TYPE_REQUEST : 0u) | SECONDARY_FLAG | (pkt->apid & APID_MASK));
     Store16(head + 2, ((uint32_t)pkt->seq_flags << 14) | (pkt->seq_count & SKY_SEQ_COUNT_MASK));
@@ -383,7 +383,7 @@ void SKY_Packet_Finish(const SKY_Packet_t *pkt, const uint16_t *payload_crc16, c
     const size_t tag_len  = tag != NULL ? SKY_TAG_BYTES : 0u;
     uint16_t     crc;
 
-    SKY_ASSERT((tag != NULL) == (pkt->security != SKY_SECURITY_NONE));
+    SKY_ASSERT((tag != NULL) == (pkt->security != SKY_SUITE_NONE));
     SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL || payload_crc16 != NULL);
     SKY_ASSERT(head[offset + SKY_OFF_VERSION] == SKY_VERSION); /* the head is one */
     SKY_ASSERT(Load16(head + 4) == head_len + pkt->length + tag_len + SKY_PEC_BYTES - LENGTH_BIAS);
@@ -407,7 +407,7 @@ void SKY_Packet_Finish(const SKY_Packet_t *pkt, const uint16_t *payload_crc16, c
 size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_crc16, uint8_t *head, uint8_t *tail)
 {
     const size_t head_len = SKY_Packet_EncodeHead(pkt, head);
-    SKY_ASSERT(pkt->security == SKY_SECURITY_NONE);
+    SKY_ASSERT(pkt->security == SKY_SUITE_NONE);
 
     if (head_len > 0u)
     {
@@ -504,7 +504,7 @@ void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t sta
     reply->status        = status;
     reply->flags         = 0;
     reply->hop_limit     = SKY_LIMIT_HOP_LIMIT;
-    reply->security      = SKY_SECURITY_NONE;
+    reply->security      = SKY_SUITE_NONE;
     reply->credit        = 0;
     reply->src           = self;
     reply->dst           = requester;

@@ -288,7 +288,7 @@ uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const
     SKY_Association_t      *association;
 
     SKY_ASSERT(security->is_keyed);
-    SKY_ASSERT(pkt->security == SKY_SECURITY_HANDSHAKE);
+    SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
     SKY_ASSERT(pkt->is_request);
     handshake->key = (SKY_TagKey_t){security->cfg.crypto, 0, handshake->pair, NULL};
     if (!SKY_Handshake_DecodeRequest(pkt->payload, pkt->length, &handshake->request) ||

@@ -110,11 +110,11 @@ int SKY_Security_Prepare(SKY_Security_t *security, uint64_t now_us, SKY_Packet_t
     }
     if (pkt->sequence == 0u) /* there is no session yet, or its numbers are used up */
     {
-        pkt->security = SKY_SECURITY_NONE;
+        pkt->security = SKY_SUITE_NONE;
         ++security->counters.unsent;
         return -1;
     }
-    SKY_ASSERT(pkt->security != SKY_SECURITY_NONE);
+    SKY_ASSERT(pkt->security != SKY_SUITE_NONE);
     SKY_ASSERT(pkt->spi != SKY_SPI_NONE);
     SKY_ASSERT(key->place < security->cfg.crypto->key_count);
     return 1;
@@ -185,7 +185,7 @@ bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_Securit
         ask->pkt.seq_flags  = SKY_SEQ_WHOLE;
         ask->pkt.op         = SKY_OP_ASSOCIATE;
         ask->pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
-        ask->pkt.security   = SKY_SECURITY_HANDSHAKE;
+        ask->pkt.security   = SKY_SUITE_HANDSHAKE;
         ask->pkt.src        = security->self;
         ask->pkt.dst        = entry->satellite;
         ask->pkt.request_id = entry->request_id;
@@ -245,7 +245,7 @@ static void TakeAnswer(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_Se
 {
     SKY_ASSERT(pkt->op == SKY_OP_ASSOCIATE);
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, entry->satellite));
-    if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->request_id == entry->request_id &&
+    if (pkt->security == SKY_SUITE_HANDSHAKE && pkt->request_id == entry->request_id &&
         entry->session.state != SKY_SESSION_ESTABLISHED && !TakeUnder(security, pkt, entry, security->generation) &&
         !TakeUnder(security, pkt, entry, SKY_Security_OtherGeneration(security)))
     {
@@ -281,7 +281,7 @@ bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const
         ++security->counters.no_association;
         return false;
     }
-    if (pkt->security == SKY_SECURITY_NONE && pkt->status == SKY_STATUS_UNAUTHENTICATED && pkt->sequence != 0u &&
+    if (pkt->security == SKY_SUITE_NONE && pkt->status == SKY_STATUS_UNAUTHENTICATED && pkt->sequence != 0u &&
         pkt->sequence <= entry->session.sequence && entry->session.sequence - pkt->sequence < SKY_REPLAY_WINDOW)
     {
         (void)SKY_Session_Doubt(&entry->session, now_us);

@@ -11,7 +11,7 @@
 /* Find what a tag covers. @return the number of parts */
 static uint32_t Cover(const SKY_Packet_t *pkt, const uint8_t *head, size_t head_len, SKY_CryptoPart_t *parts)
 {
-    SKY_ASSERT(pkt->security != SKY_SECURITY_NONE);
+    SKY_ASSERT(pkt->security != SKY_SUITE_NONE);
     SKY_ASSERT(head_len >= SKY_REQUEST_HEAD);
     parts[0] = (SKY_CryptoPart_t){head, head_len};
     parts[1] = (SKY_CryptoPart_t){pkt->payload, pkt->length};
@@ -26,8 +26,8 @@ size_t SKY_Tag_EncodeAround(const SKY_Packet_t *pkt, const SKY_TagKey_t *key, co
     uint8_t          tag[SKY_TAG_BYTES];
     uint32_t         count;
 
-    SKY_ASSERT((key != NULL) == (pkt->security != SKY_SECURITY_NONE));
-    SKY_ASSERT(key == NULL || (key->pair != NULL) == (pkt->security == SKY_SECURITY_HANDSHAKE));
+    SKY_ASSERT((key != NULL) == (pkt->security != SKY_SUITE_NONE));
+    SKY_ASSERT(key == NULL || (key->pair != NULL) == (pkt->security == SKY_SUITE_HANDSHAKE));
     if (head_len == 0u || key == NULL)
     {
         if (head_len > 0u)
@@ -57,7 +57,7 @@ bool SKY_Tag_IsRight(const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
     const uint32_t   count = Cover(pkt, head, head_len, parts);
 
     SKY_ASSERT(pkt->tag != NULL);
-    SKY_ASSERT((key->pair != NULL) == (pkt->security == SKY_SECURITY_HANDSHAKE));
+    SKY_ASSERT((key->pair != NULL) == (pkt->security == SKY_SUITE_HANDSHAKE));
     return key->pair != NULL ? SKY_Handshake_IsTag(key->crypto, key->pair, parts, count, key->word, pkt->tag)
                              : SKY_Crypto_IsTag(key->crypto, key->place, pkt->sequence, parts, count, pkt->tag);
 }

@@ -313,7 +313,7 @@ static bool IsNumberTakenAt(const SKY_Host_t *host, const SKY_HostOpening_t *ope
 {
     SKY_ASSERT(opening->request_id != 0u);
     SKY_ASSERT(opening->request_id == pkt->request_id);
-    return pkt->status == SKY_STATUS_REFUSED && pkt->security == SKY_SECURITY_NONE && !host->cfg.keeps_number &&
+    return pkt->status == SKY_STATUS_REFUSED && pkt->security == SKY_SUITE_NONE && !host->cfg.keeps_number &&
            SKY_Addr_Equal(pkt->src, opening->entry) && (host->redraws < REDRAWS_MAX || pkt->dst.slot != host->self.slot);
 }
 

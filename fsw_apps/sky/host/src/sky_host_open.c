@@ -176,7 +176,7 @@ static bool MakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, uint64_t wait_
     peer->opening.session.next_us = host->now_us; /* the opening has a timer of its own */
     pkt->length  = (uint32_t)SKY_Session_Ask(&peer->opening.session, &security->credential, word, host->now_us, wait_us, payload);
     pkt->payload = payload;
-    pkt->security = SKY_SECURITY_HANDSHAKE;
+    pkt->security = SKY_SUITE_HANDSHAKE;
     SKY_ASSERT(pkt->length == SKY_HANDSHAKE_REQUEST_BYTES);
     return true;
 }
@@ -239,7 +239,7 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
     pkt.seq_count   = host->seq_count;
     host->seq_count = (uint16_t)((host->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
     host->shell.Send(host->shell.context, host->now_us, endpoint, &pkt, key);
-    if (pkt.security == SKY_SECURITY_HANDSHAKE)
+    if (pkt.security == SKY_SUITE_HANDSHAKE)
     {
         room.crypto->Wipe(room.crypto->context, pair, sizeof(pair));
     }
@@ -361,7 +361,7 @@ static bool HasTag(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY
 {
     const SKY_Session_t *session = &peer->opening.session;
     const SKY_TagKey_t   key     = {host->cfg.security.crypto, session->place_back, NULL, NULL};
-    SKY_ASSERT(pkt->security == SKY_SECURITY_NONE || pkt->tag != NULL);
+    SKY_ASSERT(pkt->security == SKY_SUITE_NONE || pkt->tag != NULL);
 
     SKY_ASSERT(host->cfg.security.is_keyed);
     return SKY_Session_IsUsable(session) && pkt->spi == session->spi && pkt->security == session->suite &&
@@ -390,14 +390,14 @@ bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const 
 
     if (host->cfg.security.is_keyed)
     {
-        is_right = pkt->security == SKY_SECURITY_NONE ? IsOfTheWay(pkt->status) : HasTag(host, peer, pkt);
+        is_right = pkt->security == SKY_SUITE_NONE ? IsOfTheWay(pkt->status) : HasTag(host, peer, pkt);
     }
     else if (host->cfg.security.is_on)
     {
-        is_right = pkt->security == SKY_SECURITY_NONE;
+        is_right = pkt->security == SKY_SUITE_NONE;
     }
     host->counters.untrusted += is_right ? 0u : 1u;
-    if (is_right && pkt->security != SKY_SECURITY_NONE)
+    if (is_right && pkt->security != SKY_SUITE_NONE)
     {
         Confirm(host, peer);
     }
@@ -435,7 +435,7 @@ bool SKY_HostOpen_OnRefusal(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t e
     SKY_HostPeer_t           *who      = NULL;
     SKY_ASSERT(security->is_on || !security->is_keyed);
 
-    if (!security->is_on || pkt->security != SKY_SECURITY_NONE ||
+    if (!security->is_on || pkt->security != SKY_SUITE_NONE ||
         (pkt->status != SKY_STATUS_COOKIE && pkt->status != SKY_STATUS_UNAUTHENTICATED))
     {
         return false;
@@ -487,7 +487,7 @@ static bool TakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Pack
     SKY_ASSERT(security->is_keyed);
     SKY_ASSERT(NeedsHandshake(host, peer));
 
-    if (pkt->security == SKY_SECURITY_HANDSHAKE && pkt->status == SKY_STATUS_OK &&
+    if (pkt->security == SKY_SUITE_HANDSHAKE && pkt->status == SKY_STATUS_OK &&
         security->PairKey(security->context, peer->peer.addr, pair))
     {
         taken = SKY_Tag_IsRight(pkt, &key) &&
@@ -537,13 +537,13 @@ static bool TakeRenewal(const SKY_Host_t *host, const SKY_HostPeer_t *peer, cons
     {
         return pkt->status == SKY_STATUS_OK && HasTag(host, peer, pkt);
     }
-    return pkt->security == SKY_SECURITY_NONE && (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_COOKIE);
+    return pkt->security == SKY_SUITE_NONE && (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_COOKIE);
 }
 
 /* Act on a word that the opening of a satellite was not acted upon, with a keyring. The word has no tag. */
 static void OnUnknown(SKY_Host_t *host, SKY_HostPeer_t *peer, bool is_theirs, const SKY_Packet_t *pkt)
 {
-    SKY_ASSERT(pkt->security == SKY_SECURITY_NONE);
+    SKY_ASSERT(pkt->security == SKY_SUITE_NONE);
     SKY_ASSERT(host->cfg.security.is_keyed);
     if (!is_theirs) /* the gate has begun anew, or its cookie is too old */
     {
@@ -596,7 +596,7 @@ void SKY_HostOpen_OnAnswer(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Pac
             Wake(host, peer->peer.addr, true); /* what was sent under the old keys came to nothing */
         }
     }
-    else if (pkt->security != SKY_SECURITY_NONE || !IsOfTheWay(pkt->status))
+    else if (pkt->security != SKY_SUITE_NONE || !IsOfTheWay(pkt->status))
     {
         ++host->counters.untrusted;
     }
