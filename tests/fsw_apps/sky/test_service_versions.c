@@ -153,6 +153,35 @@ static void test_moves_with_version_and_content(void)
     CHECK_EQ(info.content, CONTENT);
 }
 
+/* Which schedule a chunk was placed for is kept with it, that of the newest PUT; answers tell it, and it goes along. */
+static void test_keeps_the_track(void)
+{
+    SKY_BlockInfo_t info;
+    SKY_Packet_t    pkt;
+    uint8_t         data[1000];
+    uint8_t         key[SKY_KEY_BYTES];
+
+    open_both(64, 1472, 0);
+    put_all_as(&a, &block, OLD, CONTENT);
+    for (uint8_t track = 3; track <= 4u; ++track)
+    {
+        fx_put(&block, 0, data, &pkt);
+        pkt.block_version = OLD;
+        pkt.content       = CONTENT;
+        pkt.track         = track;
+        rig_serve(&a, &pkt);
+        CHECK_EQ(a.count, 0);
+        ask_as(&a, SKY_OP_HAS, 0, 0);
+        CHECK_EQ(rig_status(&a), SKY_STATUS_OK);
+        CHECK_EQ(a.out[0].pkt.track, track);
+    }
+    CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_OK);
+    (void)run(50);
+    fx_key(key, block.number);
+    CHECK_EQ(SKY_Store_Block(&b.store, SKY_Store_Find(&b.store, 0, key), &info), SKY_STATUS_OK);
+    CHECK_EQ(info.track, 4);
+}
+
 /* The target has another version: an older one is replaced, a newer one stays, and so does another content. */
 static void test_meets_another_version(void)
 {
@@ -212,6 +241,7 @@ int main(void)
     RUN(test_has_tells_the_version);
     RUN(test_purge_spares_newer_versions);
     RUN(test_moves_with_version_and_content);
+    RUN(test_keeps_the_track);
     RUN(test_meets_another_version);
     RUN(test_is_replaced_on_its_way);
     free(a.memory);

@@ -69,6 +69,7 @@ typedef struct
     uint32_t chunk_len;    /**< length of a full chunk */
     uint32_t epoch;        /**< newest epoch of its PUTs */
     uint32_t held;         /**< complete chunks held here */
+    uint8_t  track;        /**< schedule for whose window its newest PUT was placed; 0: the constellation's only one */
     uint32_t content;      /**< content instance */
     uint64_t version;      /**< version under the key; 0: the key names the content */
     uint64_t put_until_us; /**< time until which parts of its PUTs are kept: until then the block may be incomplete */

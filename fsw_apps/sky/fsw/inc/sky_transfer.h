@@ -89,6 +89,7 @@ typedef struct
     uint32_t   tenant;
     uint8_t    key[SKY_KEY_BYTES];
     uint32_t   epoch;
+    uint8_t    track;   /**< schedule for whose window the chunks were placed; 0: the constellation's only one */
     uint32_t   content; /**< content instance of the block; 0: it has none */
     uint64_t   version; /**< version of the block under its key; 0: the key names the content */
     uint32_t   chunk_total;

@@ -511,6 +511,7 @@ void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t sta
     reply->deadline_ms   = 0;
     reply->length        = 0;
     reply->chunk_crc     = 0;
+    reply->track         = 0;
     reply->content       = 0;
     reply->block_version = 0;
     reply->spi           = 0;

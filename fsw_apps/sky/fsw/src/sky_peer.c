@@ -266,6 +266,7 @@ void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uin
     req->gateway       = cfg->gateway;
     req->tenant        = cfg->tenant;
     req->epoch         = cfg->epoch;
+    req->track         = cfg->track;
     req->content       = cfg->content;
     req->block_version = cfg->version;
     req->request_id    = SKY_REQUEST_FIRST(cfg->request_id) | number;

@@ -72,6 +72,7 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
         answer->reply.epoch         = info.epoch;
         answer->reply.block_version = info.version;
         answer->reply.content       = info.content;
+        answer->reply.track         = info.track;
         SKY_ASSERT(info.held > 0);
         SKY_ASSERT(info.chunk_len <= core->store->cfg.slot_bytes);
         SKY_ASSERT(info.held <= core->store->counters.slots_used);

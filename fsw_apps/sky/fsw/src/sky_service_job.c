@@ -105,6 +105,7 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     cfg.tenant       = tenant;
     cfg.epoch        = job->epoch != 0 ? job->epoch : info.epoch;
     cfg.epoch        = cfg.epoch <= job->row ? cfg.epoch : 0; /* the chunk lies beside those that wait, and waits for nothing */
+    cfg.track        = info.track;
     cfg.content      = info.content;
     cfg.version      = info.version;
     cfg.chunk_total  = info.chunk_total;

@@ -140,6 +140,7 @@ static void note_put(SKY_Store_t *store, uint32_t index, uint64_t expires_us, co
     SKY_StoreTable_Touch(store, index);
     SKY_Store_RaiseEpoch(store, index, pkt->epoch);
     store->blocks[index].suspect_us = 0;
+    store->blocks[index].track      = pkt->track;
     if (store->blocks[index].put_until_us < expires_us)
     {
         store->blocks[index].put_until_us = expires_us;
@@ -317,6 +318,7 @@ static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
     info->chunk_len    = block->chunk_len;
     info->epoch        = block->epoch;
     info->held         = block->held;
+    info->track        = block->track;
     info->content      = block->content;
     info->version      = block->version;
     info->put_until_us = block->put_until_us;

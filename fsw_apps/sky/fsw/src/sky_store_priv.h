@@ -24,7 +24,8 @@ struct SKY_StoreBlock
     uint32_t held;                                 /* number of complete chunks */
     uint32_t lowest;                               /* lowest id of them, if there are any; NONE: not known */
     uint32_t first;                                /* first slot; NONE: the block is free */
-    uint32_t tenant;                               /* row of its tenant in the store's table */
+    uint16_t tenant;                               /* row of its tenant in the store's table */
+    uint8_t  track;                                /* of its newest PUT */
     uint32_t newer[LIST_COUNT], older[LIST_COUNT]; /* neighbours in each list; the free blocks are linked by older */
     uint32_t content;
     uint64_t used; /* number of its last use; no two blocks have the same */

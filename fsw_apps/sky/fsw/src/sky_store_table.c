@@ -220,7 +220,7 @@ uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint3
     (void)memcpy(block->name, name, sizeof(block->name));
     block->hash   = hash;
     block->first  = NONE;
-    block->tenant = tenant;
+    block->tenant = (uint16_t)tenant;
     SKY_Index_Insert(&store->block_index, hash, index);
     SKY_StoreTenants_Link(store, index);
     SKY_StoreTenants_TakeBlock(store, tenant);

@@ -248,7 +248,7 @@ bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas)
     {
         SKY_StoreBlock_t *block = &store->blocks[i];
 
-        block->tenant = SKY_StoreTenants_RowOf(store, (uint32_t)block->name[0]);
+        block->tenant = (uint16_t)SKY_StoreTenants_RowOf(store, (uint32_t)block->name[0]);
         list_add(store, &store->tenants[block->tenant].by_use, LIST_OWN, i);
         SKY_StoreTenants_TakeBlock(store, block->tenant);
     }
