@@ -72,10 +72,10 @@ def test_the_constellation_file_says_whether_there_are_keys(day: Schedule, suite
     assert Setup.of(keyed, day, 1000).suite == meant
 
 
-def test_every_other_seed_has_keys_and_most_of_them_an_attacker() -> None:
-    setups = {seed: seeds.setup_of(seed) for seed in range(1, 101)}
+def test_one_seed_in_four_has_keys_and_most_of_them_an_attacker() -> None:
+    setups = {seed: seeds.setup_of(seed) for seed in range(1, 201)}
     keyed = [seed for seed, setup in setups.items() if setup.suite != "off"]
-    assert len(keyed) == 50
+    assert 35 < len(keyed) < 65
     assert {setup.suite for setup in setups.values()} == {"off", "gmac_header", "blake2b_header", "blake2b_packet"}
     attacked = [seed for seed in keyed if seeds.attacked(Faults(), seed, setups[seed].duration_ms).attack]
-    assert 30 < len(attacked) < 50
+    assert 0.6 * len(keyed) < len(attacked) < len(keyed)
