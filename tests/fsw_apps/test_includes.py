@@ -26,7 +26,7 @@ LAYERS = {
     "kvc": ("fsw_apps/kvc/fsw", {"core", "cFE", "kvc"}),
     "exec": ("testbed/exec", {"cFE", "exec"}),
     "satellite": ("testbed/skysat", {"core", "cFE", "isl", "kvc", "exec", "satellite"}),
-    "twin": ("testbed/twin", {"core", "host", "twin"}),
+    "twin": ("testbed/twin", {"core", "host", "crypto", "twin"}),
     "native": ("ground/native", {"core", "host", "crypto", "native"}),
 }
 """Folder of each layer of C, and the layers whose headers it may include. cFE is what testbed/exec stands in for."""
