@@ -259,13 +259,21 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
     if (twin->model != NULL)
     {
         due_us += late_us(twin, twin->model);
-        corrupt(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
+        if (twin->packets[packet].mark.kind !=
+            SKYT_PACKET_FALSE) /* else what the attacker changed may be written anew as it was */
+        {
+            corrupt(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
+        }
         flip(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
     }
     if (link->model != NULL)
     {
         due_us += late_us(twin, link->model);
-        corrupt(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
+        if (twin->packets[packet].mark.kind !=
+            SKYT_PACKET_FALSE) /* else what the attacker changed may be written anew as it was */
+        {
+            corrupt(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
+        }
         flip(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
     }
     const uint32_t attack_ppm =
