@@ -11,17 +11,23 @@
 #define QUESTIONS     16u
 #define PATIENCE_MS   3000u
 #define COMMAND_BYTES 16u
+#define COMMANDS      4096u
 #define NUMBER_AT     8u
 #define RUNS_MAX      64u /* runs of the host at one time */
+
+/** A command that was sent. */
+typedef struct
+{
+    uint32_t node;
+    uint64_t obeyed_us; /**< time at which it was obeyed; 0: it was not */
+} Command_t;
 
 /** A question, with the command that it carries. */
 typedef struct
 {
     SKY_HostQuestion_t core;
     uint8_t            command[COMMAND_BYTES];
-    uint32_t           number; /**< that of its command; 0: it carries none */
     bool               is_asked;
-    bool               is_obeyed;
 } Question_t;
 
 struct SKYT_Mission
@@ -31,8 +37,9 @@ struct SKYT_Mission
     SKY_HostAsked_t asked[QUESTIONS];
     Question_t      questions[QUESTIONS];
     uint8_t         payload[SKY_CHUNKSET_MAX_BYTES];
-    uint32_t        next;    /**< question that is asked next */
-    uint32_t        numbers; /**< commands sent so far */
+    uint32_t        next;               /**< question that is asked next */
+    uint32_t        numbers;            /**< commands sent so far */
+    Command_t       commands[COMMANDS]; /**< by number modulo COMMANDS */
 };
 
 /* ---- what the host asks of us -------------------------------------------------------------------------------------------- */
@@ -127,6 +134,13 @@ SKY_Host_t *SKYT_Mission_Host(const SKYT_Twin_t *twin)
 
 /* ---- telemetry and commands -------------------------------------------------------------------------------------------------- */
 
+static void write_command(uint32_t number, uint8_t *command)
+{
+    (void)memset(command, 0, COMMAND_BYTES);
+    command[NUMBER_AT]     = (uint8_t)(number >> 8 & 0xFFu);
+    command[NUMBER_AT + 1] = (uint8_t)(number & 0xFFu);
+}
+
 /* Ask a satellite. Without a free question nothing is asked: it has asked often, and nobody has answered yet. */
 static void ask(SKYT_Twin_t *twin, uint32_t node, bool is_command)
 {
@@ -146,11 +160,11 @@ static void ask(SKYT_Twin_t *twin, uint32_t node, bool is_command)
     question->core.deadline_ms = PATIENCE_MS;
     if (is_command)
     {
-        question->number                 = ++mission->numbers;
-        question->command[NUMBER_AT]     = (uint8_t)(question->number >> 8 & 0xFFu);
-        question->command[NUMBER_AT + 1] = (uint8_t)(question->number & 0xFFu);
-        question->core.payload           = question->command;
-        question->core.payload_bytes     = COMMAND_BYTES;
+        ++mission->numbers;
+        write_command(mission->numbers, question->command);
+        mission->commands[mission->numbers % COMMANDS] = (Command_t){node, 0};
+        question->core.payload                         = question->command;
+        question->core.payload_bytes                   = COMMAND_BYTES;
     }
     else
     {
@@ -200,15 +214,19 @@ void SKYT_Mission_Receive(SKYT_Twin_t *twin, uint32_t node, const uint8_t *data,
 
 void SKYT_Mission_Obeyed(SKYT_Twin_t *twin, uint32_t node, const uint8_t *message, uint32_t len)
 {
-    for (uint32_t i = 0; i < QUESTIONS; ++i)
-    {
-        Question_t *question = &twin->mission->questions[i];
+    SKYT_Mission_t *mission = twin->mission;
+    uint8_t         sent[COMMAND_BYTES];
 
-        if (question->number != 0 && question->core.place.endpoint == node && len == COMMAND_BYTES &&
-            memcmp(question->command, message, len) == 0 && !question->is_obeyed)
+    for (uint32_t back = 0; back < COMMANDS && back < mission->numbers; ++back)
+    {
+        Command_t *command = &mission->commands[(mission->numbers - back) % COMMANDS];
+
+        write_command(mission->numbers - back, sent);
+        if (command->node == node && len == COMMAND_BYTES && memcmp(sent, message, len) == 0 &&
+            (command->obeyed_us == 0 || command->obeyed_us < twin->nodes[node].up_us)) /* who begins anew has forgotten it */
         {
-            question->is_obeyed = true;
-            ++twin->counters.commands;
+            twin->counters.commands += command->obeyed_us == 0 ? 1u : 0u;
+            command->obeyed_us = twin->now_us;
             return;
         }
     }

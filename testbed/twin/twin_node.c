@@ -355,7 +355,8 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     SKYT_Node_t            *node   = &twin->nodes[index];
     const SKY_NodeShell_t   shell  = {node, send, do_nothing, acquire, acquire_at, do_nothing, take_command, clock_offset_us};
     const SKY_NodeService_t served = {node, begin, next, poll, reject, unreachable};
-    const SKY_NodeMemory_t  memory = {node->map_memory, SKY_Map_MemoryBytes(&twin->torus), &node->listener, 1, &node->relayed, 1};
+    const SKY_NodeMemory_t  memory = {node->map_memory, SKY_Map_MemoryBytes(&twin->torus), &node->listener, 1, node->relayed,
+                                      SKYT_RELAYED};
     SKY_NodeCfg_t           cfg;
 
     (void)memset(&cfg, 0, sizeof(cfg));

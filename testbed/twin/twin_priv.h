@@ -25,6 +25,7 @@
 #define SKYT_JUNK_TENANT   UINT32_MAX /**< tenant of junk, which fills a store under pressure */
 #define SKYT_PURGE_ECHO_US 5000000u   /**< time after a purge for which a copy of its packets may still be on its way */
 #define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
+#define SKYT_RELAYED       16u       /**< commands that a satellite recognises when they are repeated, as in flight */
 #define SKYT_LEASE_US      30000000u /**< time for which a host listens to a satellite */
 #define US_PER_MS          1000u
 #define PPM                1000000u
@@ -72,7 +73,7 @@ typedef struct
     SKY_Node_t          core;
     SKY_NodeService_t   served; /**< the service, as the core calls it */
     SKY_NodeListener_t  listener;
-    SKY_NodeRelayed_t   relayed;
+    SKY_NodeRelayed_t   relayed[SKYT_RELAYED];
     SKY_Security_t      security; /**< without keys: not used */
     uint32_t           *map_memory;
     uint64_t            digest;      /**< digest of the map at the last look */
