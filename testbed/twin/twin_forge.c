@@ -94,16 +94,16 @@ void SKYT_Forge_Alter(SKYT_Twin_t *twin, const SKY_Packet_t *seen, uint8_t *data
     const uint32_t head    = len - tail - seen->length;
     const bool     is_all  = SKY_Packet_TagCoversPayload(seen) && seen->length > 0;
     const uint32_t covered = is_all ? len - tail : head;
-    const uint64_t bit     = SKYT_Random(twin) % ((covered + tail - SKY_PEC_BYTES) * 8u);
-    const uint64_t of_tag  = (uint64_t)(len - tail) * 8u + SKYT_Random(twin) % (SKY_TAG_BYTES * 8u);
+    const uint64_t bit     = SKYT_Random(twin) % ((uint64_t)(covered + tail - SKY_PEC_BYTES) * 8u);
+    const uint64_t of_tag  = (uint64_t)(len - tail) * 8u + SKYT_Random(twin) % ((uint64_t)SKY_TAG_BYTES * 8u);
     uint8_t        whole[SKY_HEAD_MAX];
     SKY_Packet_t   before = *seen;
 
     (void)memcpy(whole, data, head);
     before.head = whole;
-    flip(data, bit < covered * 8u ? bit : of_tag);
+    flip(data, bit < (uint64_t)covered * 8u ? bit : of_tag);
     mend(data, len);
-    if (bit < head * 8u && is_same(&before, data, len)) /* then it is the tag's turn */
+    if (bit < (uint64_t)head * 8u && is_same(&before, data, len)) /* then it is the tag's turn */
     {
         (void)memcpy(data, whole, head);
         flip(data, of_tag);

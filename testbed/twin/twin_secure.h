@@ -145,7 +145,7 @@ typedef struct
 
 /** Return true if what comes of this packet is to be looked at. */
 bool SKYT_Judge_IsOf(const SKYT_Twin_t *twin, uint32_t packet);
-void SKYT_Judge_SeeNode(SKYT_Twin_t *twin, uint32_t node, SKYT_Sight_t *sight);
+void SKYT_Judge_SeeNode(SKYT_Twin_t *twin, uint32_t index, SKYT_Sight_t *sight);
 void SKYT_Judge_SeeHost(const SKY_Host_t *host, SKYT_Sight_t *sight);
 /** Judge a satellite that has looked at the packet. @param before  what was there before */
 void SKYT_Judge_Node(SKYT_Twin_t *twin, uint32_t node, uint32_t packet, const SKYT_Sight_t *before);

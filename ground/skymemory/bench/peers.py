@@ -13,7 +13,6 @@ the value, as the tools do it that put blocks of a KV cache.
 import ctypes
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,6 +26,7 @@ from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import begin_mission, mission_file
 from skymemory.sky.constellation import Constellation
 from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.leash import leashed_folder
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import cpu_clock
 from skymemory.wire.envelope import ENVELOPE_BYTES, BlockError, Kind, seal_in_place, unseal
@@ -151,7 +151,7 @@ def _peers(constellation: Constellation, value_bytes: int, values: int) -> Itera
     with ExitStack() as stack:
         redis = stack.enter_context(redis_client())
         memcached = stack.enter_context(memcached_client(64 + 2 * (values * value_bytes >> 20)))
-        keys = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skymem-bench-"))) / "keys"
+        keys = stack.enter_context(leashed_folder()) / "keys"
         begin_mission(keys, constellation.planes, constellation.slots, HostRecord(name="bench", tenants=(0,)))
         stores: dict[str, SkyStore] = {}
         peers: dict[str, Peer] = {}

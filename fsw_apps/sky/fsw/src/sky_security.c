@@ -1,7 +1,8 @@
 /**
  * @file
  * Security of a satellite's links: see sky_security.h. What goes out, with the sessions that this satellite asks for, is in
- * sky_security_session.c; what follows from new tables in sky_security_change.c.
+ * sky_security_session.c; what strangers may take in sky_security_limits.c; which key with a satellite is valid in sky_security_keys.c; what
+ * follows from new tables in sky_security_change.c, and from commands about keys in sky_security_rekey.c.
  */
 #include "sky_security.h"
 
@@ -85,38 +86,6 @@ bool SKY_Security_Init(SKY_Security_t *security, const SKY_SecurityCfg_t *cfg, S
     SKY_SecurityLimits_Init(security);
     return SKY_Associations_Init(&security->associations, &table, (uint8_t *)memory + sessions, memory_bytes - sessions,
                                  entropy + SKY_CRYPTO_KEY_BYTES);
-}
-
-bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
-{
-    const bool is_known = SKY_Associations_HasMaster(&security->associations, generation);
-
-    SKY_ASSERT(security->sessions != NULL);
-    if (!SKY_Associations_SetMaster(&security->associations, generation, key))
-    {
-        return false;
-    }
-    if (!is_known) /* the first one is new, too */
-    {
-        security->generation = generation;
-        SKY_Security_EndSessions(security); /* those of the generation before end; new ones begin when they are needed */
-    }
-    security->is_keyed = true;
-    SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, generation));
-    SKY_ASSERT(is_known || security->generation == generation);
-    return true;
-}
-
-bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation)
-{
-    SKY_ASSERT(security->sessions != NULL);
-    if (!security->is_keyed || generation == security->generation ||
-        !SKY_Associations_HasOther(&security->associations, generation))
-    {
-        return false;
-    }
-    SKY_Associations_ForgetPeers(&security->associations, generation);
-    return SKY_Associations_ForgetMaster(&security->associations, generation);
 }
 
 void SKY_Security_ResetCounters(SKY_Security_t *security)

@@ -5,6 +5,38 @@
 #include "sky_assert.h"
 #include "sky_security_priv.h"
 
+bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    const bool is_known = SKY_Associations_HasMaster(&security->associations, generation);
+
+    SKY_ASSERT(security->sessions != NULL);
+    if (!SKY_Associations_SetMaster(&security->associations, generation, key))
+    {
+        return false;
+    }
+    if (!is_known) /* the first one is new, too */
+    {
+        security->generation = generation;
+        SKY_Security_EndSessions(security); /* those of the generation before end; new ones begin when they are needed */
+    }
+    security->is_keyed = true;
+    SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, generation));
+    SKY_ASSERT(is_known || security->generation == generation);
+    return true;
+}
+
+bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation)
+{
+    SKY_ASSERT(security->sessions != NULL);
+    if (!security->is_keyed || generation == security->generation ||
+        !SKY_Associations_HasOther(&security->associations, generation))
+    {
+        return false;
+    }
+    SKY_Associations_ForgetPeers(&security->associations, generation);
+    return SKY_Associations_ForgetMaster(&security->associations, generation);
+}
+
 static bool Lists(const SKY_MasterKey_t masters[SKY_MASTER_KEYS], uint8_t generation)
 {
     bool found = false;

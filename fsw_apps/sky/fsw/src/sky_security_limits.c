@@ -66,7 +66,8 @@ uint64_t SKY_Security_GreetingCookieOf(const SKY_Security_t *security, uint64_t 
 {
     SKY_ASSERT(endpoint != 0u);
     SKY_ASSERT((endpoint & GREETING) == 0u);
-    return SKY_Security_CookieOf(security, now_us, security->is_keyed ? endpoint | GREETING : endpoint);
+    return SKY_Cookies_Make(&security->cookies, security->cfg.crypto, security->is_keyed ? endpoint | GREETING : endpoint,
+                            now_us);
 }
 
 bool SKY_Security_IsReachable(const SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)

@@ -2,63 +2,8 @@
  * @file
  * What commands about keys change in the security of a satellite: see sky_security.h. The commands themselves are in sky_rekey.h.
  */
-#include <string.h>
-
 #include "sky_assert.h"
 #include "sky_security_priv.h"
-
-uint8_t SKY_Security_OtherGeneration(const SKY_Security_t *security)
-{
-    uint8_t other = security->generation;
-
-    SKY_ASSERT(security->sessions != NULL);
-    for (uint32_t i = 0; i < SKY_MASTER_KEYS; ++i)
-    {
-        const SKY_MasterKey_t *master = &security->associations.masters[i];
-
-        other = master->is_set && master->generation != security->generation ? master->generation : other;
-    }
-    return other;
-}
-
-/* Find a key between satellites that could be valid: one of the mission's tables, or one that came over the air with a valid master key. */
-static bool Lookup(const SKY_Security_t *security, SKY_Addr_t satellite, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
-{
-    const SKY_SecurityCfg_t *cfg = &security->cfg;
-
-    SKY_ASSERT(satellite.plane != 0u);
-    return (SKY_Associations_HasMaster(&security->associations, generation) &&
-            SKY_RekeyPeers_Find(&security->rekey, satellite, generation, key)) ||
-           (cfg->peer_key != NULL && cfg->peer_key(cfg->peer_context, satellite.plane, satellite.slot, generation, key));
-}
-
-bool SKY_Security_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
-{
-    const SKY_Security_t *security  = context;
-    const SKY_Addr_t      satellite = {plane, slot};
-    uint8_t               newer[SKY_CRYPTO_KEY_BYTES];
-    bool                  is_valid = Lookup(security, satellite, generation, key);
-
-    SKY_ASSERT(security->sessions != NULL);
-    if (!is_valid || SKY_Associations_HasMaster(&security->associations, generation))
-    {
-        return is_valid;
-    }
-    /* A key of the tables whose master key was forgotten stays until there is a newer one. */
-    for (uint32_t i = 0; i < SKY_MASTER_KEYS; ++i)
-    {
-        const SKY_MasterKey_t *master = &security->associations.masters[i];
-
-        is_valid = is_valid &&
-                   !(master->is_set && master->generation > generation && Lookup(security, satellite, master->generation, newer));
-    }
-    SKY_Security_Wipe(security, newer, sizeof(newer));
-    if (!is_valid)
-    {
-        SKY_Security_Wipe(security, key, SKY_CRYPTO_KEY_BYTES);
-    }
-    return is_valid;
-}
 
 /* End what follows from a master key that was forgotten, between satellites. */
 static void EndGeneration(SKY_Security_t *security, uint8_t generation)

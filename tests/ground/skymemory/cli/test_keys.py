@@ -101,8 +101,8 @@ def test_satellites_files(keys: Path, tmp_path: Path) -> None:
         (("new", "{keys}", "--host", "a", "--tenants", "-1"), 2, "'-1' is no list of tenants; allowed are any, and numbers"),
         (("new", "{keys}", "--host", "host"), 1, "host has its keyring: {keys}/generation-1/hosts/host.json"),
         (("revoke", "{keys}", "nobody"), 1, "nobody is no host of this mission; allowed are host"),
-        (("show", "{keys}2"), 1, "{keys}2: No such file or directory"),
-        (("rotate", "{keys}/generation-1"), 1, "generation-1/mission.json: No such file or directory"),
+        (("show", "{keys}2"), 1, "{keys}2 cannot be read: No such file or directory"),
+        (("rotate", "{keys}/generation-1"), 1, "generation-1/mission.json cannot be read: No such file or directory"),
         (("satellites", "{keys}", "{keys}2", "--satellite", "3,1"), 2, "--satellite 3,1: planes are 1 to 2, slots 1 to 3"),
         (
             ("satellites", "{keys}/generation-1/hosts/host.json", "{keys}2"),
