@@ -78,7 +78,11 @@ def keys() -> None:
 @click.option("--slots", type=click.IntRange(1, defaults.MOST_SLOTS), help="Slots of each plane.")
 @constellation_option
 @click.option("--host", "name", help=f"Name of the host, 1 to 12 letters, digits, - and _. Default: {_FIRST_HOST}.")
-@click.option("--tenants", type=TenantList(), help="Tenants that it may name: any, or up to 8 numbers. Default: cache.tenant.")
+@click.option(
+    "--tenants",
+    type=TenantList(),
+    help="Tenants that it may name: any, or up to 8 numbers. Default: cache.tenant for the first host, 0 for others.",
+)
 @json_option
 def new(
     folder: Path,
@@ -165,7 +169,7 @@ def rotate_keys(folder: Path, as_json: bool) -> None:
 def revoke(folder: Path, name: str, as_json: bool) -> None:
     """Begin the next generation of keys without the host NAME.
 
-    Its old keyring opens satellites until they have their new keys and have dropped the old ones.
+    Its old keyring opens satellites until they have forgotten the old keys (`load`, `activate`, `forget`).
     """
     with progress_bar("making keys") as progress:
         mission = rotate(folder, name, progress)

@@ -18,13 +18,13 @@ from skymemory.wire.address import Satellite
 
 _FOLDER: Final = click.Path(path_type=Path)
 _TOLD: Final = {
-    KeyCommand.LOAD: "{0} satellites have the keys of generation {new}, and wait",
-    KeyCommand.ACTIVATE: "{0} satellites serve generations {old} and {new}",
+    KeyCommand.LOAD: "{0} satellites have the keys of generation {new}",
+    KeyCommand.ACTIVATE: "{0} satellites serve generation {new}",
     KeyCommand.FORGET: "{0} satellites serve generation {new}, and {old} no more",
 }
 _WORDS: Final = {
     "bad_key": "{place} keeps its keys: the wrap is wrong, or generation {old} is its only one",
-    "not_found": "{place} has no key of generation {old}, or did not load that of {new}",
+    "not_found": "{place} has no key of generation {old}, or did not load that of {new}: `skymem keys load` first",
     "too_large": "{place} has no room for keys with so many satellites",
     "store_full": "{place} has two other keys; forget one of them first",
 }

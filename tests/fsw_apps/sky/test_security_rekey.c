@@ -219,6 +219,43 @@ static void test_a_change_is_given_up(void)
     close_both();
 }
 
+static void test_a_change_is_given_up_before_it_begins(void)
+{
+    open_both();
+    load_all(&one);
+    CHECK_EQ(command(&one, 0, SKY_REKEY_ACTIVATE, 9), SKY_STATUS_NOT_FOUND);
+    CHECK(SKY_RekeyPeers_Has(&one.security.rekey, 1));
+    CHECK_EQ(command(&one, 0, SKY_REKEY_FORGET, 1), SKY_STATUS_OK);
+    CHECK(!SKY_RekeyPeers_Has(&one.security.rekey, 1));
+    CHECK_EQ(command(&one, 0, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_NOT_FOUND);
+    close_both();
+}
+
+/* Also over keys that came over the air, active ones and those that wait. So has a new place, of which those keys are not. */
+static void test_a_table_has_the_last_word(void)
+{
+    SKY_MasterKey_t masters[SKY_MASTER_KEYS] = {{.is_set = true, .generation = 0}, {.is_set = true, .generation = 1}};
+    uint64_t        now_us                   = 1;
+
+    open_both();
+    (void)memcpy(masters[0].key, master_0, SKY_CRYPTO_KEY_BYTES);
+    (void)memcpy(masters[1].key, master_1, SKY_CRYPTO_KEY_BYTES);
+    activate(&one);
+    activate(&two);
+    CHECK_EQ(associate_with(&one, &two, &now_us), 1);
+    SKY_Security_TakeMasters(&one.security, masters);
+    CHECK(!SKY_RekeyPeers_Has(&one.security.rekey, 1));
+    CHECK_EQ(session_of(&one)->state, SKY_SESSION_NONE); /* it began under such a key */
+    close_both();
+
+    open_both();
+    load_all(&one);
+    SKY_Security_Move(&one.security, (SKY_Addr_t){2, 2});
+    CHECK(!SKY_RekeyPeers_Has(&one.security.rekey, 1));
+    CHECK_EQ(command(&one, 0, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_NOT_FOUND);
+    close_both();
+}
+
 static void test_a_late_answer_to_the_question_of_before_counts(void)
 {
     uint64_t now_us = 1;
@@ -271,6 +308,8 @@ int main(void)
     RUN(test_without_new_ones_the_keys_of_the_tables_stay);
     RUN(test_keys_of_the_tables_come_in_any_order);
     RUN(test_a_change_is_given_up);
+    RUN(test_a_change_is_given_up_before_it_begins);
+    RUN(test_a_table_has_the_last_word);
     RUN(test_a_late_answer_to_the_question_of_before_counts);
     RUN(test_what_is_refused_changes_nothing);
     return CHECK_RESULT();

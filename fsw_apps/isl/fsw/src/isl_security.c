@@ -496,6 +496,7 @@ void ISL_Security_End(void)
     SKY_Wipe(&ISL_Security.security, sizeof(ISL_Security.security));
     SKY_Wipe(ISL_Security.memory, sizeof(ISL_Security.memory));
     SKY_Wipe(ISL_Security.peers, sizeof(ISL_Security.peers));
+    SKY_Wipe(ISL_Security.rekey_peers, sizeof(ISL_Security.rekey_peers));
     ISL_Security.crypto = NULL;
     ISL_Crypto_Close();
 }

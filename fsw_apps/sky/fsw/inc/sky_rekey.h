@@ -105,6 +105,8 @@ bool SKY_RekeyPeers_Has(const SKY_RekeyState_t *state, uint8_t generation);
 /** Find a key that came, whether it is valid or not. @return false if there is none */
 bool SKY_RekeyPeers_Find(const SKY_RekeyState_t *state, SKY_Addr_t satellite, uint8_t generation,
                          uint8_t key[SKY_CRYPTO_KEY_BYTES]);
+/** Erase all keys that came over the air and are not master keys in use. @return true if there were keys between satellites */
+bool SKY_Rekey_Clear(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto);
 /** Erase the keys of a generation. */
 void SKY_RekeyPeers_Forget(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto, uint8_t generation);
 

@@ -13,7 +13,8 @@
  *
  * A request is acted upon once: its sequence number has to be new, that of a command higher than all before. Responses to this satellite
  * are taken under the keys of its own sessions. A packet that is passed on is not looked into; but only from a host on the ground with a
- * cookie, which a keyed satellite gives to those alone that have an association with it.
+ * cookie, which a keyed satellite gives to those alone that have an association with it. In a flood of handshakes strangers get one, too,
+ * which is good for a handshake alone.
  *
  * Sans I/O. Memory and entropy are handed in, time comes in as an argument. The node calls this for each packet (sky_node.c).
  */

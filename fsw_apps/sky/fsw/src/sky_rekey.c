@@ -23,7 +23,7 @@ static bool are_zeros(const uint8_t *bytes, size_t count)
     uint8_t any = 0;
 
     SKY_ASSERT(bytes != NULL);
-    SKY_ASSERT(count <= SKY_CRYPTO_NONCE_BYTES);
+    SKY_ASSERT(count <= SKY_CRYPTO_KEY_BYTES);
     for (size_t i = 0; i < count; ++i)
     {
         any = (uint8_t)(any | bytes[i]);
@@ -118,6 +118,11 @@ static SKY_Status_t load(SKY_RekeyState_t *state, const SKY_Associations_t *tabl
         return SKY_STATUS_NOT_FOUND;
     }
     if (!SKY_Rekey_Open(crypto, under, self, command, key))
+    {
+        ++state->refused;
+        return SKY_STATUS_BAD_KEY;
+    }
+    if (are_zeros(key, sizeof(key))) /* everybody knows that key */
     {
         ++state->refused;
         return SKY_STATUS_BAD_KEY;

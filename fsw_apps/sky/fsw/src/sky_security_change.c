@@ -65,6 +65,14 @@ static void ForgetOthers(SKY_Associations_t *table, const SKY_MasterKey_t master
     }
 }
 
+/* Forget keys that came over the air: a table has the last word. Return true if keys with other satellites went. */
+static bool ForgetAir(SKY_Security_t *security)
+{
+    SKY_ASSERT(security->sessions != NULL);
+    SKY_ASSERT(security->cfg.crypto != NULL);
+    return SKY_Rekey_Clear(&security->rekey, security->cfg.crypto);
+}
+
 void SKY_Security_TakeMasters(SKY_Security_t *security, const SKY_MasterKey_t masters[SKY_MASTER_KEYS])
 {
     const SKY_MasterKey_t *newest = NULL;
@@ -86,7 +94,7 @@ void SKY_Security_TakeMasters(SKY_Security_t *security, const SKY_MasterKey_t ma
             (void)SKY_Associations_SetMaster(&security->associations, masters[i].generation, masters[i].key);
         }
     }
-    if (!security->is_keyed || newest->generation != security->generation)
+    if (ForgetAir(security) || !security->is_keyed || newest->generation != security->generation)
     {
         SKY_Security_EndSessions(security);
     }
@@ -141,6 +149,7 @@ void SKY_Security_Move(SKY_Security_t *security, SKY_Addr_t self)
     SKY_ASSERT(self.plane != 0u);
     SKY_ASSERT(self.slot != 0u);
     security->self = self;
+    (void)ForgetAir(security); /* they are keys of the old place */
     SKY_Security_EndSessions(security);
     EndAssociations(&security->associations, 0);
 }

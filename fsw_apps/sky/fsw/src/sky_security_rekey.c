@@ -42,6 +42,10 @@ SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16
         {
             EndGeneration(security, command.generation);
         }
+        else if (command.command == SKY_REKEY_FORGET) /* the change is given up before it began */
+        {
+            SKY_RekeyPeers_Forget(&security->rekey, security->cfg.crypto, command.generation);
+        }
     }
     else if (SKY_RekeyPeers_Has(&security->rekey, command.generation) && command.generation > security->generation)
     {

@@ -556,11 +556,15 @@ static void OnUnknown(SKY_Host_t *host, SKY_HostPeer_t *peer, bool is_theirs, co
             Wake(host, gate->peer.addr, true);
         }
     }
-    else if (NeedsHandshake(host, peer) && pkt->status == SKY_STATUS_COOKIE && peer->opening.cookie != pkt->cookie)
+    else if (NeedsHandshake(host, peer) && pkt->status == SKY_STATUS_COOKIE)
     {
-        peer->opening.cookie  = pkt->cookie; /* there are many whom it has to ask who they are */
-        peer->opening.next_us = host->now_us;
-        Wake(host, peer->peer.addr, false);
+        if (peer->opening.cookie !=
+            pkt->cookie) /* else it is the answer to a question of before, and the next one is on its way */
+        {
+            peer->opening.cookie  = pkt->cookie; /* there are many whom it has to ask who they are */
+            peer->opening.next_us = host->now_us;
+            Wake(host, peer->peer.addr, false);
+        }
     }
     else if (NeedsHandshake(host, peer))
     {

@@ -51,7 +51,7 @@ def test_the_steps_of_a_change(file: Path, keys: Path) -> None:
     rotate(keys)
     given = (keys, "--constellation", file)
     assert skymem("keys", "load", *given).output == "4 of 4 satellites have the keys of generation 2, and wait\n"
-    assert skymem("keys", "activate", *given).output == "4 of 4 satellites serve generations 1 and 2\n"
+    assert skymem("keys", "activate", *given).output == "4 of 4 satellites serve generation 2\n"
     told = json.loads(skymem("keys", "forget", keys / "mission.json", "--constellation", file, "--json").output)
     assert told == {
         "command": "forget", "generation": 2, "old": 1, "satellites": 4, "done": 4, "refused": [], "silent": [],
@@ -64,10 +64,10 @@ def test_who_did_not_do_it_is_named(file: Path, keys: Path, local: LocalConstell
     given = (keys, "--constellation", file)
     chosen = ("--satellite", "1,1", "--satellite", "2,1", "--satellite", "1,1")
     told = skymem("keys", "activate", *given, *chosen, status=1)
-    assert told.stdout == "0 of 2 satellites serve generations 1 and 2\n"
+    assert told.stdout == "0 of 2 satellites serve generation 2\n"
     assert told.stderr.splitlines() == [
-        "satellite [1, 1] has no key of generation 1, or did not load that of 2",
-        "satellite [2, 1] has no key of generation 1, or did not load that of 2",
+        "satellite [1, 1] has no key of generation 1, or did not load that of 2: `skymem keys load` first",
+        "satellite [2, 1] has no key of generation 1, or did not load that of 2: `skymem keys load` first",
         "Error: 2 of 2 satellites did not do it; the command may be repeated",
     ]
     with stopped(local, Satellite(2, 1)):
