@@ -50,7 +50,7 @@ def file(local: LocalConstellation, tmp_path: Path) -> Path:
 def test_the_steps_of_a_change(file: Path, keys: Path) -> None:
     rotate(keys)
     given = (keys, "--constellation", file)
-    assert skymem("keys", "load", *given).output == "4 of 4 satellites have the keys of generation 2, and wait\n"
+    assert skymem("keys", "load", *given).output == "4 of 4 satellites have the keys of generation 2\n"
     assert skymem("keys", "activate", *given).output == "4 of 4 satellites serve generation 2\n"
     told = json.loads(skymem("keys", "forget", keys / "mission.json", "--constellation", file, "--json").output)
     assert told == {
@@ -72,7 +72,7 @@ def test_who_did_not_do_it_is_named(file: Path, keys: Path, local: LocalConstell
     ]
     with stopped(local, Satellite(2, 1)):
         told = skymem("keys", "load", *given, *chosen, status=1)
-        assert told.stdout == "1 of 2 satellites have the keys of generation 2, and wait\n"
+        assert told.stdout == "1 of 2 satellites have the keys of generation 2\n"
         assert told.stderr.startswith("satellite [2, 1] does not answer under generation 2 or 1\n")
         silent = skymem("keys", "load", *given, "--satellite", "2,1", "--json", status=1)
         assert json.loads(silent.stdout)["silent"] == [[2, 1]]
