@@ -10,7 +10,7 @@
 #include "check.h"
 #include "sky_crypto_library.h"
 
-#define RIG_PLACES 64u
+#define RIG_PLACES 96u
 
 typedef enum
 {

@@ -146,6 +146,67 @@ static void test_the_longest_unused_one_makes_room(void)
     crypto_rig_close(&rig);
 }
 
+/* Let host `number` associate from an endpoint. */
+static uint32_t begin_from(uint64_t endpoint, uint8_t number, uint64_t now_us)
+{
+    const SKY_HandshakeRequest_t request = a_request(0, 0, number);
+    uint8_t                      pair[SKY_CRYPTO_KEY_BYTES];
+    SKY_HandshakeResponse_t      response;
+
+    CHECK(SKY_Associations_PairKey(&table, &request.credential, pair));
+    const SKY_Association_t *association = SKY_Associations_Begin(&table, &request, pair, endpoint, now_us, &response);
+
+    CHECK(association != NULL);
+    return association == NULL ? SKY_SPI_NONE : association->spi;
+}
+
+/* Whoever floods from one address pushes out its own, whatever the port. */
+static void test_half_open_associations_push_out_those_of_their_address(void)
+{
+    const uint64_t other = ENDPOINT + (UINT64_C(1) << 16);
+
+    open();
+    const uint32_t honest = begin_from(ENDPOINT, 1, 100);
+
+    for (uint8_t number = 2; number < 50u; ++number)
+    {
+        (void)begin_from(other + number % 3u, number, 100u + number);
+        CHECK(is_there(honest));
+    }
+    CHECK_EQ(table.stats.lapsed, 48u - (HALF_OPEN - 1u));
+    (void)begin_from(other + (UINT64_C(1) << 17), 50, 200); /* a third one: now the oldest of all goes */
+    CHECK(!is_there(honest));
+    crypto_rig_close(&rig);
+}
+
+/* A quarter of the table: who makes more associations ends its own, and nobody else's. */
+static void test_a_credential_has_a_share(void)
+{
+    static SKY_Association_t     many[36u + HALF_OPEN];
+    const SKY_HandshakeRequest_t of_satellite = a_request(1, 0, 1);
+    SKY_AssociationsConfig_t     config       = a_config();
+    uint32_t                     spis[12]     = {0};
+
+    crypto_rig_open(&rig);
+    config.established_max = 36;
+    CHECK(SKY_Associations_Init(&table, &config, many, sizeof(many), salt));
+    CHECK(SKY_Associations_SetMaster(&table, 0, master));
+    const uint32_t satellite = begin_with(&of_satellite, 50)->spi;
+
+    use(satellite, 51);
+    for (uint8_t i = 0; i < 12u; ++i)
+    {
+        spis[i] = begin((uint8_t)(i + 1u), 100u + i);
+        use(spis[i], 100u + i);
+        CHECK_EQ(table.stats.evicted, i < 9u ? 0u : i - 8u);
+        CHECK(i < 9u || !is_there(spis[i - 9u]));
+    }
+    CHECK(is_there(satellite)); /* unused for longest */
+    CHECK(is_there(spis[3]) && is_there(spis[11]));
+    CHECK_EQ(table.established, 10);
+    crypto_rig_close(&rig);
+}
+
 /* A recorded handshake of an association that has ended makes another one, with other keys. */
 static void test_a_repeated_handshake_never_gets_the_old_spi_or_keys(void)
 {
@@ -379,6 +440,8 @@ int main(void)
     RUN(test_an_spi_of_nobody_is_not_found);
     RUN(test_half_open_associations_push_out_only_each_other);
     RUN(test_the_longest_unused_one_makes_room);
+    RUN(test_half_open_associations_push_out_those_of_their_address);
+    RUN(test_a_credential_has_a_share);
     RUN(test_a_repeated_handshake_never_gets_the_old_spi_or_keys);
     RUN(test_an_entry_that_is_given_out_again_starts_anew);
     RUN(test_spis_are_used_up_in_the_end);

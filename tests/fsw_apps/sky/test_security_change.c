@@ -203,6 +203,23 @@ static void test_who_has_another_key_begins_again(void)
     close_all(2);
 }
 
+/* A session goes on under the older of two keys. It ends with that key, not with the newest. */
+static void test_a_session_ends_with_the_key_under_which_it_began(void)
+{
+    change_t change = {{1, 3}, 0};
+
+    open_both_ways(2);
+    CHECK(SKY_Security_SetMaster(&satellite.security, 1, master_1)); /* all begin anew, under the newest */
+    begin(&peers[1], NOW);
+    CHECK_EQ(entry_of(&peers[1])->generation, 1);
+    SKY_Security_EndPeers(&satellite.security, has_changed, &change);
+    CHECK(has_session(&peers[1]));
+    change.generation = 1;
+    SKY_Security_EndPeers(&satellite.security, has_changed, &change);
+    CHECK(!has_session(&peers[1]));
+    close_all(2);
+}
+
 /* ---- the own place ---- */
 
 static void test_who_moves_begins_again_with_all(void)
@@ -284,6 +301,7 @@ int main(void)
     RUN(test_without_a_key_in_the_table_nothing_changes);
     RUN(test_setting_a_known_key_is_no_step_back);
     RUN(test_who_has_another_key_begins_again);
+    RUN(test_a_session_ends_with_the_key_under_which_it_began);
     RUN(test_who_moves_begins_again_with_all);
     RUN(test_a_suite_that_stays_goes_on);
     RUN(test_another_suite_is_asked_for_anew);

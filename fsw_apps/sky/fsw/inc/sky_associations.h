@@ -17,8 +17,9 @@
  *     SKY_Associations_Used          it counts as established from now on
  *
  * A new association is half-open until a packet with a right tag uses it. Half-open ones have few places and push out only each other, the
- * oldest first. So recorded handshakes, sent again, push out nobody who is established. Among the established ones the longest unused
- * one goes when there is no room.
+ * oldest first of those from the same address. So recorded handshakes, sent again, push out nobody who is established. Among the
+ * established ones the longest unused one goes when there is no room. A credential has a quarter of the places, and at least 8: one more
+ * ends its own longest unused one.
  *
  * An SPI is given out once in a boot, and the salt is drawn at boot. Session keys follow from both, so no key comes again.
  */

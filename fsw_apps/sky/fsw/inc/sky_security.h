@@ -35,6 +35,7 @@ typedef struct
 {
     SKY_Addr_t    satellite; /**< {0, 0}: the entry is free */
     SKY_Session_t session;
+    uint8_t       generation; /**< of the keys under which it began */
     uint64_t      request_id; /**< that of the handshake on its way */
     uint64_t      used_us;    /**< time of the last packet to it */
 } SKY_SecuritySession_t;

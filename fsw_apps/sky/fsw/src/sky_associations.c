@@ -11,6 +11,9 @@
 
 #include "sky_assert.h"
 
+#define PORT_BITS   16u /* of an endpoint */
+#define SHARE_LEAST 8u  /* associations that a credential may have in any table */
+
 static uint32_t entry_count(const SKY_AssociationsConfig_t *config)
 {
     SKY_ASSERT(config->established_max <= SKY_ASSOCIATIONS_MAX);
@@ -230,6 +233,56 @@ static SKY_Association_t *longest_unused(const SKY_Associations_t *table, SKY_As
     return found;
 }
 
+/* Return the half-open entry to push out: the oldest one that began at the same address, else the oldest of all. So who sends recorded
+ * handshakes again from one address pushes out its own. */
+static SKY_Association_t *oldest_half_open(const SKY_Associations_t *table, uint64_t endpoint)
+{
+    SKY_Association_t *found = NULL;
+
+    SKY_ASSERT(table->half_open >= 1u);
+    for (uint32_t i = 0; i < table->count; ++i)
+    {
+        SKY_Association_t *entry = &table->entries[i];
+
+        if (entry->state == SKY_ASSOCIATION_HALF_OPEN && entry->endpoint >> PORT_BITS == endpoint >> PORT_BITS &&
+            (found == NULL || entry->used_us < found->used_us))
+        {
+            found = entry;
+        }
+    }
+    SKY_ASSERT(found == NULL || found->state == SKY_ASSOCIATION_HALF_OPEN);
+    return found != NULL ? found : longest_unused(table, SKY_ASSOCIATION_HALF_OPEN);
+}
+
+/* Return the established entry to end before one of this credential is established: the longest unused one of all if there is no room, that
+ * of the credential if it has its share. NULL: there is room. */
+static SKY_Association_t *to_end(const SKY_Associations_t *table, const SKY_Credential_t *credential)
+{
+    const uint32_t     quarter = table->config.established_max / 4u;
+    const uint32_t     share   = quarter > SHARE_LEAST ? quarter : SHARE_LEAST;
+    SKY_Association_t *found   = NULL;
+    uint32_t           count   = 0;
+
+    SKY_ASSERT(table->established <= table->config.established_max);
+    for (uint32_t i = 0; i < table->count; ++i)
+    {
+        SKY_Association_t *entry = &table->entries[i];
+
+        if (entry->state == SKY_ASSOCIATION_ESTABLISHED &&
+            memcmp(entry->credential.bytes, credential->bytes, SKY_CREDENTIAL_BYTES) == 0)
+        {
+            count += 1u;
+            found = found == NULL || entry->used_us < found->used_us ? entry : found;
+        }
+    }
+    SKY_ASSERT(count <= table->established);
+    if (count >= share)
+    {
+        return found;
+    }
+    return table->established == table->config.established_max ? longest_unused(table, SKY_ASSOCIATION_ESTABLISHED) : NULL;
+}
+
 /* Return the free entry that was given out least often; NULL if the rounds of all free ones are used up. */
 static SKY_Association_t *free_entry(const SKY_Associations_t *table)
 {
@@ -326,7 +379,7 @@ static SKY_Association_t *grant(SKY_Associations_t *table, const SKY_HandshakeRe
     }
     if (table->half_open == table->config.half_open_max)
     {
-        SKY_Associations_End(table, longest_unused(table, SKY_ASSOCIATION_HALF_OPEN));
+        SKY_Associations_End(table, oldest_half_open(table, endpoint));
         table->stats.lapsed += 1u;
     }
     SKY_Association_t *entry = free_entry(table);
@@ -403,9 +456,11 @@ void SKY_Associations_Used(SKY_Associations_t *table, SKY_Association_t *associa
     SKY_ASSERT(association->state != SKY_ASSOCIATION_FREE);
     if (association->state == SKY_ASSOCIATION_HALF_OPEN)
     {
-        if (table->established == table->config.established_max)
+        SKY_Association_t *const ended = to_end(table, &association->credential);
+
+        if (ended != NULL)
         {
-            SKY_Associations_End(table, longest_unused(table, SKY_ASSOCIATION_ESTABLISHED));
+            SKY_Associations_End(table, ended);
             table->stats.evicted += 1u;
         }
         association->state = SKY_ASSOCIATION_ESTABLISHED;

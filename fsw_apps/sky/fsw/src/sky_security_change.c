@@ -111,7 +111,7 @@ void SKY_Security_EndPeers(SKY_Security_t *security, SKY_PeerChanged_t has_chang
     {
         SKY_SecuritySession_t *entry = &security->sessions[i];
 
-        if (entry->satellite.plane != 0u && has_changed(context, entry->satellite, security->generation))
+        if (entry->satellite.plane != 0u && has_changed(context, entry->satellite, entry->generation))
         {
             SKY_SecuritySession_End(security, entry);
         }

@@ -235,6 +235,7 @@ static bool TakeUnder(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_Sec
     if (is_right)
     {
         (void)SKY_Session_Take(&entry->session, crypto, pair, pkt->spi, pkt->payload, pkt->length);
+        entry->generation = generation;
     }
     crypto->Wipe(crypto->context, pair, sizeof(pair));
     return is_right;
