@@ -77,11 +77,13 @@ class Agent:
         return (self.folder / "agent.log").read_text()
 
 
-def as_toml(sections: dict[str, dict[str, Any]]) -> str:
-    """Return the text of a constellation file."""
+def as_toml(sections: dict[str, Any]) -> str:
+    """Return the text of a constellation file, whose sections are tables or lists of tables."""
     lines = []
     for name, section in sections.items():
-        lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in section.items())]
+        for table in section if isinstance(section, list) else [section]:
+            heading = f"[[{name}]]" if isinstance(section, list) else f"[{name}]"
+            lines += [heading, *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 
