@@ -21,19 +21,6 @@
         (text), sizeof(text) - 1u \
     }
 
-static bool are_zeros(const uint8_t *bytes, size_t count)
-{
-    uint8_t any = 0;
-
-    SKY_ASSERT(bytes != NULL);
-    SKY_ASSERT(count <= SKY_CREDENTIAL_BYTES);
-    for (size_t i = 0; i < count; ++i)
-    {
-        any = (uint8_t)(any | bytes[i]);
-    }
-    return any == 0;
-}
-
 /* Return the length of the list; 0 for any. No number leads beyond the list. */
 static uint32_t listed_tenants(const uint8_t *bytes)
 {
@@ -51,8 +38,8 @@ static bool is_satellite_sound(const uint8_t *bytes)
 
     SKY_ASSERT(bytes[0] == SKY_ROLE_SATELLITE);
     SKY_ASSERT(AT_TENANTS == AT_NAME + SKY_CREDENTIAL_NAME_BYTES);
-    return SKY_Bytes_Get16(name) != 0 && SKY_Bytes_Get16(name + 2) != 0 && are_zeros(name + 4, SKY_CREDENTIAL_NAME_BYTES - 4u) &&
-           bytes[AT_TENANT_COUNT] == SKY_CREDENTIAL_ANY_TENANT;
+    return SKY_Bytes_Get16(name) != 0 && SKY_Bytes_Get16(name + 2) != 0 &&
+           SKY_Bytes_AreZeros(name + 4, SKY_CREDENTIAL_NAME_BYTES - 4u) && bytes[AT_TENANT_COUNT] == SKY_CREDENTIAL_ANY_TENANT;
 }
 
 bool SKY_Credential_Decode(const uint8_t *bytes, SKY_Credential_t *credential)
@@ -66,7 +53,8 @@ bool SKY_Credential_Decode(const uint8_t *bytes, SKY_Credential_t *credential)
     }
     const size_t used = AT_TENANTS + listed_tenants(bytes) * TENANT_BYTES;
 
-    if (!are_zeros(bytes + used, SKY_CREDENTIAL_BYTES - used) || (bytes[0] == SKY_ROLE_SATELLITE && !is_satellite_sound(bytes)))
+    if (!SKY_Bytes_AreZeros(bytes + used, SKY_CREDENTIAL_BYTES - used) ||
+        (bytes[0] == SKY_ROLE_SATELLITE && !is_satellite_sound(bytes)))
     {
         return false;
     }

@@ -18,19 +18,6 @@
         (text), sizeof(text) - 1u \
     }
 
-static bool are_zeros(const uint8_t *bytes, size_t count)
-{
-    uint8_t any = 0;
-
-    SKY_ASSERT(bytes != NULL);
-    SKY_ASSERT(count <= SKY_CRYPTO_KEY_BYTES);
-    for (size_t i = 0; i < count; ++i)
-    {
-        any = (uint8_t)(any | bytes[i]);
-    }
-    return any == 0;
-}
-
 /* Return true if a command comes with a text of this length. */
 static bool fits(uint8_t command, size_t text_bytes)
 {
@@ -58,7 +45,8 @@ bool SKY_Rekey_Decode(const uint8_t *payload, size_t bytes, SKY_Rekey_t *command
     command->under      = payload[SKY_REKEY_OFF_UNDER];
     if (command->command == SKY_REKEY_ACTIVATE || command->command == SKY_REKEY_FORGET)
     {
-        return sealed_bytes == 0 && command->under == 0 && are_zeros(payload + SKY_REKEY_OFF_NONCE, SKY_CRYPTO_NONCE_BYTES);
+        return sealed_bytes == 0 && command->under == 0 &&
+               SKY_Bytes_AreZeros(payload + SKY_REKEY_OFF_NONCE, SKY_CRYPTO_NONCE_BYTES);
     }
     if (sealed_bytes < SKY_CRYPTO_TAG_BYTES || !fits(command->command, sealed_bytes - SKY_CRYPTO_TAG_BYTES))
     {
@@ -122,7 +110,7 @@ static SKY_Status_t load(SKY_RekeyState_t *state, const SKY_Associations_t *tabl
         ++state->refused;
         return SKY_STATUS_BAD_KEY;
     }
-    if (are_zeros(key, sizeof(key))) /* everybody knows that key */
+    if (SKY_Bytes_AreZeros(key, sizeof(key))) /* everybody knows that key */
     {
         ++state->refused;
         return SKY_STATUS_BAD_KEY;

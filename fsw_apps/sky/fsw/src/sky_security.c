@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_bytes.h"
 #include "sky_security_priv.h"
 
 /* ---- memory and keys ------------------------------------------------------------------------------------------------- */
@@ -139,14 +140,8 @@ static bool IsAmongSatellites(const SKY_Packet_t *pkt)
 
 static bool IsOfAllBlocks(const SKY_Packet_t *pkt)
 {
-    uint8_t any = 0;
-
     SKY_ASSERT(pkt->is_request);
-    for (uint32_t i = 0; i < SKY_KEY_BYTES; ++i)
-    {
-        any |= pkt->key[i];
-    }
-    return pkt->op == SKY_OP_MIGRATE && any == 0u;
+    return pkt->op == SKY_OP_MIGRATE && SKY_Bytes_AreZeros(pkt->key, SKY_KEY_BYTES);
 }
 
 /* Commands are those of a mission, and are acted upon in the order in which they were sent. */
