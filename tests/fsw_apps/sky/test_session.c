@@ -153,7 +153,7 @@ static void test_a_session_in_doubt_goes_on_until_there_is_another_one(void)
     CHECK(!SKY_Session_Doubt(&session, 0));
     (void)ask(50, random_one);
     CHECK(!SKY_Session_Doubt(&session, UINT64_MAX)); /* it asks already */
-    CHECK(!SKY_Session_Confirm(&session));
+    CHECK(!SKY_Session_Confirm(&session, 9));
     CHECK(take(64, SKY_SUITE_BLAKE2B_PACKET));
     CHECK_EQ(SKY_Session_NextSequence(&session), 1);
     CHECK(!SKY_Session_Doubt(&session, soon_us - 1u));
@@ -188,10 +188,13 @@ static void test_a_session_that_is_confirmed_asks_no_more(void)
     open(SKY_SUITE_BLAKE2B_PACKET, 0);
     (void)ask(50, random_one);
     CHECK(take(64, SKY_SUITE_BLAKE2B_PACKET));
-    CHECK(!SKY_Session_Confirm(&session));
+    CHECK(!SKY_Session_Confirm(&session, 7));
     CHECK(SKY_Session_Doubt(&session, soon_us));
     CHECK(ask(soon_us, random_two) != 0);
-    CHECK(SKY_Session_Confirm(&session));
+    CHECK(!SKY_Session_Confirm(&session, 7)); /* somebody sends it again */
+    CHECK(!SKY_Session_Confirm(&session, 6));
+    CHECK_EQ(session.state, SKY_SESSION_DOUBTED);
+    CHECK(SKY_Session_Confirm(&session, 8));
     CHECK_EQ(session.state, SKY_SESSION_ESTABLISHED);
     CHECK(!SKY_Session_IsDue(&session, UINT64_MAX));
     CHECK(!take(65, SKY_SUITE_BLAKE2B_PACKET)); /* which it asked for, but does not need */

@@ -39,6 +39,7 @@ typedef struct
     uint32_t place_back;           /**< key of what is answered */
     uint64_t next_us;              /**< nothing is asked before */
     uint64_t sequence;             /**< last one that was sent */
+    uint64_t answered;             /**< highest one of an answer: see SKY_Session_Confirm */
     uint64_t heard;                /**< highest one of an answer that SKY_Session_IsNewest was asked about */
 } SKY_Session_t;
 
@@ -81,8 +82,12 @@ uint64_t SKY_Session_NextSequence(SKY_Session_t *session);
  * @return true if it is doubted now, so that a handshake is due
  */
 bool SKY_Session_Doubt(SKY_Session_t *session, uint64_t now_us);
-/** Doubt an association no longer, if it was. @return true if it was */
-bool SKY_Session_Confirm(SKY_Session_t *session);
+/**
+ * Note an answer with a right tag, by its sequence number. It ends a doubt if it was sent after all answers of before; one that somebody sends
+ * again, after the other side has begun anew, does not.
+ * @return true if it ended a doubt
+ */
+bool SKY_Session_Confirm(SKY_Session_t *session, uint64_t sequence);
 /**
  * Return true if an answer with a right tag, by its sequence number, was sent after all those of before, and note it. One that was sent
  * again never is: so it is no sign of life, and no news.

@@ -297,9 +297,6 @@ bool SKY_Security_AdmitResponse(SKY_Security_t *security, uint64_t now_us, const
         ++security->counters.wrong_tag;
         return false;
     }
-    if (pkt->sequence > entry->session.heard) /* it was not sent again by somebody, after the other satellite has begun anew */
-    {
-        (void)SKY_Session_Confirm(&entry->session); /* it knows this satellite: who said that it does not was another one */
-    }
+    (void)SKY_Session_Confirm(&entry->session, pkt->sequence); /* who said that this satellite is not known was another one */
     return true;
 }

@@ -97,6 +97,7 @@ bool SKY_Session_Take(SKY_Session_t *session, const SKY_Crypto_t *crypto, const 
         session->suite    = response.granted;
         session->spi      = spi;
         session->sequence = 0; /* the keys are new */
+        session->answered = 0;
         session->heard    = 0;
     }
     else if (session->state == SKY_SESSION_DOUBTED)
@@ -131,16 +132,15 @@ bool SKY_Session_Doubt(SKY_Session_t *session, uint64_t now_us)
     return true;
 }
 
-bool SKY_Session_Confirm(SKY_Session_t *session)
+bool SKY_Session_Confirm(SKY_Session_t *session, uint64_t sequence)
 {
+    const bool ends_doubt = session->state == SKY_SESSION_DOUBTED && sequence > session->answered;
+
     SKY_ASSERT(session->state <= SKY_SESSION_DOUBTED);
     SKY_ASSERT(session->place_there != session->place_back);
-    if (session->state != SKY_SESSION_DOUBTED)
-    {
-        return false;
-    }
-    session->state = SKY_SESSION_ESTABLISHED;
-    return true;
+    session->answered = sequence > session->answered ? sequence : session->answered;
+    session->state    = ends_doubt ? SKY_SESSION_ESTABLISHED : session->state;
+    return ends_doubt;
 }
 
 bool SKY_Session_IsNewest(SKY_Session_t *session, uint64_t sequence)
@@ -163,6 +163,7 @@ void SKY_Session_End(SKY_Session_t *session, const SKY_Crypto_t *crypto)
     session->suite    = SKY_SUITE_NONE;
     session->spi      = SKY_SPI_NONE;
     session->sequence = 0;
+    session->answered = 0;
     session->heard    = 0;
     session->tries    = 0;
 }

@@ -368,19 +368,19 @@ static bool HasTag(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY
            SKY_Addr_Equal(pkt->src, peer->peer.addr) && SKY_Tag_IsRight(pkt, &key);
 }
 
-/* Note that a satellite knows this host: whoever said that it does not was somebody else, or it was long ago. */
-static void Confirm(SKY_Host_t *host, const SKY_HostPeer_t *which)
+/* Note an answer of a satellite under the host's session: whoever said that it does not know this host was somebody else, or it was long ago. */
+static void Confirm(SKY_Host_t *host, const SKY_HostPeer_t *which, uint64_t sequence)
 {
     SKY_HostPeer_t *peer = &host->peers.peers[which - host->peers.peers];
     SKY_ASSERT(host->cfg.security.is_keyed);
 
-    if (SKY_Session_Confirm(&peer->opening.session))
+    if (SKY_Session_Confirm(&peer->opening.session, sequence))
     {
         peer->opening.request_id = 0; /* the handshake's answer is not waited for */
         peer->opening.tries      = 0;
         peer->opening.next_us    = host->now_us;
     }
-    SKY_ASSERT(!NeedsHandshake(host, peer));
+    SKY_ASSERT(SKY_Session_IsUsable(&peer->opening.session));
 }
 
 bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_Packet_t *pkt)
@@ -399,7 +399,7 @@ bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const 
     host->counters.untrusted += is_right ? 0u : 1u;
     if (is_right && pkt->security != SKY_SUITE_NONE)
     {
-        Confirm(host, peer);
+        Confirm(host, peer, pkt->sequence);
     }
     return is_right;
 }
