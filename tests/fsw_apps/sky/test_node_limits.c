@@ -137,6 +137,26 @@ static void test_handshakes_of_an_address_and_of_a_neighbour_are_limited(void)
     end();
 }
 
+/* Whoever sends handshakes through a neighbour uses up what there is for those, and not the neighbour's own. */
+static void test_handshakes_that_a_neighbour_passes_on_do_not_shut_it_out(void)
+{
+    static uint8_t wire[PARTY_WIRE];
+    SKY_Packet_t   pkt   = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    uint32_t       count = 0;
+
+    secure(true, 0);
+    party_t behind = east;
+
+    behind.addr = (SKY_Addr_t){1, 1}; /* its tag is wrong, which costs as much */
+    do
+    {
+        come_bytes(1, wire, party_handshake(&behind, &pkt, ++count, wire), endpoint_of(SKY_LINK_EAST));
+    } while (security.counters.limited == 0u && count < FLOOD);
+    CHECK_EQ(count, HANDSHAKES + 1u);
+    CHECK(associate(1, &east));
+    end();
+}
+
 /* A right tag is never too much: a flood from the same address, whether forged or not, takes nothing from it. */
 static void test_a_right_tag_is_always_served(void)
 {
@@ -218,6 +238,7 @@ int main(void)
     RUN(test_all_addresses_together_are_told_so_often);
     RUN(test_invented_addresses_lock_no_host_out);
     RUN(test_handshakes_of_an_address_and_of_a_neighbour_are_limited);
+    RUN(test_handshakes_that_a_neighbour_passes_on_do_not_shut_it_out);
     RUN(test_a_right_tag_is_always_served);
     RUN(test_puts_are_charged_by_the_slot);
     return CHECK_RESULT();

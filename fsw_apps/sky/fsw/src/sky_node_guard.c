@@ -8,6 +8,8 @@
 #include "sky_assert.h"
 #include "sky_node_priv.h"
 
+#define PASSED_ON (UINT64_C(1) << 62) /* no endpoint has this bit */
+
 SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
                                  uint64_t endpoint)
 {
@@ -30,7 +32,7 @@ SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Pa
 
 /*
  * Return OK if a handshake may be looked at. Of strangers only so many are: who is one too many gets a cookie, and with it a share of its own,
- * which invented addresses cannot take. Neighbours have such a share.
+ * which invented addresses cannot take. A neighbour has such a share, and all for whom it passes handshakes on have one together.
  */
 static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
@@ -38,7 +40,10 @@ static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
     SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
 
-    if (SKY_Security_MayGreet(node->security, now_us, is_reachable, endpoint))
+    const bool     is_passed_on = ingress != SKY_LINK_GROUND && !SKY_Addr_Equal(pkt->src, node->links[ingress].peer);
+    const uint64_t source       = is_passed_on ? endpoint | PASSED_ON : endpoint;
+
+    if (SKY_Security_MayGreet(node->security, now_us, is_reachable, source))
     {
         return SKY_STATUS_OK;
     }
