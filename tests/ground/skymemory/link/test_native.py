@@ -11,24 +11,15 @@ import pytest
 
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Server, Transfer
-from skymemory.sky.constellation import Constellation
-from skymemory.sky.entry_satellites import server_routes
-from skymemory.sky.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
+from support.servers import servers_of
 from support.waiting import PATIENCE_S, wait_until
 
 DEADLINE_MS = 20_000
 StartSky = Callable[..., LocalConstellation]
-
-
-def servers_of(constellation: Constellation) -> list[Server]:
-    return [
-        (satellite, entry, constellation.address(*entry), constellation.network.port)
-        for satellite, entry in server_routes(Whereabouts(constellation), time.time())
-    ]
 
 
 def new_entry(size: int, chunk_len: int = 6000) -> BlockEntry:

@@ -5,23 +5,14 @@ import time
 from collections.abc import Callable
 
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.native import NativeClient, Served, Server, Transfer
-from skymemory.sky.constellation import Constellation
-from skymemory.sky.entry_satellites import server_routes
-from skymemory.sky.whereabouts import Whereabouts
+from skymemory.link.native import NativeClient, Served, Transfer
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.icd import Status
+from support.servers import servers_of
 
 SIZE = 100_001
 CHUNK = 6000
 CHUNKS = 17
-
-
-def servers_of(constellation: Constellation) -> list[Server]:
-    return [
-        (satellite, entry, constellation.address(*entry), constellation.network.port)
-        for satellite, entry in server_routes(Whereabouts(constellation), time.time())
-    ]
 
 
 def new_transfer() -> Transfer:
