@@ -360,7 +360,7 @@ class SkyStore(BlockStore):
         """Ask a few quick questions whether chains that were found are still there (`Checks.check`).
 
         Nobody waits for a silent satellite: what was found counts then. What is gone is forgotten, and its rest is purged as by
-        `get`.
+        `get`. A block that another host has replaced is there as that host put it.
 
         Returns:
             The beginning of each chain that is still there.
@@ -370,6 +370,9 @@ class SkyStore(BlockStore):
         """
         self._begin()
         there, denied = self._checks.check(chains)
+        if others := [key for key, one in denied.items() if one.is_other]:
+            chains = self._with_replaced(chains, others)
+            there, denied = self._checks.check(chains)
         self._touches.crowded |= bool(denied)
         useless = [key for key, one in denied.items() if verdict_of(one) is Verdict.PURGE]
         routes = self._checks.awake(self._purges.routes(useless)) if useless else []
@@ -497,6 +500,15 @@ class SkyStore(BlockStore):
         status = self._gets.end_of(transfer.status)
         entry = transfer.entry if status is Status.DONE else None
         return PutResult(transfer.entry.key, status, entry, transfer.duration_s, transfer.held_version)
+
+    def _with_replaced(self, chains: Sequence[Sequence[BlockEntry]], others: Sequence[bytes]) -> list[list[BlockEntry]]:
+        """Return chains with the blocks by which other hosts replaced those of keys `others`, and take these into the index."""
+        known = {entry.key: entry for chain in chains for entry in chain}
+        newest = self._lookups.newest(others)
+        # A satellite that holds a version from before it was cut off tells nothing of the block that was found.
+        replaced = {key: entry for key, entry in newest.items() if entry.version >= known[key].version}
+        self.index.add(replaced.values())
+        return [[replaced.get(entry.key, entry) for entry in chain] for chain in chains]
 
     def _whole_beginning(self, chain: list[BlockEntry]) -> list[BlockEntry]:
         """Return the beginning of a chain of which all servers hold their shares. While the sky is silent, believe the chain."""

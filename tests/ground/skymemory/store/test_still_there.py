@@ -19,12 +19,15 @@ from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from skymemory.wire.envelope import Kind, seal
+from skymemory.wire.key_derivation import root_key, seal_keys
 from support.evictions import evict
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
 BLOCK = os.urandom(100_000)
 """17 chunks: a share at each of the nine servers"""
+SEALS = seal_keys(root_key("tests", bytes(32)))
 OVERFULL: dict[str, dict[str, object]] = {"satellite": {"store_mib": 1}}
 """room for 83 blocks or so"""
 
@@ -216,6 +219,22 @@ def test_blocks_whose_share_another_satellite_stands_in_for_stay_in_the_sky(star
             assert found(store, keys) == []  # though satellites still have chunks of it
         assert store.stats().purges == 0
         assert found(other, keys) == keys
+
+
+def test_a_block_that_another_host_replaced_is_there_as_that_host_put_it(start_sky: StartSky) -> None:
+    """Two hosts compute unequal bits for the same tokens. The one that was first still finds the block of the other."""
+    keys = chain("replaced", 4)
+    sky = start_sky().constellation
+    with open_store(sky) as store, open_store(sky) as other:
+        put(store, keys)
+        for key in (keys[0], keys[2]):
+            block = bytes(seal(Kind.PROMPT, key, b"", BLOCK, keys=SEALS))
+            assert other.purge([key]).confirmed
+            assert other.put([(key, block)])[0].ok
+            (there,) = store.still_there([store.find_longest(keys).entries])
+            assert [entry.key for entry in there] == keys
+            assert store.find_longest(keys).entries == there
+            assert store.get([key])[0].data == block
 
 
 def test_several_chains_at_once(start_sky: StartSky) -> None:
