@@ -18,6 +18,7 @@
 #define ENTRIES     (ESTABLISHED + HALF_OPEN)
 #define PLACES      (SKY_ASSOCIATION_PLACES * ENTRIES + 2u)
 #define KEEP_SUITE  0x10u /* else it is one that exists, as few of all bytes are */
+#define REACHABLE   0x20u /* with a cookie */
 #define HEAD_BYTES  3u
 
 static SKY_CryptoLibrary_t library;
@@ -31,7 +32,7 @@ static bool PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t genera
     return plane % 2u == 0;
 }
 
-static void Request(const uint8_t *payload, size_t bytes, uint64_t now_us)
+static void Request(const uint8_t *payload, size_t bytes, const SKY_HandshakeOrigin_t *origin, uint64_t now_us)
 {
     SKY_HandshakeRequest_t  request;
     SKY_HandshakeResponse_t response;
@@ -47,10 +48,12 @@ static void Request(const uint8_t *payload, size_t bytes, uint64_t now_us)
     ENSURE(bytes == sizeof(again) && memcmp(payload, again, sizeof(again)) == 0);
     if (SKY_Associations_PairKey(&table, &request.credential, pair))
     {
-        const SKY_Association_t *one = SKY_Associations_Begin(&table, &request, pair, 1, now_us, &response);
+        const bool               has_room = SKY_Associations_HasRoom(&table) || origin->is_reachable;
+        const SKY_Association_t *one      = SKY_Associations_Begin(&table, &request, pair, origin, now_us, &response);
 
-        ENSURE(one != NULL && SKY_Associations_Find(&table, one->spi) == one && one->suite == response.granted);
-        ENSURE(SKY_Associations_Begin(&table, &request, pair, 1, now_us, &response) == one);
+        ENSURE(one != NULL || !has_room);
+        ENSURE(one == NULL || (SKY_Associations_Find(&table, one->spi) == one && one->suite == response.granted));
+        ENSURE(SKY_Associations_Begin(&table, &request, pair, origin, now_us, &response) == one);
     }
 }
 
@@ -93,6 +96,8 @@ static void Step(uint8_t what, uint8_t number, uint8_t *payload, size_t bytes, S
     SKY_Credential_t     credential;
     uint8_t              asked[SKY_HANDSHAKE_REQUEST_BYTES];
 
+    const SKY_HandshakeOrigin_t origin = {(uint64_t)(1u + number % 3u) << 16 | 1u, (what & REACHABLE) != 0};
+
     (void)memcpy(&sequence, payload, bytes < sizeof(sequence) ? bytes : sizeof(sequence));
     if ((what & KEEP_SUITE) == 0 && bytes == SKY_HANDSHAKE_REQUEST_BYTES)
     {
@@ -102,7 +107,7 @@ static void Step(uint8_t what, uint8_t number, uint8_t *payload, size_t bytes, S
     {
         case 0:
         case 1:
-            Request(payload, bytes, now_us);
+            Request(payload, bytes, &origin, now_us);
             break;
         case 2:
             (void)SKY_Associations_Find(&table, (uint32_t)sequence);

@@ -195,8 +195,8 @@ class RawHost:
         return decode(found[0]) if found else None
 
     def open(self, satellite: Satellite) -> None:
-        """Get a cookie of a satellite, or with a keyring an association."""
-        request = self.request(icd.OP_ASSOCIATE, satellite)
+        """Get a cookie of a satellite, or with a keyring an association. A cookie that it has goes with it."""
+        request = self.request(icd.OP_ASSOCIATE, satellite, cookie=self.cookies.get(satellite, 0))
         if self._keyring is None:
             self.send(request.encode(), satellite)
             self.cookies[satellite] = decode(self.receive()).cookie

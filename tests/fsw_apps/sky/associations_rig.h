@@ -22,6 +22,8 @@ static const uint8_t salt[SKY_SALT_BYTES]         = "salt of the boot";
 static const uint8_t master[SKY_CRYPTO_KEY_BYTES] = {1, 1};
 static const uint8_t newer[SKY_CRYPTO_KEY_BYTES]  = {2, 2};
 
+static const SKY_HandshakeOrigin_t somewhere = {ENDPOINT, false};
+
 /* The mission's table of keys between satellites: plane 1 only, generations 0 and 1. */
 static inline bool peer_key(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
 {
@@ -62,20 +64,26 @@ static inline SKY_HandshakeRequest_t a_request(uint16_t plane, uint8_t generatio
     return request;
 }
 
-static inline SKY_Association_t *begin_with(const SKY_HandshakeRequest_t *request, uint64_t now_us)
+static inline SKY_Association_t *begin_at(const SKY_HandshakeRequest_t *request, const SKY_HandshakeOrigin_t *origin,
+                                          uint64_t now_us)
 {
     uint8_t                 pair[SKY_CRYPTO_KEY_BYTES];
     SKY_HandshakeResponse_t response = {{0}, 0};
 
     CHECK(SKY_Associations_PairKey(&table, &request->credential, pair));
-    SKY_Association_t *association = SKY_Associations_Begin(&table, request, pair, ENDPOINT, now_us, &response);
+    SKY_Association_t *association = SKY_Associations_Begin(&table, request, pair, origin, now_us, &response);
 
     if (association != NULL)
     {
-        CHECK(memcmp(response.salt, salt, sizeof(salt)) == 0);
+        CHECK(memcmp(response.salt, table.salt, sizeof(table.salt)) == 0);
         CHECK_EQ(response.granted, association->suite);
     }
     return association;
+}
+
+static inline SKY_Association_t *begin_with(const SKY_HandshakeRequest_t *request, uint64_t now_us)
+{
+    return begin_at(request, &somewhere, now_us);
 }
 
 /* Let host `number` associate; return the SPI. */

@@ -80,11 +80,12 @@ static inline void ask(uint64_t now_us, party_t *party, SKY_Packet_t *pkt)
 }
 
 /* A handshake comes. @return true if it was answered rightly */
-static inline bool associate(uint64_t now_us, party_t *party)
+static inline bool associate_with(uint64_t now_us, party_t *party, uint64_t cookie)
 {
     static uint8_t wire[PARTY_WIRE];
     SKY_Packet_t   pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
 
+    pkt.cookie = cookie;
     come_bytes(now_us, wire, party_handshake(party, &pkt, now_us, wire), party->endpoint);
     if (sent_count != 1u)
     {
@@ -93,6 +94,11 @@ static inline bool associate(uint64_t now_us, party_t *party)
     pkt = answer();
     CHECK_EQ(pkt.request_id, 77);
     return party_take(party, &pkt);
+}
+
+static inline bool associate(uint64_t now_us, party_t *party)
+{
+    return associate_with(now_us, party, SKY_COOKIE_NONE);
 }
 
 /* Return the status of the answer, which came under the association of @p party. */

@@ -175,9 +175,10 @@ static inline SKY_Packet_t a_request(const party_t *from, const party_t *to, uin
 /* Answer a handshake as a node does. Return false if it is refused. */
 static inline bool answer(party_t *satellite, uint64_t now_us, const SKY_Packet_t *request, wire_t *back)
 {
-    SKY_SecurityHandshake_t handshake;
-    SKY_Packet_t            reply;
-    const uint32_t          spi = SKY_Security_Handshake(&satellite->security, now_us, request, ENDPOINT, &handshake);
+    const SKY_HandshakeOrigin_t origin = {ENDPOINT, false};
+    SKY_SecurityHandshake_t     handshake;
+    SKY_Packet_t                reply;
+    const uint32_t              spi = SKY_Security_Handshake(&satellite->security, now_us, request, &origin, &handshake);
 
     if (spi != SKY_SPI_NONE)
     {

@@ -4,8 +4,9 @@
  */
 #include "associations_rig.h"
 
-#define STEPS 5000u
-#define WORDS 24u
+#define STEPS     5000u
+#define WORDS     24u
+#define ADDRESSES 3u
 
 /* What the model knows of each word: its association, if it has one. */
 typedef struct
@@ -13,6 +14,8 @@ typedef struct
     uint32_t spi; /* SKY_SPI_NONE: none */
     bool     is_established;
     uint64_t used_us;
+    uint32_t address; /* while it is half-open */
+    bool     is_reachable, is_further;
 } known_t;
 
 static known_t  known[WORDS];
@@ -30,14 +33,13 @@ static unsigned count_known(bool is_established)
     return count;
 }
 
-static void drop_oldest(bool is_established)
+static void drop_oldest(void)
 {
     known_t *oldest = NULL;
 
     for (unsigned i = 0; i < WORDS; ++i)
     {
-        if (known[i].spi != SKY_SPI_NONE && known[i].is_established == is_established &&
-            (oldest == NULL || known[i].used_us < oldest->used_us))
+        if (known[i].spi != SKY_SPI_NONE && known[i].is_established && (oldest == NULL || known[i].used_us < oldest->used_us))
         {
             oldest = &known[i];
         }
@@ -49,20 +51,84 @@ static void drop_oldest(bool is_established)
     }
 }
 
-static void model_begin(uint8_t word, uint64_t now_us)
+static bool is_half_open(const known_t *one)
 {
-    const bool was_there = known[word].spi != SKY_SPI_NONE;
+    return one->spi != SKY_SPI_NONE && !one->is_established;
+}
 
-    if (!was_there && count_known(false) == HALF_OPEN)
+/* Return true if a half-open one makes room before another one does, for one from an address. */
+static bool goes_before(const known_t *one, const known_t *two, uint32_t address)
+{
+    if (one->is_reachable != two->is_reachable)
     {
-        drop_oldest(false);
+        return two->is_reachable;
     }
-    const uint32_t spi = begin(word, now_us);
+    if ((one->address == address) != (two->address == address))
+    {
+        return one->address == address;
+    }
+    if (one->address != address && one->is_further != two->is_further)
+    {
+        return one->is_further;
+    }
+    return one->used_us < two->used_us;
+}
 
+/* Drop the half-open one that makes room. @return false if none does */
+static bool make_room(uint32_t address, bool is_reachable)
+{
+    known_t *first = NULL;
+
+    for (unsigned i = 0; i < WORDS; ++i)
+    {
+        if (is_half_open(&known[i]) && (first == NULL || goes_before(&known[i], first, address)))
+        {
+            first = &known[i];
+        }
+    }
+    CHECK(first != NULL);
+    if (first == NULL || (first->is_reachable && !is_reachable))
+    {
+        return false;
+    }
+    first->spi = SKY_SPI_NONE;
+    return true;
+}
+
+static bool is_another_of(uint32_t address)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < WORDS; ++i)
+    {
+        found = found || (is_half_open(&known[i]) && known[i].is_reachable && known[i].address == address);
+    }
+    return found;
+}
+
+/* @return false if there is no room */
+static bool model_begin(uint8_t word, uint32_t address, bool is_reachable, uint64_t now_us)
+{
+    const bool                   was_there = known[word].spi != SKY_SPI_NONE;
+    const bool                   has_room  = was_there || count_known(false) < HALF_OPEN || make_room(address, is_reachable);
+    const SKY_HandshakeRequest_t request   = a_request(0, 0, word);
+    const SKY_HandshakeOrigin_t  origin    = {ENDPOINT + ((uint64_t)address << 16), is_reachable};
+    const SKY_Association_t     *granted   = begin_at(&request, &origin, now_us);
+    const uint32_t               spi       = granted == NULL ? SKY_SPI_NONE : granted->spi;
+
+    CHECK_EQ(granted != NULL, has_room);
     if (was_there)
     {
         CHECK_EQ(spi, known[word].spi);
-        return;
+        if (is_half_open(&known[word]) && is_reachable && !known[word].is_reachable)
+        {
+            known[word] = (known_t){spi, false, now_us, address, true, is_another_of(address)};
+        }
+        return true;
+    }
+    if (granted == NULL)
+    {
+        return false;
     }
     for (unsigned i = 0; i < given_count; ++i)
     {
@@ -73,7 +139,8 @@ static void model_begin(uint8_t word, uint64_t now_us)
         }
     }
     given[given_count++] = spi;
-    known[word]          = (known_t){spi, false, now_us};
+    known[word]          = (known_t){spi, false, now_us, address, is_reachable, is_reachable && is_another_of(address)};
+    return true;
 }
 
 static void model_use(uint8_t word, uint64_t now_us)
@@ -87,7 +154,7 @@ static void model_use(uint8_t word, uint64_t now_us)
     {
         if (count_known(true) == ESTABLISHED)
         {
-            drop_oldest(true);
+            drop_oldest();
         }
         known[word].is_established = true;
     }
@@ -133,7 +200,8 @@ static void test_the_table_agrees_with_a_model(void)
 {
     for (uint64_t seed = 1; seed <= 3; ++seed)
     {
-        uint64_t random = seed;
+        uint64_t random  = seed;
+        unsigned refused = 0;
 
         open();
         (void)memset(known, 0, sizeof(known));
@@ -145,7 +213,10 @@ static void test_the_table_agrees_with_a_model(void)
 
             if (kind < 45)
             {
-                model_begin(word, now_us);
+                const uint32_t address      = fx_below(&random, ADDRESSES);
+                const bool     is_reachable = fx_below(&random, 2) == 0;
+
+                refused += model_begin(word, address, is_reachable, now_us) ? 0u : 1u;
             }
             else if (kind < 95)
             {
@@ -166,6 +237,8 @@ static void test_the_table_agrees_with_a_model(void)
         CHECK(table.stats.evicted > 100u);
         CHECK(table.stats.lapsed > 100u);
         CHECK(table.stats.repeated > 100u);
+        CHECK(refused > 20u);
+        CHECK_EQ(table.stats.refused, refused);
         crypto_rig_close(&rig);
     }
 }

@@ -170,10 +170,11 @@ static void test_a_library_that_takes_no_new_key(void)
 /* A satellite that many ask who they are wants a cookie first. */
 static void test_a_handshake_with_a_cookie_comes_through(void)
 {
-    SKY_HostQuestion_t one = ping(0, 0);
+    static const SKY_HandshakeOrigin_t stranger = {1, false};
+    SKY_HostQuestion_t                 one      = ping(0, 0);
 
     net_open(MODE_KEYED, MODE_KEYED, usual);
-    while (SKY_Security_MayGreet(&net.sats[0].security, net.now_us + RTT_US, false, 1))
+    while (SKY_Security_MayGreet(&net.sats[0].security, net.now_us + RTT_US, &stranger))
     {
     }
     ask(&one);

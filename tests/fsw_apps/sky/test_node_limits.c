@@ -76,7 +76,7 @@ static void test_invented_addresses_lock_no_host_out(void)
     uint32_t       len = 0, taken = 0;
 
     secure(true, 0);
-    while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, false, ELSEWHERE))
+    while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, &(SKY_HandshakeOrigin_t){ELSEWHERE, false}))
     {
         ++taken;
     }
@@ -121,7 +121,7 @@ static void test_handshakes_of_an_address_and_of_a_neighbour_are_limited(void)
     {
         uint32_t taken = 0;
 
-        while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, true, from[i]))
+        while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, &(SKY_HandshakeOrigin_t){from[i], true}))
         {
             ++taken;
         }

@@ -52,7 +52,7 @@ static bool associates(uint8_t generation, uint8_t number)
     uint8_t                      pair[SKY_CRYPTO_KEY_BYTES];
 
     return SKY_Associations_PairKey(&table, &request.credential, pair) &&
-           SKY_Associations_Begin(&table, &request, pair, ENDPOINT, 1, &response) != NULL;
+           SKY_Associations_Begin(&table, &request, pair, &somewhere, 1, &response) != NULL;
 }
 
 static bool waits(void)
@@ -255,7 +255,7 @@ static void test_a_master_key_leaves_satellites_alone(void)
 
     start();
     CHECK(SKY_Associations_PairKey(&table, &request.credential, pair));
-    CHECK(SKY_Associations_Begin(&table, &request, pair, ENDPOINT, 1, &response) != NULL);
+    CHECK(SKY_Associations_Begin(&table, &request, pair, &somewhere, 1, &response) != NULL);
     CHECK_EQ(load_key(0, master, 1, newer), SKY_STATUS_OK);
     CHECK_EQ(command(0, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_OK);
     CHECK_EQ(command(1, SKY_REKEY_FORGET, 0), SKY_STATUS_OK);

@@ -232,6 +232,7 @@ static void test_both_sides_make_the_same_tags(void)
     SKY_HandshakeRequest_t         request;
     SKY_HandshakeResponse_t        response;
     const SKY_AssociationsConfig_t config = {&other.crypto, UINT32_MAX, 1, 1, 0, NULL, NULL};
+    const SKY_HandshakeOrigin_t    origin = {1, false};
     uint8_t                        key[SKY_CRYPTO_KEY_BYTES], tag[SKY_CRYPTO_TAG_BYTES], answer[SKY_HANDSHAKE_RESPONSE_BYTES];
 
     for (uint8_t wanted = SKY_SUITE_GMAC_HEADER; wanted <= SKY_SUITE_BLAKE2B_PACKET; ++wanted)
@@ -244,7 +245,7 @@ static void test_both_sides_make_the_same_tags(void)
 
         CHECK(SKY_Handshake_DecodeRequest(payload, ask(0, random_one), &request));
         CHECK(SKY_Associations_PairKey(&table, &request.credential, key));
-        SKY_Association_t *there = SKY_Associations_Begin(&table, &request, key, 1, 1, &response);
+        SKY_Association_t *there = SKY_Associations_Begin(&table, &request, key, &origin, 1, &response);
 
         CHECK(there != NULL);
         SKY_Handshake_EncodeResponse(&response, answer);

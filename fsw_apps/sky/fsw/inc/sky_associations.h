@@ -16,12 +16,18 @@
  *     SKY_Replay_IsNew, .._Note      of the association; for commands SKY_Rising_* too
  *     SKY_Associations_Used          it counts as established from now on
  *
- * A new association is half-open until a packet with a right tag uses it. Half-open ones have few places and push out only each other, the
- * oldest first of those from the same address. So recorded handshakes, sent again, push out nobody who is established. Among the
- * established ones the longest unused one goes when there is no room. A credential has a quarter of the places, and at least 8: one more
- * ends its own longest unused one.
+ * A new association is half-open until a packet with a right tag uses it. Half-open ones have few places and push out only each other, so
+ * recorded handshakes, sent again, push out nobody who is established. One whose sender has shown that its address can be reached, by a cookie,
+ * makes no room for one whose sender has not: that is told to come again with a cookie. So invented addresses push out only each other. There
+ * make room, in this order and the oldest first: those of addresses that were not shown, those of the new one's own address, those of addresses
+ * that have several, others. So whoever floods from less addresses of his own than there are places pushes out his own.
  *
- * An SPI is given out once in a boot, and the salt is drawn at boot. Session keys follow from both, so no key comes again.
+ * Among the established ones the longest unused one goes when there is no room. A credential has a quarter of the places, and at least 8: one
+ * more ends its own longest unused one.
+ *
+ * The salt is drawn at boot, and an SPI is given out once under it. Session keys follow from both, so no key comes again. Somebody who sends 1,024
+ * recorded handshakes a second, as many as strangers may, uses up the 2^24 SPIs of each of 16 entries in three days. Then another salt follows
+ * from the one of before, and all SPIs can be given out again.
  */
 #ifndef SKY_ASSOCIATIONS_H
 #define SKY_ASSOCIATIONS_H
@@ -43,8 +49,10 @@ typedef enum
 typedef struct
 {
     uint32_t         spi;
-    uint8_t          state; /**< SKY_AssociationState_t */
-    uint8_t          suite; /**< the granted one */
+    uint8_t          state;        /**< SKY_AssociationState_t */
+    uint8_t          suite;        /**< the granted one */
+    bool             is_reachable; /**< half-open: the address of who asked for it was shown */
+    bool             is_further;   /**< half-open: when it began, there was another one of its address, which was shown, too */
     SKY_Credential_t credential;
     uint8_t          word[SKY_WORD_BYTES];
     uint32_t         place_there; /**< key of what comes from the initiator */
@@ -56,6 +64,13 @@ typedef struct
     uint64_t         endpoint; /**< where that came from */
     uint32_t         round;    /**< upper bits of the last SPI of this entry */
 } SKY_Association_t;
+
+/** Where a handshake comes from. */
+typedef struct
+{
+    uint64_t endpoint;     /**< address and port */
+    bool     is_reachable; /**< it was shown that the address can be reached */
+} SKY_HandshakeOrigin_t;
 
 /** Find the key between this satellite and another. @return false if there is none of this generation */
 typedef bool (*SKY_PeerKey_t)(void *context, uint16_t plane, uint16_t slot, uint8_t generation,
@@ -86,7 +101,7 @@ typedef struct
     uint32_t repeated; /**< requests that got the SPI of before */
     uint32_t evicted;  /**< established ones that made room */
     uint32_t lapsed;   /**< half-open ones that made room */
-    uint32_t refused;  /**< requests for which no suite, SPI or place for keys was left */
+    uint32_t refused;  /**< requests for which no suite or place was left */
 } SKY_AssociationsStats_t;
 
 typedef struct
@@ -131,16 +146,19 @@ void SKY_Associations_ForgetPeers(SKY_Associations_t *table, uint8_t generation)
  */
 bool SKY_Associations_PairKey(const SKY_Associations_t *table, const SKY_Credential_t *credential,
                               uint8_t pair[SKY_CRYPTO_KEY_BYTES]);
+/** Return true if there is a place for an association whose sender's address was not shown. */
+bool SKY_Associations_HasRoom(const SKY_Associations_t *table);
 /**
- * Grant an association for a request whose tag was right. The same credential and word again get the same association again, of which
- * nothing changes. A wanted suite that is not there is replaced by BLAKE2b of the same scope.
+ * Grant an association for a request whose tag was right. The same credential and word again get the same association again. Nothing of it
+ * changes, but that a half-open one belongs to the first address that was shown. A wanted suite that is not there is replaced by BLAKE2b of the
+ * same scope.
  * @param pair      from SKY_Associations_PairKey
  * @param response  what to answer, if this is not NULL
- * @return NULL if there is no suite, or no SPI is left in this boot
+ * @return NULL if there is no suite, no place for its keys, or no room (SKY_Associations_HasRoom)
  */
 SKY_Association_t *SKY_Associations_Begin(SKY_Associations_t *table, const SKY_HandshakeRequest_t *request,
-                                          const uint8_t pair[SKY_CRYPTO_KEY_BYTES], uint64_t endpoint, uint64_t now_us,
-                                          SKY_HandshakeResponse_t *response);
+                                          const uint8_t pair[SKY_CRYPTO_KEY_BYTES], const SKY_HandshakeOrigin_t *origin,
+                                          uint64_t now_us, SKY_HandshakeResponse_t *response);
 /** Find an association, half-open ones too. @return NULL if the SPI is not in use */
 SKY_Association_t *SKY_Associations_Find(const SKY_Associations_t *table, uint32_t spi);
 /** Note that a packet with a right tag came. This may end another association, and leaves @p association where it is. */

@@ -160,8 +160,11 @@ bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY
  * at least, as it takes one. Counts it if not.
  */
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
-/** Return true if a handshake may be looked at, which costs much. Counts it if not. @param is_reachable  its sender's address was shown */
-bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, bool is_reachable, uint64_t endpoint);
+/**
+ * Return true if a handshake may be looked at, which costs much. Counts it if not. If its sender's address was not shown there has to be a place
+ * for its association, too.
+ */
+bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, const SKY_HandshakeOrigin_t *origin);
 /** Return true if a request from the ground may be told why it is not served. Counts it if not. */
 bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Return the cookie with which somebody at an endpoint that was not served may come again. With keys it helps with a handshake alone: others
@@ -205,8 +208,8 @@ typedef struct
  * @param handshake  receives payload and key of the answer; wipe it afterwards (SKY_Security_Wipe)
  * @return the SPI of the association; SKY_SPI_NONE: the sender is to be told that it is unauthenticated
  */
-uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
-                                SKY_SecurityHandshake_t *handshake);
+uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt,
+                                const SKY_HandshakeOrigin_t *origin, SKY_SecurityHandshake_t *handshake);
 void     SKY_Security_Wipe(const SKY_Security_t *security, void *secret, size_t bytes);
 
 /* ---- what goes ------------------------------------------------------------------------------------------------------- */

@@ -2,8 +2,7 @@
  * @file
  * The responder's table of associations: see sky_associations.h.
  *
- * The lower bits of an SPI are the entry, the others count how often the entry was given out. An entry whose count is used up is not
- * given out again in this boot.
+ * The lower bits of an SPI are the entry, the others count how often the entry was given out under the salt of now.
  */
 #include "sky_associations.h"
 
@@ -214,17 +213,17 @@ void SKY_Associations_End(SKY_Associations_t *table, SKY_Association_t *associat
     SKY_ASSERT(table->established + table->half_open < table->count);
 }
 
-/* Return the entry in a state that was used, or began, the longest time ago. There is one. */
-static SKY_Association_t *longest_unused(const SKY_Associations_t *table, SKY_AssociationState_t state)
+/* Return the established entry that was used the longest time ago. There is one. */
+static SKY_Association_t *longest_unused(const SKY_Associations_t *table)
 {
     SKY_Association_t *found = NULL;
 
-    SKY_ASSERT(state != SKY_ASSOCIATION_FREE);
+    SKY_ASSERT(table->established >= 1u);
     for (uint32_t i = 0; i < table->count; ++i)
     {
         SKY_Association_t *entry = &table->entries[i];
 
-        if (entry->state == state && (found == NULL || entry->used_us < found->used_us))
+        if (entry->state == SKY_ASSOCIATION_ESTABLISHED && (found == NULL || entry->used_us < found->used_us))
         {
             found = entry;
         }
@@ -233,25 +232,81 @@ static SKY_Association_t *longest_unused(const SKY_Associations_t *table, SKY_As
     return found;
 }
 
-/* Return the half-open entry to push out: the oldest one that began at the same address, else the oldest of all. So who sends recorded
- * handshakes again from one address pushes out its own. */
-static SKY_Association_t *oldest_half_open(const SKY_Associations_t *table, uint64_t endpoint)
+static bool is_at(const SKY_Association_t *entry, uint64_t endpoint)
+{
+    SKY_ASSERT(entry->state == SKY_ASSOCIATION_HALF_OPEN);
+    return entry->endpoint >> PORT_BITS == endpoint >> PORT_BITS;
+}
+
+/* How readily a half-open entry makes room: the first kind first. */
+enum
+{
+    UNSHOWN_OWN = 0, /* the address of who asked for it was not shown, and is that of the new one */
+    UNSHOWN,
+    OWN,     /* of the same address as the new one */
+    FURTHER, /* of an address that has several */
+    SINGLE
+};
+
+static uint32_t kind_of(const SKY_Association_t *entry, uint64_t endpoint)
+{
+    const bool is_own = is_at(entry, endpoint);
+
+    SKY_ASSERT(entry->is_reachable || !entry->is_further);
+    if (!entry->is_reachable)
+    {
+        return is_own ? UNSHOWN_OWN : UNSHOWN;
+    }
+    if (is_own)
+    {
+        return OWN;
+    }
+    return entry->is_further ? FURTHER : SINGLE;
+}
+
+/* Return the half-open entry that makes room for one from an origin; NULL if none does. */
+static SKY_Association_t *to_push_out(const SKY_Associations_t *table, const SKY_HandshakeOrigin_t *origin)
 {
     SKY_Association_t *found = NULL;
+    uint32_t           least = origin->is_reachable ? SINGLE : UNSHOWN; /* the last kind that goes */
 
     SKY_ASSERT(table->half_open >= 1u);
     for (uint32_t i = 0; i < table->count; ++i)
     {
         SKY_Association_t *entry = &table->entries[i];
+        const uint32_t     kind  = entry->state == SKY_ASSOCIATION_HALF_OPEN ? kind_of(entry, origin->endpoint) : UINT32_MAX;
 
-        if (entry->state == SKY_ASSOCIATION_HALF_OPEN && entry->endpoint >> PORT_BITS == endpoint >> PORT_BITS &&
-            (found == NULL || entry->used_us < found->used_us))
+        if (kind < least || (kind == least && (found == NULL || entry->used_us < found->used_us)))
         {
             found = entry;
+            least = kind;
         }
     }
     SKY_ASSERT(found == NULL || found->state == SKY_ASSOCIATION_HALF_OPEN);
-    return found != NULL ? found : longest_unused(table, SKY_ASSOCIATION_HALF_OPEN);
+    SKY_ASSERT(found != NULL || !origin->is_reachable);
+    return found;
+}
+
+/* Note where a handshake came from, for which an entry was, or is about to be, half-open. */
+static void note_origin(const SKY_Associations_t *table, SKY_Association_t *noted, const SKY_HandshakeOrigin_t *origin,
+                        uint64_t now_us)
+{
+    bool is_further = false;
+
+    SKY_ASSERT(noted->state != SKY_ASSOCIATION_ESTABLISHED);
+    SKY_ASSERT(noted->state == SKY_ASSOCIATION_FREE || !noted->is_reachable);
+    for (uint32_t i = 0; i < table->count && origin->is_reachable; ++i)
+    {
+        const SKY_Association_t *entry = &table->entries[i];
+
+        is_further =
+            is_further || (entry->state == SKY_ASSOCIATION_HALF_OPEN && entry->is_reachable && is_at(entry, origin->endpoint));
+    }
+    noted->endpoint     = origin->endpoint;
+    noted->is_reachable = origin->is_reachable;
+    noted->is_further   = is_further;
+    noted->used_us      = now_us;
+    SKY_ASSERT(noted->is_reachable || !noted->is_further);
 }
 
 /* Return the established entry to end before one of this credential is established: the longest unused one of all if there is no room, that
@@ -280,7 +335,7 @@ static SKY_Association_t *to_end(const SKY_Associations_t *table, const SKY_Cred
     {
         return found;
     }
-    return table->established == table->config.established_max ? longest_unused(table, SKY_ASSOCIATION_ESTABLISHED) : NULL;
+    return table->established == table->config.established_max ? longest_unused(table) : NULL;
 }
 
 /* Return the free entry that was given out least often; NULL if the rounds of all free ones are used up. */
@@ -301,6 +356,28 @@ static SKY_Association_t *free_entry(const SKY_Associations_t *table)
         }
     }
     return found;
+}
+
+/* Let all SPIs be given out again, under another salt. Half-open associations end, as whoever asks for one again is told the salt of now. */
+static void renew(SKY_Associations_t *table)
+{
+    const SKY_Crypto_t    *crypto = table->config.crypto;
+    const SKY_CryptoPart_t part   = {table->salt, sizeof(table->salt)};
+    uint8_t                next[SKY_SALT_BYTES];
+
+    SKY_ASSERT(table->entries != NULL);
+    for (uint32_t i = 0; i < table->count; ++i)
+    {
+        if (table->entries[i].state == SKY_ASSOCIATION_HALF_OPEN)
+        {
+            SKY_Associations_End(table, &table->entries[i]);
+            table->stats.lapsed += 1u;
+        }
+        table->entries[i].round = 0;
+    }
+    crypto->Hash(crypto->context, NULL, 0, &part, 1, next, sizeof(next));
+    (void)memcpy(table->salt, next, sizeof(next));
+    SKY_ASSERT(table->half_open == 0u);
 }
 
 /* Return the association that was granted for the same credential and word; NULL if there is none. */
@@ -365,9 +442,17 @@ static bool load(const SKY_Associations_t *table, const SKY_Association_t *entry
     return is_loaded;
 }
 
-/* Make a new association. Return NULL if no suite, no SPI or no place for its keys is left. */
+bool SKY_Associations_HasRoom(const SKY_Associations_t *table)
+{
+    static const SKY_HandshakeOrigin_t nowhere = {0, false};
+
+    SKY_ASSERT(table->half_open <= table->config.half_open_max);
+    return table->half_open < table->config.half_open_max || to_push_out(table, &nowhere) != NULL;
+}
+
+/* Make a new association. Return NULL if no suite, no room or no place for its keys is left. */
 static SKY_Association_t *grant(SKY_Associations_t *table, const SKY_HandshakeRequest_t *request,
-                                const uint8_t pair[SKY_CRYPTO_KEY_BYTES], uint64_t endpoint, uint64_t now_us)
+                                const uint8_t pair[SKY_CRYPTO_KEY_BYTES], const SKY_HandshakeOrigin_t *origin, uint64_t now_us)
 {
     const uint8_t suite = suite_for(table, request->wanted);
 
@@ -379,15 +464,23 @@ static SKY_Association_t *grant(SKY_Associations_t *table, const SKY_HandshakeRe
     }
     if (table->half_open == table->config.half_open_max)
     {
-        SKY_Associations_End(table, oldest_half_open(table, endpoint));
+        SKY_Association_t *const pushed = to_push_out(table, origin);
+
+        if (pushed == NULL)
+        {
+            return NULL;
+        }
+        SKY_Associations_End(table, pushed);
         table->stats.lapsed += 1u;
     }
     SKY_Association_t *entry = free_entry(table);
 
     if (entry == NULL)
     {
-        return NULL;
+        renew(table);
+        entry = free_entry(table);
     }
+    SKY_ASSERT(entry != NULL);
     entry->round += 1u; /* used up even if no key can be loaded: it may have been, into one of two places */
     const uint32_t spi = entry->round << table->index_bits | (uint32_t)(entry - table->entries);
 
@@ -395,14 +488,13 @@ static SKY_Association_t *grant(SKY_Associations_t *table, const SKY_HandshakeRe
     {
         return NULL;
     }
+    note_origin(table, entry, origin, now_us);
     table->half_open += 1u;
     entry->spi        = spi;
     entry->state      = SKY_ASSOCIATION_HALF_OPEN;
     entry->suite      = suite;
     entry->credential = request->credential;
     entry->sequence   = 0;
-    entry->used_us    = now_us;
-    entry->endpoint   = endpoint;
     (void)memcpy(entry->word, request->word, SKY_WORD_BYTES);
     SKY_Replay_Init(&entry->replay);
     SKY_Rising_Init(&entry->commands);
@@ -411,8 +503,8 @@ static SKY_Association_t *grant(SKY_Associations_t *table, const SKY_HandshakeRe
 }
 
 SKY_Association_t *SKY_Associations_Begin(SKY_Associations_t *table, const SKY_HandshakeRequest_t *request,
-                                          const uint8_t pair[SKY_CRYPTO_KEY_BYTES], uint64_t endpoint, uint64_t now_us,
-                                          SKY_HandshakeResponse_t *response)
+                                          const uint8_t pair[SKY_CRYPTO_KEY_BYTES], const SKY_HandshakeOrigin_t *origin,
+                                          uint64_t now_us, SKY_HandshakeResponse_t *response)
 {
     SKY_Association_t *association = granted_before(table, request);
 
@@ -421,10 +513,14 @@ SKY_Association_t *SKY_Associations_Begin(SKY_Associations_t *table, const SKY_H
     if (association != NULL)
     {
         table->stats.repeated += 1u;
+        if (association->state == SKY_ASSOCIATION_HALF_OPEN && origin->is_reachable && !association->is_reachable)
+        {
+            note_origin(table, association, origin, now_us);
+        }
     }
     else
     {
-        association = grant(table, request, pair, endpoint, now_us);
+        association = grant(table, request, pair, origin, now_us);
         if (association == NULL)
         {
             table->stats.refused += 1u;

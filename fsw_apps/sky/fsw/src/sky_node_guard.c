@@ -31,39 +31,50 @@ SKY_Status_t SKY_NodeGuard_Enter(SKY_Node_t *node, uint64_t now_us, const SKY_Pa
 }
 
 /*
- * Return OK if a handshake may be looked at. Of strangers only so many are: who is one too many gets a cookie, and with it a share of its own,
- * which invented addresses cannot take. A neighbour has such a share, and all for whom it passes handshakes on have one together.
+ * Return where a handshake comes from. A neighbour needs no cookie, and all for whom it passes handshakes on count as one source, which is not the
+ * neighbour: they take nothing from it.
  */
-static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
+static SKY_HandshakeOrigin_t OriginOf(const SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                                      uint64_t endpoint)
 {
     const bool is_reachable = ingress != SKY_LINK_GROUND || SKY_Security_IsReachable(node->security, now_us, pkt, endpoint);
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
-    SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
+    SKY_ASSERT((endpoint & PASSED_ON) == 0u);
 
-    const bool     is_passed_on = ingress != SKY_LINK_GROUND && !SKY_Addr_Equal(pkt->src, node->links[ingress].peer);
-    const uint64_t source       = is_passed_on ? endpoint | PASSED_ON : endpoint;
+    const bool is_passed_on = ingress != SKY_LINK_GROUND && !SKY_Addr_Equal(pkt->src, node->links[ingress].peer);
 
-    if (SKY_Security_MayGreet(node->security, now_us, is_reachable, source))
+    return (SKY_HandshakeOrigin_t){is_passed_on ? endpoint | PASSED_ON : endpoint, is_reachable};
+}
+
+/*
+ * Return OK if a handshake may be looked at. Of strangers only so many are: who is one too many gets a cookie, and with it a share and places of
+ * its own, which invented addresses cannot take.
+ */
+static SKY_Status_t Greet(SKY_Node_t *node, uint64_t now_us, const SKY_HandshakeOrigin_t *origin)
+{
+    SKY_ASSERT(SKY_Node_IsKeyed(node));
+    if (SKY_Security_MayGreet(node->security, now_us, origin))
     {
         return SKY_STATUS_OK;
     }
-    return is_reachable ? SKY_STATUS_RUNNING : SKY_STATUS_COOKIE;
+    return origin->is_reachable ? SKY_STATUS_RUNNING : SKY_STATUS_COOKIE;
 }
 
 /* Answer a handshake. @return RUNNING if it was answered, or comes to nothing */
 static SKY_Status_t Handshake(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
-    const SKY_Status_t      status = Greet(node, now_us, pkt, ingress, endpoint);
-    SKY_SecurityHandshake_t handshake;
-    SKY_Packet_t            reply;
-    uint32_t                spi;
+    const SKY_HandshakeOrigin_t origin = OriginOf(node, now_us, pkt, ingress, endpoint);
+    const SKY_Status_t          status = Greet(node, now_us, &origin);
+    SKY_SecurityHandshake_t     handshake;
+    SKY_Packet_t                reply;
+    uint32_t                    spi;
 
     SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
     if (status != SKY_STATUS_OK)
     {
         return status;
     }
-    spi = SKY_Security_Handshake(node->security, now_us, pkt, endpoint, &handshake);
+    spi = SKY_Security_Handshake(node->security, now_us, pkt, &origin, &handshake);
     if (spi != SKY_SPI_NONE)
     {
         SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);

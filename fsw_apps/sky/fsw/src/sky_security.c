@@ -245,8 +245,8 @@ static bool IsOwn(const SKY_Security_t *security, const SKY_Credential_t *creden
            SKY_Addr_Equal(SKY_Credential_Satellite(credential), security->self);
 }
 
-uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint,
-                                SKY_SecurityHandshake_t *handshake)
+uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt,
+                                const SKY_HandshakeOrigin_t *origin, SKY_SecurityHandshake_t *handshake)
 {
     SKY_HandshakeResponse_t response;
     SKY_Association_t      *association;
@@ -264,7 +264,7 @@ uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const
         return SKY_SPI_NONE;
     }
     association =
-        SKY_Associations_Begin(&security->associations, &handshake->request, handshake->pair, endpoint, now_us, &response);
+        SKY_Associations_Begin(&security->associations, &handshake->request, handshake->pair, origin, now_us, &response);
     if (association == NULL)
     {
         (void)Deny(security, &security->counters.handshakes);

@@ -91,15 +91,19 @@ bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Pa
                                           slot ? SLOT_BYTES : pkt->length + SKY_REQUEST_BYTES));
 }
 
-bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, bool is_reachable, uint64_t endpoint)
+bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, const SKY_HandshakeOrigin_t *origin)
 {
     static const SKY_RateLimit_t limit = {HANDSHAKES_PER_S, HANDSHAKES_BURST};
     static const SKY_RateLimit_t all   = {ALL_HANDSHAKES_PER_S, ALL_HANDSHAKES_BURST};
     SKY_ASSERT(security->is_keyed);
-    SKY_ASSERT(endpoint != 0u);
+    SKY_ASSERT(origin->endpoint != 0u);
 
-    return Count(security, is_reachable ? SKY_Rates_Take(&security->rates.handshakes, now_us, limit, AddressOf(endpoint), 1)
-                                        : SKY_Rate_Take(&security->rates.all_handshakes, now_us, all, 1));
+    if (origin->is_reachable)
+    {
+        return Count(security, SKY_Rates_Take(&security->rates.handshakes, now_us, limit, AddressOf(origin->endpoint), 1));
+    }
+    return Count(security, SKY_Rate_Take(&security->rates.all_handshakes, now_us, all, 1) &&
+                               SKY_Associations_HasRoom(&security->associations));
 }
 
 bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
