@@ -4,7 +4,7 @@ Before: 4.4 Mbit/s of requests with invented hosts crowded the gateway's table o
 """
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from secrets import token_bytes
 
@@ -99,6 +99,37 @@ def flood(honest: RawHost, attacker: RawHost, datagrams: list[bytes]) -> int:
         while attacker.receive():
             came += 1
     return came
+
+
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_openings_are_answered_in_a_flood_from_everywhere(is_keyed: bool, start_guarded: Callable[..., GuardedSky]) -> None:
+    """More forged packets than a satellite answers in all: whoever opens it meanwhile is answered each time."""
+    sky = start_guarded(is_keyed=is_keyed)
+    with ExitStack() as stack:
+        hosts = [RawHost(sky.local.constellation, source=(f"127.0.2.{1 + i}", 0)) for i in range(BURST)]
+        forged = [(stack.enter_context(host), host.request(icd.OP_PING, ENTRY).encode()) for host in hosts]
+        late = stack.enter_context(sky.host("stranger", 77))
+        left_out = 0
+
+        def are_left_out() -> bool:
+            nonlocal left_out
+            for host, ping in forged:
+                host.send(ping, ENTRY)
+            late.cookies.clear()
+            late.open(ENTRY)  # which comes after all others
+            left_out += BURST - sum(is_answered(host) for host in hosts)
+            return left_out > 1000
+
+        wait_until(are_left_out, "strangers are not all answered", pause_s=0)
+
+
+def is_answered(host: RawHost) -> bool:
+    """Return True if an answer has come."""
+    host.socket.setblocking(False)
+    try:
+        return bool(host.receive())
+    except BlockingIOError:
+        return False
 
 
 def test_a_flood_of_handshakes_locks_no_host_out(start_guarded: Callable[..., GuardedSky]) -> None:

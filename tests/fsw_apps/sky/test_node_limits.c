@@ -68,6 +68,57 @@ static void test_all_addresses_together_are_told_so_often(void)
     end();
 }
 
+/* What answers packets of any kind leaves what answers openings alone, and the other way round: a host gets a cookie in each flood. */
+static void test_openings_are_answered_in_a_flood_of_other_packets(void)
+{
+    for (unsigned is_keyed = 0; is_keyed < 2u; ++is_keyed)
+    {
+        SKY_Packet_t ping  = request_of(SKY_APID_ISL, SKY_OP_PING);
+        SKY_Packet_t open  = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+        uint32_t     count = 0;
+
+        secure(is_keyed != 0u, 0);
+        for (uint64_t address = 1; address <= FLOOD; ++address)
+        {
+            come(1, &ping, address << 16 | 7u);
+        }
+        CHECK_EQ(answers_to(1, &ping, ELSEWHERE), 0);
+        CHECK_EQ(answers_to(1, &open, GROUND), ANSWERS); /* even to the address of which most was forged */
+        for (uint64_t address = 1; address <= FLOOD; ++address)
+        {
+            come(1, &open, address << 16 | 7u);
+            count += sent_count;
+        }
+        CHECK_EQ(count + ANSWERS, ALL_ANSWERS);
+        open.apid = SKY_APID_KVC; /* no opening */
+        CHECK_EQ(answers_to(1, &open, ELSEWHERE), 0);
+        come(SECOND_US, &ping, GROUND);
+        CHECK_EQ(sent_count, 1);
+        end();
+    }
+}
+
+/* A host needs no second cookie: with the first one its handshake is answered in whatever flood. */
+static void test_a_handshake_without_a_cookie_gets_one_in_a_flood(void)
+{
+    static uint8_t wire[PARTY_WIRE];
+    SKY_Packet_t   ping = request_of(SKY_APID_ISL, SKY_OP_PING);
+    SKY_Packet_t   pkt  = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+
+    secure(true, 0);
+    for (uint64_t address = 1; address <= FLOOD; ++address)
+    {
+        come(1, &ping, address << 16 | 7u);
+    }
+    while (SKY_Security_MayGreet(&security, 1, &(SKY_HandshakeOrigin_t){ELSEWHERE, false}))
+    {
+    }
+    come_bytes(1, wire, party_handshake(&host, &pkt, 1, wire), GROUND);
+    CHECK(sent_count == 1u && answer().status == SKY_STATUS_COOKIE);
+    CHECK(associate_with(3, &host, answer().cookie));
+    end();
+}
+
 /* Strangers use up what there is for strangers. A cookie gives a share of its own, which they cannot use. */
 static void test_invented_addresses_lock_no_host_out(void)
 {
@@ -236,6 +287,8 @@ int main(void)
 {
     RUN(test_an_address_is_told_so_often_why_it_is_not_served);
     RUN(test_all_addresses_together_are_told_so_often);
+    RUN(test_openings_are_answered_in_a_flood_of_other_packets);
+    RUN(test_a_handshake_without_a_cookie_gets_one_in_a_flood);
     RUN(test_invented_addresses_lock_no_host_out);
     RUN(test_handshakes_of_an_address_and_of_a_neighbour_are_limited);
     RUN(test_handshakes_that_a_neighbour_passes_on_do_not_shut_it_out);

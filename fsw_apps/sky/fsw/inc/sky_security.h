@@ -74,8 +74,10 @@ typedef struct
 /** What strangers and sources without a key may take: see sky_security_limits.c. */
 typedef struct
 {
-    SKY_Rates_t answers;        /**< answers to each address from which nothing was shown */
+    SKY_Rates_t answers;        /**< answers to each address from which nothing was shown, but those to openings */
     SKY_Rate_t  all_answers;    /**< those to all such addresses */
+    SKY_Rates_t openings;       /**< answers to openings of each such address, which give cookies */
+    SKY_Rate_t  all_openings;   /**< those to all such addresses */
     SKY_Rates_t handshakes;     /**< handshakes of each address with a cookie, and of each neighbour */
     SKY_Rate_t  all_handshakes; /**< those of all addresses without a cookie */
     SKY_Rates_t bytes;          /**< bytes of requests of each address, where there are no keys */

@@ -13,7 +13,11 @@
 
 #define PORT_BITS 16u /* of an endpoint */
 
-/* Answers have few bytes more than what they answer. The rate of one address is for whoever is flooded with them. */
+/*
+ * Answers have few bytes more than what they answer. The rate of one address is for whoever is flooded with them. Openings (operation `associate`)
+ * have as much again for themselves, as their answers give cookies: no flood of other packets keeps a host from getting one. A flood of openings
+ * does not either. It only takes more tries, since each opening that comes may be the one for which there is room again.
+ */
 #define ANSWERS_PER_S     1024u
 #define ANSWERS_BURST     1024u
 #define ALL_ANSWERS_PER_S 16384u
@@ -58,6 +62,7 @@ void SKY_SecurityLimits_Init(SKY_Security_t *security)
                  sizeof(secret));
     (void)memset(&security->rates, 0, sizeof(security->rates));
     SKY_Rates_Init(&security->rates.answers, secret);
+    SKY_Rates_Init(&security->rates.openings, secret);
     SKY_Rates_Init(&security->rates.handshakes, secret);
     SKY_Rates_Init(&security->rates.bytes, secret);
 }
@@ -110,10 +115,12 @@ bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY
 {
     static const SKY_RateLimit_t limit = {ANSWERS_PER_S, ANSWERS_BURST};
     static const SKY_RateLimit_t all   = {ALL_ANSWERS_PER_S, ALL_ANSWERS_BURST};
+    SKY_SecurityRates_t         *rates = &security->rates;
+    const bool                   opens = pkt->op == SKY_OP_ASSOCIATE && pkt->apid == SKY_APID_ISL;
     SKY_ASSERT(pkt->is_request);
     SKY_ASSERT(endpoint != 0u);
 
     return SKY_Security_IsReachable(security, now_us, pkt, endpoint) ||
-           Count(security, SKY_Rates_Take(&security->rates.answers, now_us, limit, AddressOf(endpoint), 1) &&
-                               SKY_Rate_Take(&security->rates.all_answers, now_us, all, 1));
+           Count(security, SKY_Rates_Take(opens ? &rates->openings : &rates->answers, now_us, limit, AddressOf(endpoint), 1) &&
+                               SKY_Rate_Take(opens ? &rates->all_openings : &rates->all_answers, now_us, all, 1));
 }
