@@ -5,6 +5,9 @@ Before: 299 kB of them to one satellite made all blocks on ten servers unreadabl
 
 from collections.abc import Callable
 from secrets import token_bytes
+from typing import Final
+
+import pytest
 
 from skymemory.link.control import ControlPlane
 from skymemory.sky.entry_satellites import Route
@@ -20,6 +23,9 @@ QUOTAS = [
     {"number": "others", "reserved_percent": 0, "most_percent": 50},
 ]
 TARGET = Satellite(2, 3)
+LARGE: Final = {"store_mib": 128}
+TOO_MANY: Final = 15_000
+"""Slots of more bytes than an address may take at once."""
 
 
 def slots(sky: GuardedSky) -> int:
@@ -41,6 +47,34 @@ def test_without_keys_and_quotas_a_flood_evicts_everybody(start_guarded: Callabl
         assert flood(host, MALLORY, slots(sky) * 3 // 2) == 0
     with SkyStore(sky.constellation_of("alice"), timing=PATIENT) as store:
         assert not any(one.ok for one in store.get(list(items)))
+
+
+def busy(sky: GuardedSky) -> int:
+    """Return how many requests came from addresses that had asked for too much."""
+    with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:
+        return control.link_stats([Route(TARGET, TARGET)], 20)[TARGET].counters["drop_unreachable"]
+
+
+def are_some_too_many(sky: GuardedSky, host: RawHost, offset: int) -> bool:
+    """Return True if a satellite refuses some of many PUTs, each of one byte of another chunk, as fast as they can be sent."""
+    part = {"tenant": MALLORY, "offset": offset, "chunk_len": offset + 1, "block_len": offset + 1}
+    packets = [host.made(host.put(TARGET, token_bytes(32), b"x", **part)) for _ in range(TOO_MANY)]
+    before = busy(sky)
+    for _ in range(5):
+        host.send_trains(packets * 3, TARGET)
+        if busy(sky) > before:
+            return True
+    return False
+
+
+def test_without_keys_a_later_part_costs_a_slot_as_well(start_guarded: Callable[..., GuardedSky]) -> None:
+    """The store gives a slot to whichever part of a chunk comes, also if the first one never does."""
+    sky = start_guarded(is_keyed=False, satellite=LARGE)
+    with sky.host("stranger", 66) as host:
+        host.open(TARGET)
+        if not are_some_too_many(sky, host, 0):
+            pytest.skip("no satellite here takes in as many PUTs as one address may send")
+        assert are_some_too_many(sky, host, 1)
 
 
 def test_with_quotas_a_flood_evicts_none_of_another_tenants(start_guarded: Callable[..., GuardedSky]) -> None:

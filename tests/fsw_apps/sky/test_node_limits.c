@@ -225,62 +225,139 @@ static void test_a_right_tag_is_always_served(void)
     end();
 }
 
-/* Without keys a chunk of one byte costs as much as the slot that it takes. */
-static void test_puts_are_charged_by_the_slot(void)
+/* A PUT of one byte of a chunk, from the ground, with its cookie. @param number  chooses the key */
+static SKY_Packet_t put_of(uint32_t number, uint64_t endpoint)
 {
-    static const uint8_t full[6144];
-    SKY_Packet_t         pkt = request_of(SKY_APID_KVC, SKY_OP_PUT);
+    SKY_Packet_t pkt = request_of(SKY_APID_KVC, SKY_OP_PUT);
 
-    secure(false, 0);
     pkt.apid      = APID; /* the rig's service */
     pkt.payload   = body;
     pkt.length    = 1;
     pkt.chunk_len = 1;
-    pkt.cookie    = SKY_Security_CookieOf(&security, 1, GROUND);
-    for (uint32_t i = 0; i < 2u * SLOTS; ++i)
+    pkt.cookie    = SKY_Security_CookieOf(&security, 1, endpoint);
+    (void)memcpy(pkt.key, &number, sizeof(number));
+    return pkt;
+}
+
+/* Return how many requests, each of another key if @p is_each, may be asked now. Nothing was asked in the last second. */
+static uint32_t asked_of(uint64_t now_us, SKY_Packet_t pkt, bool is_each)
+{
+    uint32_t count = 0;
+
+    while (count < FLOOD * 10u && SKY_Security_MayAsk(&security, now_us, &pkt, GROUND))
     {
-        come(1, &pkt, GROUND);
+        ++count;
+        if (is_each)
+        {
+            (void)memcpy(pkt.key, &count, sizeof(count));
+        }
     }
-    CHECK_EQ(begun, SLOTS);
-    CHECK_EQ(node.router.counters.drops[SKY_STATUS_BUSY], SLOTS);
-    CHECK_EQ(security.counters.limited, SLOTS);
-    CHECK_EQ(sent_count, 0); /* it is not even answered */
+    return count;
+}
 
-    SKY_Packet_t other = pkt; /* another address takes nothing from it, and gets as much */
-
-    other.cookie = SKY_Security_CookieOf(&security, 1, ELSEWHERE);
-    come(1, &other, ELSEWHERE);
-    CHECK_EQ(begun, SLOTS + 1u);
-    come(SECOND_US, &pkt, GROUND); /* a second later there is a whole burst again */
-    CHECK_EQ(begun, SLOTS + 2u);
-
-    /* Whole chunks cost what they have, and so do later parts and requests, which take no slot. */
-    pkt.payload    = full;
-    pkt.length     = sizeof(full);
-    pkt.chunk_len  = sizeof(full);
-    uint32_t parts = 0;
-
-    while (parts < FLOOD && SKY_Security_MayAsk(&security, 2u * SECOND_US, &pkt, GROUND))
+/* Without keys a chunk of one byte costs as much as the slot that it takes, also if only a later part of it comes. */
+static void test_puts_are_charged_by_the_slot(void)
+{
+    for (uint32_t offset = 0; offset < 2u; ++offset)
     {
-        ++parts;
-    }
-    CHECK(parts < SLOTS && parts > SLOTS * 9u / 10u);
-    pkt.offset = 1;
-    pkt.length = 1;
-    parts      = 0;
+        SKY_Packet_t pkt;
 
-    while (parts < FLOOD * 10u && SKY_Security_MayAsk(&security, 3u * SECOND_US, &pkt, GROUND))
-    {
-        ++parts;
+        secure(false, 0);
+        for (uint32_t i = 0; i < 2u * SLOTS; ++i)
+        {
+            pkt           = put_of(i, GROUND);
+            pkt.offset    = offset;
+            pkt.chunk_len = 1u + offset;
+            come(1, &pkt, GROUND);
+        }
+        CHECK_EQ(begun, SLOTS);
+        CHECK_EQ(node.router.counters.drops[SKY_STATUS_BUSY], SLOTS);
+        CHECK_EQ(security.counters.limited, SLOTS);
+        CHECK_EQ(sent_count, 0); /* it is not even answered */
+
+        SKY_Packet_t other = put_of(0, ELSEWHERE); /* another address takes nothing from it, and gets as much */
+
+        come(1, &other, ELSEWHERE);
+        CHECK_EQ(begun, SLOTS + 1u);
+        come(SECOND_US, &pkt, GROUND); /* a second later there is a whole burst again */
+        CHECK_EQ(begun, SLOTS + 2u);
+        end();
     }
-    CHECK(parts > 40u * SLOTS);
-    pkt.op     = SKY_OP_GET;
-    pkt.offset = 0;
-    for (parts = 0; parts < FLOOD * 10u && SKY_Security_MayAsk(&security, 4u * SECOND_US, &pkt, GROUND); ++parts)
-    {
-    }
-    CHECK(parts > 40u * SLOTS);
+}
+
+/* Whole chunks cost what they have, and requests that take no slot, too. */
+static void test_what_takes_no_slot_is_charged_by_its_bytes(void)
+{
+    static const uint8_t full[6144];
+    SKY_Packet_t         pkt;
+
+    secure(false, 0);
+    pkt                   = put_of(0, GROUND);
+    pkt.payload           = full;
+    pkt.length            = sizeof(full);
+    pkt.chunk_len         = sizeof(full);
+    const uint32_t wholes = asked_of(SECOND_US, pkt, true);
+
+    CHECK(wholes < SLOTS && wholes > SLOTS * 9u / 10u);
+    pkt    = put_of(0, GROUND);
+    pkt.op = SKY_OP_GET;
+    CHECK(asked_of(2u * SECOND_US, pkt, true) > 40u * SLOTS);
     end();
+}
+
+/* A chunk in parts takes one slot, even if the parts of a few chunks come in turn. */
+static void test_parts_of_a_chunk_are_charged_for_one_slot(void)
+{
+    SKY_Packet_t pkt;
+    uint32_t     whole, turns = 0;
+
+    secure(false, 0);
+    pkt           = put_of(0, GROUND);
+    pkt.chunk_len = 2;
+    pkt.offset    = 1;
+    whole         = asked_of(SECOND_US, pkt, false);
+    CHECK(whole > 40u * SLOTS);
+    for (uint32_t chunks = SKY_SECURITY_CHUNKS; chunks <= SKY_SECURITY_CHUNKS + 1u; ++chunks)
+    {
+        const uint64_t now_us = (2u + chunks) * SECOND_US;
+
+        for (turns = 0; turns < FLOOD * 10u; ++turns)
+        {
+            const uint32_t number = 1u + turns % chunks;
+
+            (void)memcpy(pkt.key, &number, sizeof(number));
+            if (!SKY_Security_MayAsk(&security, now_us, &pkt, GROUND))
+            {
+                break;
+            }
+        }
+        CHECK_EQ(turns > 40u * SLOTS, chunks == SKY_SECURITY_CHUNKS);
+        CHECK(turns >= SLOTS);
+    }
+    end();
+}
+
+/* Chunks of other tenants, satellites, numbers and keys take other slots. */
+static void test_what_names_a_slot(void)
+{
+    for (uint32_t kind = 0; kind < 4u; ++kind)
+    {
+        uint32_t count = 0;
+
+        secure(false, 0);
+        SKY_Packet_t pkt = put_of(0, GROUND);
+
+        while (count < FLOOD && SKY_Security_MayAsk(&security, 1, &pkt, GROUND))
+        {
+            ++count;
+            pkt.tenant                  = kind == 0u ? count : pkt.tenant;
+            pkt.dst                     = kind == 1u ? (SKY_Addr_t){3, (uint16_t)count} : pkt.dst;
+            pkt.chunk_id                = kind == 2u ? count : pkt.chunk_id;
+            pkt.key[SKY_KEY_BYTES - 1u] = (uint8_t)(kind == 3u ? count : 0u);
+        }
+        CHECK_EQ(count, SLOTS);
+        end();
+    }
 }
 
 int main(void)
@@ -294,5 +371,8 @@ int main(void)
     RUN(test_handshakes_that_a_neighbour_passes_on_do_not_shut_it_out);
     RUN(test_a_right_tag_is_always_served);
     RUN(test_puts_are_charged_by_the_slot);
+    RUN(test_what_takes_no_slot_is_charged_by_its_bytes);
+    RUN(test_parts_of_a_chunk_are_charged_for_one_slot);
+    RUN(test_what_names_a_slot);
     return CHECK_RESULT();
 }

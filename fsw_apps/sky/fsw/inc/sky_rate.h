@@ -38,6 +38,8 @@ typedef struct
 bool SKY_Rate_Take(SKY_Rate_t *rate, uint64_t now_us, SKY_RateLimit_t limit, uint32_t amount);
 /** Begin with full bursts. @param secret  random, of this boot */
 void SKY_Rates_Init(SKY_Rates_t *rates, const uint64_t secret[SKY_RATE_SECRET_WORDS]);
+/** Return the bucket of a source, below SKY_RATE_BUCKETS. */
+uint32_t SKY_Rates_BucketOf(const SKY_Rates_t *rates, uint64_t source);
 /** Take an amount from a source. @return false, and nothing changed, if that would be too much */
 bool SKY_Rates_Take(SKY_Rates_t *rates, uint64_t now_us, SKY_RateLimit_t limit, uint64_t source, uint32_t amount);
 

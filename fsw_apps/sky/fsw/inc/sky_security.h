@@ -29,6 +29,7 @@
 #include "sky_tag.h"
 
 #define SKY_SECURITY_ENTROPY_BYTES 80u /**< random bytes that a boot takes */
+#define SKY_SECURITY_CHUNKS        4u  /**< chunks of which a source may send parts in turn and is charged for one slot each */
 
 /** A session with another satellite, which this one asks. */
 typedef struct
@@ -71,16 +72,24 @@ typedef struct
     uint64_t limited;         /**< too many from their source, or from all; not answered, or asked for a cookie first */
 } SKY_SecurityCounters_t;
 
+/** Chunks of which the sources of a bucket have sent parts last. */
+typedef struct
+{
+    uint32_t digests[SKY_SECURITY_CHUNKS]; /**< 0: none */
+    uint32_t next;                         /**< place that the next one takes */
+} SKY_SecurityChunks_t;
+
 /** What strangers and sources without a key may take: see sky_security_limits.c. */
 typedef struct
 {
-    SKY_Rates_t answers;        /**< answers to each address from which nothing was shown, but those to openings */
-    SKY_Rate_t  all_answers;    /**< those to all such addresses */
-    SKY_Rates_t openings;       /**< answers to openings of each such address, which give cookies */
-    SKY_Rate_t  all_openings;   /**< those to all such addresses */
-    SKY_Rates_t handshakes;     /**< handshakes of each address with a cookie, and of each neighbour */
-    SKY_Rate_t  all_handshakes; /**< those of all addresses without a cookie */
-    SKY_Rates_t bytes;          /**< bytes of requests of each address, where there are no keys */
+    SKY_Rates_t          answers;        /**< answers to each address from which nothing was shown, but those to openings */
+    SKY_Rate_t           all_answers;    /**< those to all such addresses */
+    SKY_Rates_t          openings;       /**< answers to openings of each such address, which give cookies */
+    SKY_Rate_t           all_openings;   /**< those to all such addresses */
+    SKY_Rates_t          handshakes;     /**< handshakes of each address with a cookie, and of each neighbour */
+    SKY_Rate_t           all_handshakes; /**< those of all addresses without a cookie */
+    SKY_Rates_t          bytes;          /**< bytes of requests of each address, where there are no keys */
+    SKY_SecurityChunks_t chunks[SKY_RATE_BUCKETS]; /**< those whose slots were charged to a bucket of bytes last */
 } SKY_SecurityRates_t;
 
 typedef struct
@@ -158,8 +167,8 @@ SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16
 /** Return true if a request from the ground, from @p endpoint, has the cookie that it needs. Counts it if not. */
 bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /**
- * Return true if a request of somebody with a cookie, where there are no keys, may be served. A PUT that begins a chunk is charged for a slot
- * at least, as it takes one. Counts it if not.
+ * Return true if a request of somebody with a cookie, where there are no keys, may be served. A PUT is charged for a slot at least, as it takes
+ * one whichever part of its chunk it is, unless its source has sent another part of that chunk just before. Counts it if not.
  */
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /**

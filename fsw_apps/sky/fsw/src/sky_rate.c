@@ -38,11 +38,17 @@ void SKY_Rates_Init(SKY_Rates_t *rates, const uint64_t secret[SKY_RATE_SECRET_WO
     SKY_ASSERT(rates->buckets[0].paid_ns == 0u);
 }
 
-bool SKY_Rates_Take(SKY_Rates_t *rates, uint64_t now_us, SKY_RateLimit_t limit, uint64_t source, uint32_t amount)
+uint32_t SKY_Rates_BucketOf(const SKY_Rates_t *rates, uint64_t source)
 {
     const uint32_t bucket = SKY_Hash(rates->secret, &source, 1) & (SKY_RATE_BUCKETS - 1u);
 
     SKY_ASSERT(bucket < SKY_RATE_BUCKETS);
+    return bucket;
+}
+
+bool SKY_Rates_Take(SKY_Rates_t *rates, uint64_t now_us, SKY_RateLimit_t limit, uint64_t source, uint32_t amount)
+{
+    SKY_ASSERT(limit.per_s > 0u);
     SKY_ASSERT(limit.burst > 0u);
-    return SKY_Rate_Take(&rates->buckets[bucket], now_us, limit, amount);
+    return SKY_Rate_Take(&rates->buckets[SKY_Rates_BucketOf(rates, source)], now_us, limit, amount);
 }

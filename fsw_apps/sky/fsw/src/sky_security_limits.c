@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_index.h"
 #include "sky_security_priv.h"
 
 #define PORT_BITS 16u /* of an endpoint */
@@ -85,15 +86,59 @@ bool SKY_Security_IsReachable(const SKY_Security_t *security, uint64_t now_us, c
            SKY_Cookies_IsValid(&security->cookies, crypto, endpoint | GREETING, now_us, pkt->cookie);
 }
 
+/* Return a digest of what names the slot that a PUT takes; never 0. Nobody can aim at that of another chunk. */
+static uint32_t SlotOf(const SKY_Security_t *security, const SKY_Packet_t *pkt)
+{
+    uint64_t words[2u + SKY_KEY_BYTES / sizeof(uint64_t)];
+    SKY_ASSERT(pkt->op == SKY_OP_PUT);
+    SKY_ASSERT(SKY_KEY_BYTES % sizeof(uint64_t) == 0u);
+
+    words[0] = (uint64_t)pkt->tenant << 32 | pkt->chunk_id;
+    words[1] = (uint64_t)pkt->dst.plane << 16 | pkt->dst.slot;
+    (void)memcpy(&words[2], pkt->key, SKY_KEY_BYTES);
+    return SKY_Hash(security->rates.bytes.secret, words, sizeof(words) / sizeof(words[0])) | 1u;
+}
+
+static bool IsAmong(const SKY_SecurityChunks_t *chunks, uint32_t digest)
+{
+    bool is_among = false;
+
+    SKY_ASSERT(digest != 0u);
+    SKY_ASSERT(chunks->next < SKY_SECURITY_CHUNKS);
+    for (uint32_t i = 0; i < SKY_SECURITY_CHUNKS; ++i)
+    {
+        is_among = is_among || chunks->digests[i] == digest;
+    }
+    return is_among;
+}
+
+/*
+ * Nothing here knows whether the store has a slot for a chunk already; it may be that of another satellite. So the first part to come is charged for
+ * it, whichever that is. Others that follow at once are not. Who cycles through the few chunks that are remembered has only their few slots.
+ */
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
-    static const SKY_RateLimit_t limit = {BYTES_PER_S, BYTES_BURST};
-    const bool                   slot  = pkt->op == SKY_OP_PUT && pkt->offset == 0u && pkt->length < SLOT_BYTES;
+    static const SKY_RateLimit_t limit  = {BYTES_PER_S, BYTES_BURST};
+    const uint64_t               source = AddressOf(endpoint);
+    const uint32_t               bytes  = pkt->length + SKY_REQUEST_BYTES;
+    SKY_SecurityChunks_t        *chunks = &security->rates.chunks[SKY_Rates_BucketOf(&security->rates.bytes, source)];
     SKY_ASSERT(!security->is_keyed);
     SKY_ASSERT(pkt->is_request);
 
-    return Count(security, SKY_Rates_Take(&security->rates.bytes, now_us, limit, AddressOf(endpoint),
-                                          slot ? SLOT_BYTES : pkt->length + SKY_REQUEST_BYTES));
+    const uint32_t slot   = pkt->op == SKY_OP_PUT ? SlotOf(security, pkt) : 0u;
+    const bool     is_new = slot != 0u && !IsAmong(chunks, slot);
+    const uint32_t amount = is_new && bytes < SLOT_BYTES ? SLOT_BYTES : bytes;
+
+    if (!SKY_Rates_Take(&security->rates.bytes, now_us, limit, source, amount))
+    {
+        return Count(security, false);
+    }
+    if (is_new)
+    {
+        chunks->digests[chunks->next] = slot;
+        chunks->next                  = (chunks->next + 1u) % SKY_SECURITY_CHUNKS;
+    }
+    return true;
 }
 
 bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, const SKY_HandshakeOrigin_t *origin)
