@@ -124,6 +124,28 @@ bool SKY_HostOpen_May(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry, 
 uint64_t SKY_HostOpen_DueUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, SKY_Addr_t entry);
 /** Count a packet, tag it, and send it. Its satellite is open. */
 void SKY_HostOpen_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
+/** Return true if answers of a satellite can be checked, or need no check. */
+bool SKY_HostOpen_HasSession(const SKY_Host_t *host, const SKY_HostPeer_t *peer);
+/** Return true if a satellite is to be asked for an association, because there is none or one in doubt. */
+bool SKY_HostOpen_NeedsHandshake(const SKY_Host_t *host, const SKY_HostPeer_t *peer);
+/** Return true if a gate takes packets of this host now. After a cookie's shortest life it may not. */
+bool SKY_HostOpen_IsOpen(const SKY_Host_t *host, const SKY_HostPeer_t *gate);
+/** Return the satellite at whose endpoint what goes to @p peer arrives; NULL if there is no memory for both. */
+SKY_HostPeer_t *SKY_HostOpen_GateOf(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry);
+/** Wake up all that waits to be sent to, or through, a satellite. @param lost  what was asked before was not acted upon */
+void SKY_HostOpen_Wake(SKY_Host_t *host, SKY_Addr_t satellite, bool lost);
+/** End all that waits for a satellite that will not be opened. @param next_us  it is not asked again before */
+void SKY_HostOpen_Fail(SKY_Host_t *host, SKY_HostPeer_t *failed, SKY_Status_t status, uint64_t next_us);
+/** Return the time before which a satellite that has refused is not asked again. */
+uint64_t SKY_HostOpen_AgainUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer);
+/**
+ * Ask a satellite for another association, because it is said not to know this host any more. The one of before goes on being used, and what
+ * was sent under it is repeated once there is another one. So a forged word costs one handshake. @return false if it is too soon for that
+ */
+bool SKY_HostOpen_Doubt(SKY_Host_t *host, SKY_HostPeer_t *peer);
+
+/* ---- sky_host_open_answers.c: what they answer to that -------------------------------------------------------------------- */
+
 /** Return true if an answer of a satellite, or about it, may be believed. Counts it if not. With a right tag, its session is in no doubt. */
 bool SKY_HostOpen_IsTrusted(SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_Packet_t *pkt);
 /** Act on a word that a satellite, or the entry satellite on the way to it, is not open: COOKIE, UNAUTHENTICATED. @return false if the
