@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 
 from skymemory.common.progress import Progress, no_progress
 from skymemory.link.block_entry import BlockEntry
+from skymemory.prompt.block_keys import block_keys, prompt_root
 from skymemory.prompt.blocks import LAYOUT, block_bytes_max, dtype_name, pack_block, unpack_block
 from skymemory.prompt.codecs import Codec, get_codec
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.huggingface import HuggingFaceEngine
-from skymemory.prompt.keys import block_keys, prompt_root
 from skymemory.prompt.prompts import Prompt, Prompts, token_list, token_lists
 from skymemory.prompt.statistics import AddReport, ExpectReport, KVCStatistics, Ledger
 from skymemory.store.block_store import BlockStore

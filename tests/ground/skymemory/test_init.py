@@ -4,7 +4,7 @@ import sys
 
 def test_torch_is_loaded_only_by_what_needs_it() -> None:
     program = (
-        "import sys, skymemory, skymemory.cli, skymemory.store.sky_store, skymemory.prompt.keys\n"
+        "import sys, skymemory, skymemory.cli, skymemory.store.sky_store, skymemory.prompt.block_keys\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)\n"
         "assert skymemory.KVCManager.__module__ == 'skymemory.prompt.manager'\n"
         "assert 'torch' in sys.modules\n"

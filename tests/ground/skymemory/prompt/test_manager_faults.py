@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from skymemory.demo.run import generate
+from skymemory.prompt.block_keys import prompt_root
 from skymemory.prompt.blocks import LAYOUT, pack_block
 from skymemory.prompt.codecs import get_codec
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.huggingface import HuggingFaceEngine
-from skymemory.prompt.keys import prompt_root
 from skymemory.prompt.manager import KVCManager, run_length
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore

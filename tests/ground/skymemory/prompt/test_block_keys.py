@@ -3,7 +3,7 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.prompt.keys import block_keys, prompt_root
+from skymemory.prompt.block_keys import block_keys, prompt_root
 from skymemory.wire.key_derivation import block_key, name_key, seal_keys
 
 FIELDS = {"fingerprint": b"f" * 32, "layout": "layout", "codec": "raw", "block_tokens": 4, "tenant_secret": b"s"}
