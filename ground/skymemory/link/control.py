@@ -16,8 +16,8 @@ from typing import Final, NamedTuple, Self
 
 from skymemory.link import telemetry
 from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
+from skymemory.link.association_keys import AssociationKeys, keys_of
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.keys import LinkKeys, keys_of
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
 from skymemory.link.structures import Held as CoreHeld
@@ -93,7 +93,7 @@ class HeldBlock(NamedTuple):
 class ControlPlane:
     """A ground host's socket for small requests. Thread-safe: one exchange at a time. A context manager."""
 
-    def __init__(self, constellation: Constellation, timing: Timing | None = None, keys: LinkKeys | None = None) -> None:
+    def __init__(self, constellation: Constellation, timing: Timing | None = None, keys: AssociationKeys | None = None) -> None:
         """Open the socket.
 
         Args:

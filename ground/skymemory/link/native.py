@@ -22,8 +22,8 @@ from skymemory.common import compiled, defaults
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.link import structures
+from skymemory.link.association_keys import AssociationKeys, suite_names
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.keys import LinkKeys, suite_names
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
@@ -128,7 +128,7 @@ class NativeClient:
         window_max: int = 0,
         receive_bytes: int = 0,
         offload: bool = True,
-        keys: LinkKeys | None = None,
+        keys: AssociationKeys | None = None,
     ) -> None:
         """Open the socket; nothing is sent. 0 stands for the library's default.
 

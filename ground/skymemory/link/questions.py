@@ -13,7 +13,7 @@ from typing import Final
 from skymemory.common import defaults
 from skymemory.link import structures
 from skymemory.link.ask import Ask, SatelliteAnswer
-from skymemory.link.keys import LinkKeys, suite_names
+from skymemory.link.association_keys import AssociationKeys, suite_names
 from skymemory.link.native import library
 from skymemory.link.packed import packed
 from skymemory.link.timing import Timing
@@ -35,7 +35,7 @@ _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status
 class Asker:
     """A UDP socket and the round trips that it measured. One call at a time: the user sees to that."""
 
-    def __init__(self, timing: Timing, keys: LinkKeys | None = None) -> None:
+    def __init__(self, timing: Timing, keys: AssociationKeys | None = None) -> None:
         """Open the socket; nothing is sent.
 
         Args:

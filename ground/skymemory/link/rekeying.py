@@ -11,8 +11,8 @@ from typing import Final
 
 from skymemory.common.progress import Progress
 from skymemory.link.ask import Ask
+from skymemory.link.association_keys import keys_from
 from skymemory.link.control import ControlPlane
-from skymemory.link.keys import keys_from
 from skymemory.security.keyring import MissionKeyring
 from skymemory.security.wrapped_keys import KeyCommand, load_payload, peer_payloads, plain_payload
 from skymemory.sky.constellation import Constellation

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from skymemory.link.ask import Ask
-from skymemory.link.keys import LinkKeys
+from skymemory.link.association_keys import AssociationKeys
 from skymemory.link.questions import Asker
 from skymemory.link.timing import Timing
 from skymemory.sky.entry_satellites import Route
@@ -19,7 +19,7 @@ _LOOK_S: Final = 0.25
 
 
 def listen(
-    keys: LinkKeys | None,
+    keys: AssociationKeys | None,
     routes: Sequence[Route],
     endpoints: Sequence[int],
     duration_s: float,

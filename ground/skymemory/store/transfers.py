@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
 from skymemory.common.progress import Progress
-from skymemory.link.keys import keys_of
+from skymemory.link.association_keys import keys_of
 from skymemory.link.native import Call, NativeClient, Server, Transfer
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import AttemptStep, Rows, TransferAttempts

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from skymemory.link.ask import Ask
+from skymemory.link.association_keys import keys_from
 from skymemory.link.control import ControlPlane
-from skymemory.link.keys import keys_from
 from skymemory.link.rekeying import STEPS, StepTaken, take_step
 from skymemory.security.keyring import HostRecord, MissionKeyring
 from skymemory.security.mission_folder import begin_mission, host_file, load_mission, rotate, satellites_folder

@@ -14,7 +14,7 @@ _SUITES: Final = {name: getattr(icd, f"SUITE_{name.upper()}") for name in SUITES
 
 
 @dataclass(frozen=True, slots=True)
-class LinkKeys:
+class AssociationKeys:
     """Keyring of a host in bytes, and the security suite that it asks satellites for."""
 
     credential: bytes = field(repr=False)
@@ -33,7 +33,7 @@ class LinkKeys:
         config.planes, config.slots, config.suite = self.planes, self.slots, self.suite
 
 
-def keys_of(constellation: Constellation) -> LinkKeys | None:
+def keys_of(constellation: Constellation) -> AssociationKeys | None:
     """Return the keys of the keyring that a constellation names, None without one.
 
     Raises:
@@ -45,11 +45,11 @@ def keys_of(constellation: Constellation) -> LinkKeys | None:
     return keys_from(load_keyring(Path(security.keyring)), constellation)
 
 
-def keys_from(keyring: Keyring, constellation: Constellation) -> LinkKeys:
+def keys_from(keyring: Keyring, constellation: Constellation) -> AssociationKeys:
     """Return the keys of a keyring, for the suite that a constellation asks for."""
     security = constellation.security
     suite = _SUITES.get(security.suite, 0)
-    return LinkKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite)
+    return AssociationKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite)
 
 
 def suite_names(mask: int) -> tuple[str, ...]:
