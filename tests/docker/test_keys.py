@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from skymemory.security.constellation_keys import files_for_containers, find_satellite_files
 from skymemory.security.keyring import HostRecord
-from skymemory.security.keyring_use import files_for_containers, find_satellite_files
 from skymemory.security.mission_folder import begin_mission
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import compose_file

@@ -22,7 +22,7 @@ from skymemory.common.secret_files import Kept
 from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.common.tenant_secrets import give_secret, read_tenant_secret
 from skymemory.common.whole_file import write_whole
-from skymemory.security.keyring_use import files_for_containers, find_satellite_files
+from skymemory.security.constellation_keys import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
 from skymemory.sky.tenant_secret import secret_of
 from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers

@@ -9,9 +9,9 @@ import click
 from skymemory.cli.common import BadInput, Failure, find_sky, json_option, print_json, progress_bar, sky_option
 from skymemory.cli.parameters import Place, require_place
 from skymemory.link.rekeying import StepTaken, take_step
+from skymemory.security.constellation_keys import check_keyring
 from skymemory.security.credential import GENERATION_MAX
 from skymemory.security.keyring import MissionKeyring
-from skymemory.security.keyring_use import check_keyring
 from skymemory.security.mission_folder import load_mission, mission_file
 from skymemory.security.wrapped_keys import KeyCommand
 from skymemory.wire.address import Satellite

@@ -12,7 +12,7 @@ from skymemory.common.whole_file import write_whole
 from skymemory.fsw.messages import EPOCH
 from skymemory.fsw.mission_tables import Moves, TablesError, key_tables
 from skymemory.fsw.mission_tables import tables as all_tables
-from skymemory.security.keyring_use import KeySource
+from skymemory.security.constellation_keys import KeySource
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.schedule import Schedule, ScheduleError
 from skymemory.sky.orbit.schedule_format import unix_ms

@@ -292,7 +292,7 @@ class Constellation(CheckedModel):
         if not self.security.keyring:
             return ""
         from skymemory.common.secret_files import SecretFileError
-        from skymemory.security.keyring_use import check_keyring, check_satellite_files, find_satellite_files
+        from skymemory.security.constellation_keys import check_keyring, check_satellite_files, find_satellite_files
 
         path = Path(self.security.keyring)
         try:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from skymemory.common.progress import Progress
-from skymemory.security.keyring_use import files_for_containers, find_satellite_files
+from skymemory.security.constellation_keys import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 from skymemory.testbed.leash import Leash, guarded, own_leash

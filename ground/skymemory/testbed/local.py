@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from skymemory.common.progress import Progress
-from skymemory.security.keyring_use import find_satellite_files
+from skymemory.security.constellation_keys import find_satellite_files
 from skymemory.security.satellite_file import file_name
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite_program as skysat

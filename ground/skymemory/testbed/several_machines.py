@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skymemory.common.state_folder import SECRET_VARIABLE
-from skymemory.security.keyring_use import find_satellite_files
+from skymemory.security.constellation_keys import find_satellite_files
 from skymemory.security.satellite_file import file_name, read_satellite_keys
 from skymemory.sky.constellation import KEYRING_VARIABLE, ConfigError, Constellation
 from skymemory.testbed import satellite_program as skysat

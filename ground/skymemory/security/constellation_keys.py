@@ -1,4 +1,4 @@
-"""Origin of a constellation's keys: the keyring that its file names, and the key files of its satellites."""
+"""Keys of a constellation, where they come from: the keyring that its file names, and the key files of its satellites."""
 
 from pathlib import Path
 from typing import Final
