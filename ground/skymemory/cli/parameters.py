@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from skymemory.cli.common import BadInput
-from skymemory.common.credentials import NAMES
+from skymemory.common.accounts import NAMES
 from skymemory.simulate.drawing import Page
 from skymemory.sky.placement.layouts import SERVERS_MAX
 from skymemory.sky.placement.torus import Torus
@@ -62,7 +62,7 @@ def require_place(place: Satellite, torus: Torus, named: str) -> None:
         raise BadInput(f"{named}: planes are 1 to {torus.planes}, slots 1 to {torus.slots}")
 
 
-class CredentialName(click.ParamType[str]):
+class AccountName(click.ParamType[str]):
     """A name of a client that has a key or password."""
 
     name = "name"

@@ -6,7 +6,7 @@ import click
 
 from skymemory.agent.gateway.users import add_user, list_users, remove_user
 from skymemory.cli.common import BadInput
-from skymemory.cli.parameters import CredentialName
+from skymemory.cli.parameters import AccountName
 from skymemory.common.secret_files import SecretFileError
 from skymemory.sky.constellation import UINT32_MAX
 
@@ -20,7 +20,7 @@ def resp_users() -> None:
 
 @resp_users.command()
 @_FILE
-@click.argument("name", type=CredentialName())
+@click.argument("name", type=AccountName())
 @click.option("--tenant", type=click.IntRange(0, UINT32_MAX), required=True, help="Number of the tenant whose values it sees.")
 @click.option("--tenant-secret-file", default="", help="File with the tenant's secret, seen from the folder of FILE.")
 @click.option("--read-only", is_flag=True, help="The user may not change values.")
@@ -45,7 +45,7 @@ def list_(file: Path) -> None:
 
 @resp_users.command()
 @_FILE
-@click.argument("name", type=CredentialName())
+@click.argument("name", type=AccountName())
 def remove(file: Path, name: str) -> None:
     """Take NAME out of FILE."""
     try:

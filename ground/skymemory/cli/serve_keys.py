@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from skymemory.cli.common import BadInput
-from skymemory.cli.parameters import CredentialName
+from skymemory.cli.parameters import AccountName
 from skymemory.common.secret_files import SecretFileError
 from skymemory.serve.api_keys import add_key, list_keys, remove_key
 
@@ -22,7 +22,7 @@ def serve_keys() -> None:
 
 @serve_keys.command()
 @_FILE
-@click.argument("name", type=CredentialName())
+@click.argument("name", type=AccountName())
 def add(file: Path, name: str) -> None:
     """Make a key for NAME and show it, once: FILE, which only you may read, has its digest."""
     try:
@@ -44,7 +44,7 @@ def list_(file: Path) -> None:
 
 @serve_keys.command()
 @_FILE
-@click.argument("name", type=CredentialName())
+@click.argument("name", type=AccountName())
 def remove(file: Path, name: str) -> None:
     """Take the key of NAME out of FILE."""
     try:

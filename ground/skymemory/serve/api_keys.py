@@ -11,9 +11,9 @@ from typing import Final
 from blake3 import blake3
 from pydantic import Field
 
-from skymemory.common import credentials
+from skymemory.common import accounts
+from skymemory.common.accounts import Account
 from skymemory.common.checked_toml import CheckedModel
-from skymemory.common.credentials import Credential
 from skymemory.common.secret_files import SecretFileError
 from skymemory.common.secret_words import digest_of, new_word, owner_of
 
@@ -25,7 +25,7 @@ _SCOPE_CONTEXT: Final = "skymemory 2 scope of prompts"
 _ROOTS: Final = "secrets of 64 hexadecimal digits"
 
 
-class KeyEntry(Credential):
+class KeyEntry(Account):
     """One key of the file."""
 
     root: str = Field(pattern=r"^[0-9a-f]{64}$", description=_ROOTS)
@@ -93,8 +93,8 @@ def list_keys(path: Path) -> list[KeyEntry]:
     Raises:
         SecretFileError: It is wrong, or others may read it.
     """
-    found = credentials.load(path, _KeyFile).key
-    credentials.check_names(path, found)
+    found = accounts.load(path, _KeyFile).key
+    accounts.check_names(path, found)
     return found
 
 
@@ -110,7 +110,7 @@ def add_key(path: Path, name: str) -> str:
         raise SecretFileError(f"{path}: {name} is there already; remove it first")
     word = new_word(_PREFIX)
     entries.append(KeyEntry(name=name, digest=digest_of(word.encode()), root=secrets.token_hex(32)))
-    credentials.save(path, "key", entries, _HEAD)
+    accounts.save(path, "key", entries, _HEAD)
     return word
 
 
@@ -121,7 +121,7 @@ def remove_key(path: Path, name: str) -> None:
         SecretFileError: There is no such key, or the file is wrong.
         OSError: The file cannot be written.
     """
-    credentials.save(path, "key", credentials.without(path, list_keys(path), name), _HEAD)
+    accounts.save(path, "key", accounts.without(path, list_keys(path), name), _HEAD)
 
 
 def _read(path: Path) -> list[tuple[str, ApiKey]]:

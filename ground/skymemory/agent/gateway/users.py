@@ -8,9 +8,9 @@ from typing import Final
 
 from pydantic import Field
 
-from skymemory.common import credentials
+from skymemory.common import accounts
+from skymemory.common.accounts import Account
 from skymemory.common.checked_toml import CheckedModel, whole_numbers
-from skymemory.common.credentials import Credential
 from skymemory.common.secret_files import Kept, SecretFileError
 from skymemory.common.secret_words import digest_of, is_word, new_word
 from skymemory.common.tenant_secrets import read_tenant_secret
@@ -23,7 +23,7 @@ _HEAD: Final = "Redis users of `skymem agent`, made by `skymem resp-users`."
 _FILES: Final = "paths of files with the tenant's secret, from the folder of this file"
 
 
-class UserEntry(Credential):
+class UserEntry(Account):
     """A user of the file."""
 
     tenant: int = whole_numbers(..., 0, UINT32_MAX)
@@ -99,8 +99,8 @@ def list_users(path: Path) -> list[UserEntry]:
     Raises:
         SecretFileError: It is wrong, or others may read it.
     """
-    found = credentials.load(path, _UserFile).user
-    credentials.check_names(path, found)
+    found = accounts.load(path, _UserFile).user
+    accounts.check_names(path, found)
     if any(entry.name == DEFAULT_USER for entry in found):
         raise SecretFileError(f"{path}: the user {DEFAULT_USER} has its password from --resp-password, and cannot be here")
     return found
@@ -120,7 +120,7 @@ def add_user(path: Path, name: str, tenant: int, *, tenant_secret_file: str = ""
     word = new_word(_PREFIX)
     digest = digest_of(word.encode())
     entries.append(UserEntry(name=name, digest=digest, tenant=tenant, tenant_secret_file=tenant_secret_file, read_only=read_only))
-    credentials.save(path, "user", entries, _HEAD)
+    accounts.save(path, "user", entries, _HEAD)
     return word
 
 
@@ -131,7 +131,7 @@ def remove_user(path: Path, name: str) -> None:
         SecretFileError: There is no such user, or the file is wrong.
         OSError: The file cannot be written.
     """
-    credentials.save(path, "user", credentials.without(path, list_users(path), name), _HEAD)
+    accounts.save(path, "user", accounts.without(path, list_users(path), name), _HEAD)
 
 
 def _read(path: Path) -> list[User]:

@@ -1,4 +1,4 @@
-"""Files of credentials: who may use a server, each with the digest of a secret word (`secret_words`), in TOML."""
+"""Files of accounts: who may use a server, each with the digest of a secret word (`secret_words`), in TOML."""
 
 import json
 import os
@@ -19,10 +19,10 @@ _BYTES_MAX: Final = 1 << 20
 """Most bytes of such a file: thousands of entries."""
 
 F = TypeVar("F", bound=BaseModel)
-C = TypeVar("C", bound="Credential")
+C = TypeVar("C", bound="Account")
 
 
-class Credential(CheckedModel):
+class Account(CheckedModel):
     """An entry of such a file."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description=NAMES)
@@ -31,7 +31,7 @@ class Credential(CheckedModel):
 
 
 def load(path: Path, kind: type[F]) -> F:
-    """Return what a file of credentials says.
+    """Return what a file of accounts says.
 
     Raises:
         SecretFileError: It is wrong, or others may read it; with the file and, where it has one, the line of each mistake.
@@ -43,7 +43,7 @@ def load(path: Path, kind: type[F]) -> F:
         raise SecretFileError(tell(path, text, mistakes(error, kind))) from error
 
 
-def check_names(path: Path, entries: Sequence[Credential]) -> None:
+def check_names(path: Path, entries: Sequence[Account]) -> None:
     """Check that no name is there twice.
 
     Raises:
@@ -66,8 +66,8 @@ def without(path: Path, entries: Sequence[C], name: str) -> list[C]:
     return [entry for entry in entries if entry.name != name]
 
 
-def save(path: Path, table: str, entries: Sequence[Credential], head: str) -> None:
-    """Write a file of credentials that only this user may read.
+def save(path: Path, table: str, entries: Sequence[Account], head: str) -> None:
+    """Write a file of accounts that only this user may read.
 
     Args:
         table: Name of the entries' tables.
