@@ -55,7 +55,7 @@ _MODULES = {
     "Satellite": "wire.address",
     "SkyStore": "store.sky_store",
     "StoreStatistics": "store.results",
-    "running_store": "testbed.running",
+    "running_store": "testbed.running_store",
 }
 
 

@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import skymemory
+
 
 def test_torch_is_loaded_only_by_what_needs_it() -> None:
     program = (
@@ -10,3 +12,7 @@ def test_torch_is_loaded_only_by_what_needs_it() -> None:
         "assert 'torch' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_every_name_of_the_package_is_there() -> None:
+    assert [name for name in skymemory.__all__ if getattr(skymemory, name).__name__ != name] == []
