@@ -156,7 +156,11 @@ class SharedSky:
         """Return why no block can be fetched now; None: blocks can be fetched."""
         if self.store is None:
             return self._why
-        return None if self.reachable else "no satellite of the constellation answers"
+        if self.reachable:
+            return None
+        prober = self._prober
+        refusal = "" if prober is None else prober.refusal()
+        return refusal or "no satellite of the constellation answers"
 
     async def start(self) -> None:
         """Look for the constellation once, and again from then on. It need not be there."""

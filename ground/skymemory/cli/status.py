@@ -48,6 +48,8 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
     print_grid(report)
     click.echo(window_text(report["window"]))
     click.echo(sky.constellation.security_words(report["security"]["suites"]))
+    if report["refusal"]:
+        click.echo(report["refusal"])
     if text := handover_text(report["handover"]):
         click.echo(text)
     total = report["total"]
@@ -82,8 +84,10 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         with_quotas = [route for route in routes if stores.get(route.satellite, {}).get("tenants")]
         tenants = control.tenant_stats(with_quotas, DEADLINE_S)
         suites = control.suites()
+        refused, refusal = control.refused, control.refusal()
     satellites = [_satellite(constellation, place, stores.get(place), links.get(place)) for place in places]
     for entry, place in zip(satellites, places, strict=True):
+        entry["refuses"] = place in refused
         if place in tenants:
             entry["tenants"] = [_tenant(one) for one in tenants[place]]
     alive = [entry for entry in satellites if entry["alive"]]
@@ -98,6 +102,7 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
         "security": security(constellation, suites),
+        "refusal": refusal,
         "handover": handover(constellation, stores.values(), expected_s(constellation, playing, time.time())),
         "total": total,
         "tenants": _tenants(tenants.values()),
@@ -253,7 +258,7 @@ def grid_cells(report: dict[str, Any], with_requests: bool) -> Cells:
     for entry in report["satellites"]:
         place = entry["plane"], entry["slot"]
         if place not in held:
-            cells[place] = Text("no answer", style="red")
+            cells[place] = Text("refuses" if entry["refuses"] else "no answer", style="red")
             continue
         text = f"{'*' if place in servers else ' '}{held[place][0]:>{chunks}} {held[place][1]:>{megabytes}}"
         if with_requests:

@@ -20,6 +20,7 @@ from skymemory.cli.common import (
 )
 from skymemory.common.whole_file import Buffer, write_whole
 from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
+from skymemory.store.results import Status
 
 DASH = "Put two dashes before a KEY that begins with one: skymem {} -- KEY{}"
 
@@ -54,8 +55,11 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
             result = KeyValue(store).put(key, value, progress)
         except ValueError as error:  # the value is larger than the sky
             raise BadInput(f"{file.name}: {error}") from error
+        if result.status is Status.UNAUTHENTICATED:
+            store.probe(store.control)  # one satellite said so: what do the others say?
+        refusal = store.control.refusal()
     if not result.ok or result.entry is None:
-        raise Failure(f"{key!r} was not stored: {result.status}")
+        raise Failure(f"{key!r} was not stored: {refusal or result.status}")
     if as_json:
         report = {"key": key, "bytes": len(value), "chunks": result.entry.chunk_total, "seconds": result.duration_s}
         print_json(report)
@@ -80,8 +84,9 @@ def get(key: str, file: Path, constellation_path: Path | None, tenant_secret_fil
         value = values.get(key, progress)
         duration_s = time.perf_counter() - start_s
         entry = store.find([values.key_of(key)])[0].entry if as_json else None
+        refusal = store.control.refusal()
     if value is None:
-        raise Failure(f"{key!r} is not there, or not whole any more")
+        raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} is not there, or not whole any more")
     try:
         _write(file, value)
     except OSError as error:
@@ -102,8 +107,9 @@ def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path |
         start_s = time.perf_counter()
         purged = store.purge([KeyValue(store).key_of(key)])
         duration_s = time.perf_counter() - start_s
+        refusal = store.control.refusal()
     if not purged.chunks:
-        raise Failure(f"{key!r} was not there")
+        raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} was not there")
     if as_json:
         print_json({"key": key, "chunks": purged.chunks, "seconds": round(duration_s, 6)})
 

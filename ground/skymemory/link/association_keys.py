@@ -7,7 +7,7 @@ from typing import Final
 
 from skymemory.link import structures
 from skymemory.security.keyring import Keyring, load_keyring
-from skymemory.sky.constellation import SUITES, Constellation
+from skymemory.sky.constellation import KEYRING_VARIABLE, SUITES, Constellation
 from skymemory.wire import icd
 
 _SUITES: Final = {name: getattr(icd, f"SUITE_{name.upper()}") for name in SUITES}
@@ -25,6 +25,8 @@ class AssociationKeys:
     slots: int
     suite: int = 0
     """Number of the suite (`icd.SUITE_*`); 0: GMAC of headers where the library has it, else BLAKE2b of headers."""
+    told: str = ""
+    """Words for people: whose keys they are, of which generation, and the file from which they come."""
 
     def put_into(self, config: structures.Config) -> None:
         """Fill the fields of a client's configuration. The library copies what they point to; until then `self` has to live."""
@@ -42,14 +44,41 @@ def keys_of(constellation: Constellation) -> AssociationKeys | None:
     security = constellation.security
     if not security.keyring:
         return None
-    return keys_from(load_keyring(Path(security.keyring)), constellation)
+    keyring = load_keyring(Path(security.keyring))
+    return keys_from(keyring, constellation, f"keyring {security.keyring}, {keyring.owner}")
 
 
-def keys_from(keyring: Keyring, constellation: Constellation) -> AssociationKeys:
-    """Return the keys of a keyring, for the suite that a constellation asks for."""
+def keys_from(keyring: Keyring, constellation: Constellation, told: str = "") -> AssociationKeys:
+    """Return the keys of a keyring, for the suite that a constellation asks for.
+
+    Args:
+        told: Words for people; by default the keyring's owner and generation.
+    """
     security = constellation.security
     suite = _SUITES.get(security.suite, 0)
-    return AssociationKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite)
+    told = told or f"keyring of {keyring.owner}"
+    return AssociationKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite, told)
+
+
+def refusal_words(count: int, keys: AssociationKeys | None) -> str:
+    """Return a sentence for people whose host is refused by satellites: what is wrong, where, and what to do; '' if none refuses.
+
+    Args:
+        count: Number of satellites that answered `unauthenticated`.
+        keys: Keys that the host showed them; None: it has none.
+    """
+    if not count:
+        return ""
+    named = f"security.keyring in the constellation file, or {KEYRING_VARIABLE}"
+    if keys is None:
+        told = "1 satellite answers, but wants" if count == 1 else f"{count:,} satellites answer, but want"
+        return f"{told} keys, and this host has no keyring: name it as {named}"
+    told = "1 satellite answers, but refuses" if count == 1 else f"{count:,} satellites answer, but refuse"
+    return (
+        f"{told} this host's keys: {keys.told}. It is of another mission, or of a generation that satellites do not serve: "
+        f"name the right one as {named} (`skymem keys show FILE` tells what one is; `skymem keys load` and `activate` give "
+        "satellites the mission's generation)"
+    )
 
 
 def suite_names(mask: int) -> tuple[str, ...]:

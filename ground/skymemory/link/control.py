@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 
 from skymemory.link import telemetry
 from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
-from skymemory.link.association_keys import AssociationKeys, keys_of
+from skymemory.link.association_keys import AssociationKeys, keys_of, refusal_words
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
@@ -114,6 +114,7 @@ class ControlPlane:
         self._keys = keys or keys_of(constellation)
         self._asker = Asker(self.timing, self._keys)
         self._endpoints: dict[Satellite, int] = {}  # endpoints of entry satellites; every request needs one
+        self._refused: frozenset[Satellite] = frozenset()
 
     @property
     def host(self) -> Satellite:
@@ -156,6 +157,15 @@ class ControlPlane:
             self._check_open()
             return self._asker.suites()
 
+    @property
+    def refused(self) -> frozenset[Satellite]:
+        """Satellites whose last answer was that they do not take this host's keys, or that it shows none."""
+        return self._refused
+
+    def refusal(self) -> str:
+        """Return a sentence about the satellites that refuse this host's keys, and what to do; '' if none does."""
+        return refusal_words(len(self._refused), self._keys)
+
     def patience_s(self, routes: Sequence[Route]) -> float:
         """Return the seconds after which satellites count as silent: three sendings, by the round trips measured so far."""
         with self._lock:
@@ -197,7 +207,19 @@ class ControlPlane:
                 return [None] * len(asks)
             answers = self._asker.ask(asks, endpoints, max(1, ceil(min(deadline_s, _DEADLINE_MAX_S) * 1000)))
             self.retries = self._asker.repeats
+            self._note_refusals(asks, answers)
             return answers
+
+    def _note_refusals(self, asks: Sequence[Ask], answers: Sequence[SatelliteAnswer | None]) -> None:
+        """Note who refuses this host's keys: the satellite that was asked, or the entry satellite on the way to it."""
+        refused = {
+            Satellite(answer.raw.src.plane, answer.raw.src.slot)
+            for answer in answers
+            if answer is not None and answer.status == icd.STATUS_UNAUTHENTICATED
+        }
+        if refused or self._refused:
+            asked = {satellite for ask in asks for satellite in ask.route}
+            self._refused = (self._refused - asked) | refused
 
     def _check_open(self) -> None:
         if self._closed:

@@ -102,6 +102,12 @@ class Keyring(ABC):
     def packed_pair_keys(self) -> bytes:
         """Return the keys shared with all satellites, plane by plane, 32 bytes each."""
 
+    @property
+    def owner(self) -> str:
+        """Words for people: whose keyring it is, and its generation."""
+        who = "the mission" if self.role is Role.MISSION else f"host {self.name}"
+        return f"{who} of generation {self.generation}"
+
     def _check_place(self, plane: int, slot: int) -> None:
         if not (1 <= plane <= self.planes and 1 <= slot <= self.slots):
             raise ValueError(f"satellite [{plane}, {slot}] is outside {self.planes} planes x {self.slots} slots")

@@ -264,7 +264,8 @@ class Routes:
             self._control.new_host()  # another host may have this number, and get the answers
             if not was_silent:
                 pause_s = self._state.pause_us / 1e6
-                _log.warning("no satellite answers: every block is a miss until one does; the host asks again in %g s", pause_s)
+                why = self._control.refusal() or "no satellite answers"
+                _log.warning("%s: every block is a miss until one does; the host asks again in %g s", why, pause_s)
         elif was_silent:
             _log.warning("satellites answer again")
         if new:

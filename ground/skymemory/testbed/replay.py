@@ -142,7 +142,8 @@ def require_all(control: ControlPlane) -> None:
         routes = [route for route in routes if route.satellite not in stats]
         if not routes:
             return
-    raise ReplayError(f"{len(routes)} satellites do not answer: {_named([route.satellite for route in routes])}; nothing moves")
+    why = control.refusal() or f"{len(routes)} satellites do not answer: {_named([route.satellite for route in routes])}"
+    raise ReplayError(f"{why}; nothing moves")
 
 
 def upload(

@@ -106,6 +106,7 @@ class Survey:
         self._globe = Globe(self.constellation, self._where.playing)
         self._changes = self._where.changes
         self._suites: frozenset[str] = frozenset()
+        self._refusal = ""
         self.version = 1
         """Number that goes up when `sky` changes."""
 
@@ -135,8 +136,8 @@ class Survey:
             "deadline_ms": cache.deadline_ms,
             "store_chunks": max(slots, default=0),
             "links": self.constellation.links.model,
-            "security": self.constellation.security_words(sorted(self._suites)),
-            "secured": bool(self.constellation.security.keyring),
+            "security": self._refusal or self.constellation.security_words(sorted(self._suites)),
+            "secured": bool(self.constellation.security.keyring) and not self._refusal,
             "site": self._globe.site,
         }
 
@@ -179,9 +180,9 @@ class Survey:
         some = range(self._first, min(self._first + self._slice_satellites, len(self._places)))
         self._first = some.stop % len(self._places)
         self._ask(some)
-        suites = self._control.suites()
-        self.version += bool(self._stores) != known or suites != self._suites
-        self._suites = suites
+        suites, refusal = self._control.suites(), self._control.refusal()
+        self.version += bool(self._stores) != known or suites != self._suites or refusal != self._refusal
+        self._suites, self._refusal = suites, refusal
         frame = Frame(self.shape)
         time_s = time.time()
         frame["time_ms"][0] = round(1000 * time_s)
