@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from skymemory.common.file_state import FileState, file_state
 from skymemory.sky import whereabouts
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.tenant_secret import secret_of
@@ -72,34 +73,33 @@ class RunningSource:
         """Use this user's record by default; `secret` is as for `FixedSource`."""
         self._secret = secret
         self._state = state or RunRecord()
-        self._seen: tuple[int, int] | None = None
+        self._seen: FileState | None = None
         self._loaded = False
 
     def changed(self) -> bool:
         """Return True if there is another record."""
-        return not self._loaded or self._mark() != self._seen
+        return not self._loaded or file_state(self._state.path) != self._seen
 
     def load(self) -> Serving | None:
         """Return the recorded constellation; its satellites may be up or not.
 
         Raises:
             StateError: The record cannot be read.
+            ConfigError: The keyring of this host is none for that constellation.
+            SecretFileError: There is no tenant secret.
         """
-        self._seen, self._loaded = self._mark(), True
+        seen = file_state(self._state.path)
+        serving = self._serving()
+        self._seen, self._loaded = seen, True  # else it is looked at again: what is wrong may be put right
+        return serving
+
+    def _serving(self) -> Serving | None:
         up = self._state.load()
         if up is None:
             return None
-        sky = self._state.sky(up.constellation)
-        return Serving(up.constellation, sky.playing, self._secret(up.constellation))
+        sky = self._state.sky(up.constellation.as_host())
+        return Serving(sky.constellation, sky.playing, self._secret(sky.constellation))
 
     def missing(self) -> str:
         """Return what to do."""
         return f"no constellation is up ({self._state.path} is not there); `skymem up` starts one, --constellation names another"
-
-    def _mark(self) -> tuple[int, int] | None:
-        """Of the record; each is a file of its own."""
-        try:
-            status = self._state.path.stat()
-        except OSError:
-            return None
-        return status.st_ino, status.st_mtime_ns

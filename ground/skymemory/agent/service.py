@@ -139,7 +139,7 @@ def _users(settings: AgentSettings) -> Users:
 def _source(settings: AgentSettings, secret: Callable[[Constellation], bytes]) -> ConstellationSource:
     if settings.constellation is None:
         return RunningSource(secret=secret)
-    sky = RunRecord(settings.replay).sky(Constellation.load(settings.constellation))
+    sky = RunRecord(settings.replay).sky(Constellation.load(settings.constellation, "host"))
     return FixedSource(sky.constellation, sky.playing, secret)
 
 

@@ -216,15 +216,22 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
-def find_sky(path: Path | None) -> RunSky:
+def find_sky(path: Path | None, keys: KeyUse = "host") -> RunSky:
     """Return the sky of the file that was named, else the one that is up.
+
+    Args:
+        path: The file that was named.
+        keys: Use of its keyring. For a host it is the one that $SKYMEM_KEYRING names, if it names one.
 
     Raises:
         ConfigError: The file is wrong; the message has file, line and what is allowed.
         StateError: No file was named, and no constellation is up.
     """
     state = RunRecord()
-    return state.sky(state.require().constellation if path is None else Constellation.load(path))
+    if path is not None:
+        return state.sky(Constellation.load(path, keys))
+    running = state.require().constellation
+    return state.sky(running.as_host() if keys == "host" else running)
 
 
 def open_store(path: Path | None, tenant_secret_file: Path | None = None) -> SkyStore:

@@ -95,7 +95,7 @@ def _run(
 ) -> None:
     mission = load_mission(mission_path)
     old = _old(mission, mission_path, old)
-    constellation = find_sky(constellation_path).constellation
+    constellation = find_sky(constellation_path, "none").constellation
     check_keyring(mission_file(mission_path), constellation.planes, constellation.slots, constellation.cache.tenant)
     for place in chosen:
         require_place(place, constellation.torus, f"--satellite {place.plane},{place.slot}")

@@ -45,6 +45,6 @@ def restart(plane: int, slot: int, constellation_path: Path | None) -> None:
 def _apply(change: Callable[[RunRecord, Constellation, Satellite], None], plane: int, slot: int, path: Path | None) -> None:
     state, place = RunRecord(), Satellite(plane, slot)
     recorded = state.load() if path is None else None
-    constellation = (recorded or find_sky(path)).constellation  # as recorded, even if all satellites are dead
+    constellation = (recorded or find_sky(path, "any")).constellation  # as recorded, even if all satellites are dead
     require_place(place, constellation.torus, f"{plane} {slot}")
     change(state, constellation, place)

@@ -6,7 +6,7 @@ from typing import Final
 from skymemory.common.secret_files import drafted, make_folder, put_folder, write_secret
 from skymemory.security.credential import told_tenants
 from skymemory.security.keyring import KeyringError, MissionKeyring, load_keyring
-from skymemory.security.mission_folder import satellite_keys, satellites_folder
+from skymemory.security.mission_folder import MISSION_FILE, satellite_keys, satellites_folder
 from skymemory.security.satellite_file import SatelliteKeys, file_name, read_satellite_keys
 from skymemory.wire.address import Satellite
 
@@ -34,6 +34,19 @@ def check_keyring(path: Path, planes: int, slots: int, tenant: int) -> None:
     if keyring.tenants is not None and tenant not in keyring.tenants:
         raise KeyringError(
             f"{path} is for other tenants than cache.tenant = {tenant}; allowed are {told_tenants(keyring.tenants)}"
+        )
+
+
+def check_host_file(path: Path) -> None:
+    """Check that a host can use what is named as its keyring: a folder of the satellites' key files has no keys for hosts.
+
+    Raises:
+        KeyringError: It is a folder.
+    """
+    if path.is_dir():
+        raise KeyringError(
+            f"{path} is a folder, and no host's keyring; allowed are the keyring of a host, generation-N/hosts/NAME.json, and "
+            f"that of the mission, {MISSION_FILE}"
         )
 
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from skymemory.common import accounts
 from skymemory.common.accounts import Account
 from skymemory.common.checked_toml import CheckedModel
+from skymemory.common.file_state import FileState, file_state
 from skymemory.common.secret_files import SecretFileError
 from skymemory.common.secret_words import digest_of, new_word, owner_of
 
@@ -55,13 +56,13 @@ class ApiKeys:
             SecretFileError: The file is wrong, or others may read it.
         """
         self._path = path
-        self._read_of: tuple[int, int, int] | None = None
+        self._read_of: FileState | None = None
         self._keys: list[tuple[str, ApiKey]] = []
         if single is not None:
             self._keys.append((digest_of(single.encode("utf-8", "surrogateescape")), ApiKey("default")))
         if path is not None:
             self._keys = _read(path)
-            self._read_of = _state(path)
+            self._read_of = file_state(path)
 
     def find(self, word: bytes) -> ApiKey | None:
         """Return the key that a client sent; None: there is no such key. The time does not tell which one it is."""
@@ -69,7 +70,7 @@ class ApiKeys:
         return owner_of(word, self._keys)
 
     def _follow(self) -> None:
-        if self._path is None or (state := _state(self._path)) == self._read_of:
+        if self._path is None or (state := file_state(self._path)) == self._read_of:
             return
         self._read_of = state
         try:
@@ -126,11 +127,3 @@ def remove_key(path: Path, name: str) -> None:
 
 def _read(path: Path) -> list[tuple[str, ApiKey]]:
     return [(entry.digest, ApiKey(entry.name, bytes.fromhex(entry.root))) for entry in list_keys(path)]
-
-
-def _state(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

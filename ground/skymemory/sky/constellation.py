@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 CONFIG_FILE = Path("constellation.toml")
 KEYRING_VARIABLE = "SKYMEM_KEYRING"
 """Variable that names this machine's keyring, whatever the constellation file says: the file may be the same on all machines."""
-KeyUse = Literal["any", "satellites", "none"]
-"""Use of the keyring that a constellation file names: any, to start satellites, or none, so that it need not exist."""
+KeyUse = Literal["any", "host", "satellites", "none"]
+"""Use of the keyring that a constellation file names: any, of a host, to start satellites, or none, so that it need not exist."""
 SUITES = "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"
 """Names of the security suites, as in the ICD."""
 _EXPOSED = "and whoever reaches the satellites' network reads, changes and deletes; see security.keyring"
@@ -292,16 +292,35 @@ class Constellation(CheckedModel):
         if not self.security.keyring:
             return ""
         from skymemory.common.secret_files import SecretFileError
-        from skymemory.security.constellation_keys import check_keyring, check_satellite_files, find_satellite_files
+        from skymemory.security.constellation_keys import (
+            check_host_file,
+            check_keyring,
+            check_satellite_files,
+            find_satellite_files,
+        )
 
         path = Path(self.security.keyring)
         try:
+            if keys == "host":
+                check_host_file(path)
             check_keyring(path, self.planes, self.slots, self.cache.tenant)
             if keys == "satellites":
                 check_satellite_files(find_satellite_files(path), self.planes, self.slots)
         except SecretFileError as error:
             return f"{KEYRING_VARIABLE if _own_keyring() else 'security.keyring'}: {error}"
         return ""
+
+    def as_host(self) -> "Constellation":
+        """Return the constellation for a host of this machine: with the keyring that $SKYMEM_KEYRING names, if it names one.
+
+        Raises:
+            ConfigError: The keyring is none for this constellation or for hosts.
+        """
+        own = _own_keyring()
+        constellation = self.replace(security={"keyring": os.path.abspath(own)}) if own else self
+        if why := constellation.find_keyring_mistake("host"):
+            raise ConfigError(why)
+        return constellation
 
     @property
     def is_exposed(self) -> bool:

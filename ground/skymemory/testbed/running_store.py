@@ -12,8 +12,9 @@ def running_store(tenant_secret: bytes | None = None) -> SkyStore:
 
     Raises:
         StateError: No constellation is up, or the record of it cannot be read.
+        ConfigError: The keyring of this host is none for it.
         OSError: The system has no socket left.
     """
     state = RunRecord()
-    sky = state.sky(state.require().constellation)
+    sky = state.sky(state.require().constellation.as_host())
     return SkyStore(sky.constellation, playing=sky.playing, tenant_secret=tenant_secret)
