@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from skymemory.agent.call_thread import Lane
 from skymemory.agent.constellation_source import ConstellationSource, Serving
+from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.agent.models import Model
 from skymemory.agent.observer import Observer
 from skymemory.agent.tracing import NOWHERE, Asked, Origin, Tracing
@@ -114,6 +115,7 @@ class SharedSky:
         self._source = source
         self._why = source.missing()
         self._prober: ControlPlane | None = None
+        self._keyring: KeyringWatch | None = None
         self._answered_s: float | None = None
         self._probed_s: float | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -411,9 +413,9 @@ class SharedSky:
             await asyncio.sleep(_POLL_S)
 
     def _look(self, calls: list[None]) -> list[None]:
-        if self._source.changed():
-            self._open()
         now_s = time.monotonic()
+        if self._source.changed() or self._has_new_keys(now_s):
+            self._open()
         if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
             return calls
         self._probed_s = now_s
@@ -426,12 +428,20 @@ class SharedSky:
             self._prober.new_host()  # another host may have this number, and get the answers
         return calls
 
+    def _has_new_keys(self, now_s: float) -> bool:
+        """Return True if the keyring was replaced, and satellites take the new one."""
+        store, keyring = self.store, self._keyring
+        if store is None or keyring is None or not keyring.is_due(now_s, is_reachable=self.reachable):
+            return False
+        return keyring.is_taken(store, self.rtt_s, now_s)
+
     def _open(self) -> None:
         """Serve what the source tells of now."""
-        serving = None
+        serving, self._keyring = None, None
         try:
             serving = self._source.load()
             why = self._source.missing() if serving is None else ""
+            self._keyring = None if serving is None else KeyringWatch(serving.constellation)
             store = None if serving is None else self._new_store(serving)
             prober = None if serving is None else ControlPlane(serving.constellation)
         except (OSError, RuntimeError, ValueError) as error:

@@ -1,0 +1,75 @@
+"""The keyring of the agent's host while the agent runs: a new file in its place is taken once satellites take its keys."""
+
+import logging
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from skymemory.common.file_state import FileState, file_state
+from skymemory.link.control import ControlPlane
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sky_store import SkyStore
+from skymemory.wire.address import Satellite
+
+_log = logging.getLogger(__name__)
+
+AGAIN_S: Final = 10.0
+"""Period in which new keys are tried again that satellites did not take, while they take those of before."""
+_SOON_S: Final = 2.0
+"""The same while they do not."""
+
+
+class KeyringWatch:
+    """Watch of the keyring with which a constellation is served.
+
+    A file is taken only if as many satellites answer under its keys as under those of before. So a keyring may be put in place
+    before the satellites have its generation, and a wrong file harms nobody.
+    """
+
+    def __init__(self, constellation: Constellation) -> None:
+        """Note the file as it is now. Make the watch before keys are read for the constellation."""
+        self._constellation = constellation
+        named = constellation.security.keyring
+        self._path = Path(named) if named else None
+        self._used = self._now()
+        self._tried: FileState | None = None
+        self._tried_s = 0.0
+        self._said = ""
+
+    def _now(self) -> FileState | None:
+        return None if self._path is None else file_state(self._path)
+
+    def is_due(self, now_s: float, *, is_reachable: bool) -> bool:
+        """Return True if there is another file whose keys are to be tried now.
+
+        Args:
+            now_s: Time of a clock that never goes back.
+            is_reachable: Satellites answer under the keys that are used.
+        """
+        state = self._now()
+        if state is None or state == self._used:
+            return False
+        return state != self._tried or now_s - self._tried_s >= (AGAIN_S if is_reachable else _SOON_S)
+
+    def is_taken(self, store: SkyStore, answering: Collection[Satellite], now_s: float) -> bool:
+        """Ask satellites under the keys of the file as it is now, and return True if they take them.
+
+        Args:
+            store: The store on this constellation.
+            answering: Satellites that answer under the keys that are used.
+            now_s: Time of the same clock as for `is_due`.
+        """
+        self._tried, self._tried_s = self._now(), now_s
+        why = self._constellation.find_keyring_mistake("host")
+        if not why:
+            with ControlPlane(self._constellation) as control:
+                answered = store.probe(control)
+                if answered and len(answered) >= len(answering):
+                    _log.info("%s has changed, and satellites take its keys: they are used from now on", self._path)
+                    return True
+                few = f"{len(answered)} satellites answer under its keys, and {len(answering)} under those of before"
+                why = control.refusal() or few
+        if why != self._said:
+            _log.warning("%s has changed, but the keys of before stay in use: %s", self._path, why)
+            self._said = why
+        return False

@@ -1,0 +1,87 @@
+"""The agent's keys: what it says when satellites refuse them, and how it takes new ones while it runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from skymemory.cli import main
+from skymemory.security.keyring import HostRecord
+from skymemory.security.mission_folder import begin_mission, host_file, rotate
+from skymemory.sky.constellation import KEYRING_VARIABLE
+from skymemory.testbed.local import LocalConstellation
+from support.agents import AgentProcess, tell_up
+from support.waiting import wait_until
+
+StartSky = Callable[..., LocalConstellation]
+StartAgent = Callable[..., AgentProcess]
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    begin_mission(tmp_path / "keys", 3, 5, HostRecord(name="host", tenants=(0,)))
+    return tmp_path / "keys"
+
+
+@pytest.fixture
+def local(keys: Path, start_sky: StartSky) -> LocalConstellation:
+    return start_sky(security={"keyring": str(keys / "mission.json")})
+
+
+def test_it_says_that_its_keys_are_refused(
+    local: LocalConstellation, start_agent: StartAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_mission(tmp_path / "others", 3, 5, HostRecord(name="gpu-1", tenants=(0,)))
+    monkeypatch.setenv(KEYRING_VARIABLE, str(wrong := host_file(tmp_path / "others", 1, "gpu-1")))
+    tell_up(tmp_path, local)
+    agent = start_agent()
+    told = f"satellites answer, but refuse this host's keys: keyring {wrong}, host gpu-1 of generation 1"
+    wait_until(lambda: told in agent.ready().get("reason", ""), "it says that they refuse its keys")
+    assert agent.get("/readyz")[0] == 503
+    assert not agent.ready()["ready"]
+
+
+def put_in_place(own: Path, keyring: Path) -> None:
+    """Replace a host's keyring as who brings it a new one."""
+    draft = own.with_suffix(".new")
+    draft.write_bytes(keyring.read_bytes())
+    draft.chmod(0o600)
+    draft.replace(own)
+
+
+def take(step: str, keys: Path) -> None:
+    done = CliRunner().invoke(main, ["keys", step, str(keys)], prog_name="skymem")
+    assert done.exit_code == 0, done.output
+
+
+def test_new_keys_are_taken_while_it_runs(
+    local: LocalConstellation, keys: Path, start_agent: StartAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Put in place before satellites have them, when both are served, and too late."""
+    own = tmp_path / "own.json"
+    put_in_place(own, host_file(keys, 1, "host"))
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path))
+    monkeypatch.setenv(KEYRING_VARIABLE, str(own))
+    agent = start_agent(local)
+    rotate(keys)
+    put_in_place(own, host_file(keys, 2, "host"))
+    wait_until(lambda: "the keys of before stay in use: " in agent.log.read_text(), "it tries the new keys")
+    assert f"refuse this host's keys: keyring {own}, host host of generation 2" in agent.log.read_text()
+    assert agent.ready()["ready"]
+    monkeypatch.delenv(KEYRING_VARIABLE)  # the mission has its own
+    take("load", keys)
+    take("activate", keys)
+    wait_until(lambda: "satellites take its keys" in agent.log.read_text(), "it takes the new keys")
+    take("forget", keys)
+    agent.wait_ready()
+    rotate(keys)
+    for step in ("load", "activate", "forget"):
+        take(step, keys)
+    wait_until(lambda: "host host of generation 2" in agent.ready().get("reason", ""), "it says that its keys are refused")
+    own.write_text("no keyring")
+    wait_until(lambda: f"{own} is damaged: it is no keyring" in agent.log.read_text(), "it looks at the file")
+    assert "host host of generation 2" in agent.ready()["reason"]
+    put_in_place(own, host_file(keys, 3, "host"))
+    agent.wait_ready()
+    assert agent.log.read_text().count("satellites take its keys") == 2
