@@ -31,6 +31,7 @@ from skymemory.security.mission_folder import (
     host_file,
     load_mission,
     mission_file,
+    mission_folder,
     rotate,
 )
 from skymemory.wire.address import Satellite
@@ -67,8 +68,9 @@ class TenantList(click.ParamType[Tenants]):
 def keys() -> None:
     """Keys of the links: the mission's, and those of its hosts and satellites.
 
-    FOLDER has the mission's keyring, mission.json, from which all other keys follow. For each generation of keys it has the
-    keyrings of hosts and the key files of satellites. All files are for their owner only.
+    A mission has a folder with its keyring, mission.json, from which all other keys follow. For each generation of keys there are
+    the keyrings of hosts and the key files of satellites. All files are for their owner only. Where a command takes a MISSION, it
+    takes the folder, or mission.json in it.
     """
 
 
@@ -97,6 +99,7 @@ def new(
 
     The size of a new mission is that of the constellation file, unless --planes and --slots say it.
     """
+    folder = mission_folder(folder)
     is_mission = (folder / MISSION_FILE).exists()
     names_size = planes is not None or slots is not None or constellation_path is not None
     if (planes is None) != (slots is None):
@@ -153,27 +156,34 @@ def show(file: Path, as_json: bool) -> None:
 
 
 @keys.command("rotate")
-@click.argument("folder", type=_FOLDER)
+@click.argument("path", metavar="MISSION", type=_FOLDER)
 @json_option
-def rotate_keys(folder: Path, as_json: bool) -> None:
+def rotate_keys(path: Path, as_json: bool) -> None:
     """Begin the next generation of keys: new files for all satellites and hosts, beside the old ones."""
+    folder = mission_folder(path)
     with progress_bar("making keys") as progress:
         mission = rotate(folder, progress=progress)
     _tell(folder, mission, as_json)
+    if not as_json:
+        _tell_next(path, mission)
 
 
 @keys.command()
-@click.argument("folder", type=_FOLDER)
+@click.argument("path", metavar="MISSION", type=_FOLDER)
 @click.argument("name")
 @json_option
-def revoke(folder: Path, name: str, as_json: bool) -> None:
+def revoke(path: Path, name: str, as_json: bool) -> None:
     """Begin the next generation of keys without the host NAME.
 
     Its old keyring opens satellites until they have forgotten the old keys (`load`, `activate`, `forget`).
     """
+    folder = mission_folder(path)
     with progress_bar("making keys") as progress:
         mission = rotate(folder, name, progress)
     _tell(folder, mission, as_json)
+    if not as_json:
+        click.echo(f"satellites serve {name} until `skymem keys forget`")
+        _tell_next(path, mission)
 
 
 @keys.command()
@@ -191,7 +201,7 @@ def revoke(folder: Path, name: str, as_json: bool) -> None:
 def satellites(mission_path: Path, folder: Path, chosen: tuple[Satellite, ...], as_json: bool) -> None:
     """Write the key files of satellites into a new FOLDER, PLANE-SLOT.key, one for each: a satellite gets no other.
 
-    MISSION is the mission's folder, or its keyring.
+    MISSION may also be a copy of the mission's keyring.
     """
     mission = load_mission(mission_path)
     count = mission.planes * mission.slots
@@ -208,6 +218,12 @@ def satellites(mission_path: Path, folder: Path, chosen: tuple[Satellite, ...], 
         print_json({"folder": str(folder), "generation": mission.generation, "satellites": places})
         return
     click.echo(f"{folder}: key files of {len(places)} satellites, generation {mission.generation}")
+
+
+def _tell_next(path: Path, mission: MissionKeyring) -> None:
+    """Say what follows when a new generation was made."""
+    new = mission.generation
+    click.echo(f"next: `skymem keys load {path}`, which gives satellites that run generation {new} beside {new - 1}")
 
 
 for command in (load, activate, forget):

@@ -1,6 +1,6 @@
 """`skymem keys load`, `activate` and `forget`: replace the keys of satellites in the sky."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,21 +8,34 @@ import click
 
 from skymemory.cli.common import BadInput, Failure, find_sky, json_option, print_json, progress_bar, sky_option
 from skymemory.cli.parameters import Place, require_place
-from skymemory.link.rekeying import StepTaken, take_step
+from skymemory.link.rekeying import StepTaken, ask_who_serves, take_step
 from skymemory.security.constellation_keys import check_keyring
 from skymemory.security.credential import GENERATION_MAX
 from skymemory.security.keyring import MissionKeyring
 from skymemory.security.mission_folder import load_mission, mission_file
 from skymemory.security.wrapped_keys import KeyCommand
+from skymemory.sky.constellation import Constellation
 from skymemory.wire.address import Satellite
 
 _FOLDER: Final = click.Path(path_type=Path)
+_NAMED: Final = 8
+"""Most satellites that are told of one by one."""
 _TOLD: Final = {
     KeyCommand.LOAD: "{0} satellites have the keys of generation {new}",
     KeyCommand.ACTIVATE: "{0} satellites serve generation {new}",
     KeyCommand.FORGET: "{0} satellites serve generation {new}, and {old} no more",
 }
+_NEXT: Final = {
+    KeyCommand.LOAD: "next: `skymem keys activate {path}`",
+    KeyCommand.ACTIVATE: (
+        "next: give hosts their keyrings of generation {new} (agents take them while they run, other programs when they start "
+        "again), then `skymem keys forget {path}`"
+    ),
+    KeyCommand.FORGET: "done: satellites that start again need their key files of generation {new}",
+}
+"""Words for what follows a step that all satellites took."""
 _WORDS: Final = {
+    "unauthenticated": "{place} has other keys than those of this mission's generations {old} and {new}",
     "bad_key": "{place} keeps its keys: the wrap is wrong, or generation {old} is its only one",
     "not_found": "{place} has no key of generation {old}, or did not load that of {new}: `skymem keys load` first",
     "too_large": "{place} has no room for keys with so many satellites",
@@ -60,7 +73,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 def load(**given: Any) -> None:
     """Send satellites the keys of the mission's generation, wrapped under their valid ones.
 
-    They keep serving as before. MISSION is the mission's folder, or its keyring. The command may be repeated.
+    They keep serving as before. MISSION may also be a copy of the mission's keyring. The command may be repeated.
     """
     _run(KeyCommand.LOAD, **given)
 
@@ -70,17 +83,26 @@ def load(**given: Any) -> None:
 def activate(**given: Any) -> None:
     """Let satellites serve hosts with keyrings of the mission's generation, too.
 
-    Those with keyrings of before are still served. MISSION is the mission's folder, or its keyring. The command may be repeated.
+    Those with keyrings of before are still served. MISSION may also be a copy of the mission's keyring. The command may be
+    repeated.
     """
     _run(KeyCommand.ACTIVATE, **given)
 
 
 @click.command()
 @_options
+@click.option(
+    "--lost",
+    metavar="PLANE,SLOT",
+    type=Place(),
+    multiple=True,
+    help="Satellite that is lost for good, and need not have the new keys; again for others.",
+)
 def forget(**given: Any) -> None:
     """Let satellites erase the keys of the generation before, and serve no host under them.
 
-    MISSION is the mission's folder, or its keyring. The command may be repeated.
+    None is told before all satellites of the constellation have shown that they serve the mission's generation, for whoever has
+    the old keys alone loses its links. MISSION may also be a copy of the mission's keyring. The command may be repeated.
     """
     _run(KeyCommand.FORGET, **given)
 
@@ -92,14 +114,21 @@ def _run(
     chosen: tuple[Satellite, ...],
     constellation_path: Path | None,
     as_json: bool,
+    lost: tuple[Satellite, ...] = (),
 ) -> None:
     mission = load_mission(mission_path)
     old = _old(mission, mission_path, old)
     constellation = find_sky(constellation_path, "none").constellation
     check_keyring(mission_file(mission_path), constellation.planes, constellation.slots, constellation.cache.tenant)
-    for place in chosen:
-        require_place(place, constellation.torus, f"--satellite {place.plane},{place.slot}")
-    places = list(dict.fromkeys(chosen)) or mission.satellites()
+    for option, named in (("--satellite", chosen), ("--lost", lost)):
+        for place in named:
+            require_place(place, constellation.torus, f"{option} {place.plane},{place.slot}")
+            if option == "--lost" and place in chosen:
+                raise BadInput(f"--lost {place.plane},{place.slot} is also a --satellite; allowed is one of the two")
+    alive = [place for place in mission.satellites() if place not in lost]
+    places = list(dict.fromkeys(chosen)) or alive
+    if command is KeyCommand.FORGET:
+        _require_new_keys(constellation, mission, old, alive)
     with progress_bar(f"{command.name.lower()}: satellites") as progress:
         taken = take_step(constellation, mission, command, old, places, progress)
     if as_json:
@@ -115,7 +144,11 @@ def _run(
             }
         )
     else:
-        _tell(command, mission.generation, old, len(places), taken)
+        new = mission.generation
+        click.echo(_TOLD[command].format(f"{len(taken.done)} of {len(places)}", new=new, old=old))
+        _name(taken, _WORDS, new, old)
+        if len(taken.done) == len(places):
+            click.echo(_NEXT[command].format(path=mission_path, new=new))
     if len(taken.done) < len(places):
         raise Failure(f"{len(places) - len(taken.done)} of {len(places)} satellites did not do it; the command may be repeated")
 
@@ -129,15 +162,31 @@ def _old(mission: MissionKeyring, path: Path, old: int | None) -> int:
     return mission.generation - 1 if old is None else old
 
 
-def _tell(command: KeyCommand, new: int, old: int, count: int, taken: StepTaken) -> None:
-    done = f"{len(taken.done)} of {count}"
-    click.echo(_TOLD[command].format(done, new=new, old=old))
-    for place, status in taken.refused.items():
-        text = _WORDS.get(status, "{place} says {status}")
+def _require_new_keys(constellation: Constellation, mission: MissionKeyring, old: int, places: Sequence[Satellite]) -> None:
+    """Require that satellites serve the mission's generation, before any forgets the one of before.
+
+    Raises:
+        Failure: Some do not; they are named on standard error.
+    """
+    with progress_bar("who has the new keys: satellites") as progress:
+        found = ask_who_serves(constellation, mission, places, progress)
+    if len(found.done) == len(places):
+        return
+    new = mission.generation
+    _name(found, {"unauthenticated": "{place} answers, but does not serve generation {new}"}, new, old)
+    without = f"{len(places) - len(found.done)} of {len(places)} satellites"
+    raise Failure(
+        f"{without} have not shown that they serve generation {new}, so none was told to forget {old}: those would lose their "
+        "links. `skymem keys load` and `activate` may be repeated; --lost PLANE,SLOT leaves out a satellite that is lost for good"
+    )
+
+
+def _name(taken: StepTaken, words: dict[str, str], new: int, old: int) -> None:
+    """Name satellites that did not take a step, but not so many that they fill the screen."""
+    for place, status in list(taken.refused.items())[:_NAMED]:
+        text = words.get(status, "{place} says {status}")
         click.echo(text.format(place=f"satellite {place}", status=status, new=new, old=old), err=True)
-    for place in taken.silent:
-        click.echo(f"satellite {place} does not answer under generation {new}{_or(command, old)}", err=True)
-
-
-def _or(command: KeyCommand, old: int) -> str:
-    return "" if command is KeyCommand.FORGET else f" or {old}"
+    for place in taken.silent[:_NAMED]:
+        click.echo(f"satellite {place} does not answer", err=True)
+    if (more := max(len(taken.refused) - _NAMED, 0) + max(len(taken.silent) - _NAMED, 0)) > 0:
+        click.echo(f"and {more} other satellites", err=True)

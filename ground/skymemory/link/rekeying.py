@@ -35,9 +35,9 @@ class StepTaken:
     done: list[Satellite] = field(default_factory=list)
     """Satellites that took it, now or before."""
     refused: dict[Satellite, str] = field(default_factory=dict)
-    """Satellites that refused it, with their word: a status of the ICD."""
+    """Satellites that refused it, with their word: a status of the ICD. `unauthenticated`: they have other keys."""
     silent: list[Satellite] = field(default_factory=list)
-    """Satellites that did not answer. They may have taken it, or have neither key."""
+    """Satellites that did not answer. They may have taken it."""
 
 
 def take_step(
@@ -64,6 +64,7 @@ def take_step(
     speakers = (mission,) if step is KeyCommand.FORGET else (before, mission)
     taken = StepTaken()
     left = list(places)
+    strangers: set[Satellite] = set()
     for speaker in speakers:
         silent: list[Satellite] = []
         if left:
@@ -73,11 +74,45 @@ def take_step(
                         place: _payloads(step, mission, before, speaker, place) for place in left[first : first + TOGETHER]
                     }
                     silent += _send(control, waiting, taken, answer_s)
+                    strangers |= control.refused
                     if progress is not None:
                         progress(len(taken.done) + len(taken.refused), len(places))
         left = silent
-    taken.silent.extend(left)
+    taken.refused.update((place, icd.STATUSES[icd.STATUS_UNAUTHENTICATED]) for place in left if place in strangers)
+    taken.silent.extend(place for place in left if place not in strangers)
     return taken
+
+
+def ask_who_serves(
+    constellation: Constellation,
+    mission: MissionKeyring,
+    places: Sequence[Satellite],
+    progress: Progress | None = None,
+    answer_s: float = ANSWER_S,
+) -> StepTaken:
+    """Ask satellites whether they serve the mission's generation. Nothing changes.
+
+    A satellite has confirmed its new keys when it answers under them: the tag shows that nobody else did.
+
+    Args:
+        mission: Keyring of that generation.
+        answer_s: Seconds that satellites have for an answer.
+    """
+    found = StepTaken()
+    with ControlPlane(constellation, keys=keys_from(mission, constellation)) as control:
+        for first in range(0, len(places), TOGETHER):
+            some = places[first : first + TOGETHER]
+            answered = control.ping([Route(place, place) for place in some], answer_s, icd.APID_ISL)
+            for place in some:
+                if place in answered:
+                    found.done.append(place)
+                elif place in control.refused:
+                    found.refused[place] = icd.STATUSES[icd.STATUS_UNAUTHENTICATED]
+                else:
+                    found.silent.append(place)
+            if progress is not None:
+                progress(first + len(some), len(places))
+    return found
 
 
 def _payloads(

@@ -48,6 +48,11 @@ def mission_file(path: Path) -> Path:
     return path / MISSION_FILE if path.is_dir() else path
 
 
+def mission_folder(path: Path) -> Path:
+    """Return the folder of a mission that a path names: the folder itself, or the mission's keyring in it."""
+    return path.parent if path.name == MISSION_FILE and not path.is_dir() else path
+
+
 def load_mission(path: Path) -> MissionKeyring:
     """Read the mission's keyring.
 
@@ -197,6 +202,8 @@ def satellite_keys(mission: MissionKeyring, place: Satellite) -> SatelliteKeys:
 def _opened(folder: Path) -> Iterator[MissionKeyring]:
     """Give the mission's keyring while no other command works in the folder; finish what a killed one began."""
     mission = load_mission(folder)  # this says best why it is none
+    if not folder.is_dir():
+        raise MissionError(f"{folder} is no folder; allowed are the mission's folder, and {MISSION_FILE} in it")
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -35,9 +35,29 @@ def test_a_mission_its_hosts_and_generations(tmp_path: Path) -> None:
     made = json.loads(skymem("keys", "rotate", keys, "--json").output)
     assert made["generation"] == 2
     assert made["hosts"] == {name: f"{keys}/generation-2/hosts/{name}.json" for name in ("host", "gpu-1")}
-    assert "keyrings of hosts: gpu-1\n" in skymem("keys", "revoke", keys, "host").output
+    told = skymem("keys", "revoke", keys, "host").output
+    assert "keyrings of hosts: gpu-1\n" in told
+    assert told.endswith(
+        "satellites serve host until `skymem keys forget`\n"
+        f"next: `skymem keys load {keys}`, which gives satellites that run generation 3 beside 2\n"
+    )
     keyring = load_keyring(keys / "generation-3" / "hosts" / "gpu-1.json")
     assert (keyring.tenants, keyring.generation) == ((0, 7), 3)
+
+
+def test_the_missions_file_stands_for_its_folder(keys: Path, tmp_path: Path) -> None:
+    file = keys / "mission.json"
+    told = skymem("keys", "new", file, "--host", "gpu-1").output
+    assert told == f"{keys}/generation-1/hosts/gpu-1.json: keyring of host gpu-1, generation 1\n"
+    told = skymem("keys", "rotate", file).output
+    assert told.endswith(f"next: `skymem keys load {file}`, which gives satellites that run generation 2 beside 1\n")
+    skymem("keys", "revoke", file, "gpu-1")
+    assert load_keyring(file).generation == 3
+    (copy := tmp_path / "copy.json").write_bytes(file.read_bytes())
+    copy.chmod(0o600)
+    told = skymem("keys", "rotate", copy, status=1).output
+    assert told == f"Error: {copy} is no folder; allowed are the mission's folder, and mission.json in it\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"keys", "copy.json"}
 
 
 def test_what_is_shown(keys: Path) -> None:

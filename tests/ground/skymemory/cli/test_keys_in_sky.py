@@ -50,13 +50,21 @@ def file(local: LocalConstellation, tmp_path: Path) -> Path:
 def test_the_steps_of_a_change(file: Path, keys: Path) -> None:
     rotate(keys)
     given = (keys, "--constellation", file)
-    assert skymem("keys", "load", *given).output == "4 of 4 satellites have the keys of generation 2\n"
-    assert skymem("keys", "activate", *given).output == "4 of 4 satellites serve generation 2\n"
+    assert skymem("keys", "load", *given).output == (
+        f"4 of 4 satellites have the keys of generation 2\nnext: `skymem keys activate {keys}`\n"
+    )
+    assert skymem("keys", "activate", *given).output == (
+        "4 of 4 satellites serve generation 2\nnext: give hosts their keyrings of generation 2 (agents take them while they run, "
+        f"other programs when they start again), then `skymem keys forget {keys}`\n"
+    )
     told = json.loads(skymem("keys", "forget", keys / "mission.json", "--constellation", file, "--json").output)
     assert told == {
         "command": "forget", "generation": 2, "old": 1, "satellites": 4, "done": 4, "refused": [], "silent": [],
     }  # fmt: skip
-    assert skymem("keys", "forget", *given).output == "4 of 4 satellites serve generation 2, and 1 no more\n"
+    assert skymem("keys", "forget", *given).output == (
+        "4 of 4 satellites serve generation 2, and 1 no more\n"
+        "done: satellites that start again need their key files of generation 2\n"
+    )
 
 
 def test_who_did_not_do_it_is_named(file: Path, keys: Path, local: LocalConstellation, stopped: Stopped) -> None:
@@ -73,10 +81,38 @@ def test_who_did_not_do_it_is_named(file: Path, keys: Path, local: LocalConstell
     with stopped(local, Satellite(2, 1)):
         told = skymem("keys", "load", *given, *chosen, status=1)
         assert told.stdout == "1 of 2 satellites have the keys of generation 2\n"
-        assert told.stderr.startswith("satellite [2, 1] does not answer under generation 2 or 1\n")
+        assert told.stderr.startswith("satellite [2, 1] does not answer\n")
         silent = skymem("keys", "load", *given, "--satellite", "2,1", "--json", status=1)
         assert json.loads(silent.stdout)["silent"] == [[2, 1]]
     assert skymem("keys", "load", *given, *chosen).output.startswith("2 of 2 satellites")
+
+
+def test_nobody_forgets_before_all_have_the_new_keys(file: Path, keys: Path, local: LocalConstellation, stopped: Stopped) -> None:
+    rotate(keys)
+    given, lost = (keys, "--constellation", file), ("--lost", "2,1")
+    told = skymem("keys", "forget", *given, status=1)
+    assert told.stdout == ""
+    assert told.stderr.splitlines()[:4] == [
+        f"satellite {place} answers, but does not serve generation 2" for place in local.constellation.torus.satellites()
+    ]
+    assert "4 of 4 satellites have not shown that they serve generation 2, so none was told to forget 1" in told.stderr
+    skymem("keys", "load", *given)
+    skymem("keys", "activate", *given)
+    with stopped(local, Satellite(2, 1)):
+        for chosen in ((), ("--satellite", "1,1")):  # its links would be cut, too
+            told = skymem("keys", "forget", *given, *chosen, status=1)
+            assert told.stderr.startswith("satellite [2, 1] does not answer\nError: 1 of 4 satellites have not shown that")
+        assert skymem("keys", "forget", *given, *lost).output.startswith("3 of 3 satellites serve generation 2, and 1 no more\n")
+    told = skymem("keys", "forget", *given, *lost, "--satellite", "2,1", status=2)
+    assert told.output == "Error: --lost 2,1 is also a --satellite; allowed is one of the two\n"
+    assert skymem("keys", "forget", *given).output.startswith("4 of 4 satellites serve generation 2, and 1 no more\n")
+
+
+def test_keys_of_another_mission(file: Path, tmp_path: Path) -> None:
+    begin_mission(tmp_path / "others", 2, 2, HostRecord(name="host", tenants=(0,)))
+    rotate(tmp_path / "others")
+    told = skymem("keys", "load", tmp_path / "others", "--constellation", file, status=1)
+    assert told.stderr.splitlines()[0] == "satellite [1, 1] has other keys than those of this mission's generations 1 and 2"
 
 
 def test_wrong_words(file: Path, keys: Path, tmp_path: Path) -> None:

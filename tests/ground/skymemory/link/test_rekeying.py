@@ -10,7 +10,7 @@ import pytest
 from skymemory.link.ask import Ask
 from skymemory.link.association_keys import keys_from
 from skymemory.link.control import ControlPlane
-from skymemory.link.rekeying import STEPS, StepTaken, take_step
+from skymemory.link.rekeying import STEPS, StepTaken, ask_who_serves, take_step
 from skymemory.security.keyring import HostRecord, MissionKeyring
 from skymemory.security.mission_folder import begin_mission, host_file, load_mission, rotate, satellites_folder
 from skymemory.security.satellite_file import file_name
@@ -134,7 +134,7 @@ def test_a_satellite_that_starts_with_its_old_keys_is_caught_up(sky: LocalConste
     sky.restart(back)
     with host(sky, keys, 2) as new:
         wait_until(lambda: refusers(new) == {back}, "the others serve it")
-        assert not step(sky, keys, KeyCommand.FORGET, REFUSED_S).refused
+        assert step(sky, keys, KeyCommand.FORGET, REFUSED_S).refused == {back: "unauthenticated"}
         for command in STEPS:
             assert set(step(sky, keys, command, REFUSED_S).done) == set(PLACES)
         assert refusers(new) == set()
@@ -157,6 +157,21 @@ def test_a_satellite_that_starts_with_its_new_keys_finds_its_neighbours(sky: Loc
         sky.kill(back)
         sky.restart(back)
         wait_until(lambda: all_links_are_up(new.control), "nobody needs the old keys")
+
+
+def test_who_serves_the_new_keys(sky: LocalConstellation, keys: Path, stopped: Stopped) -> None:
+    rotate(keys)
+    mission, lost, late = load_mission(keys), Satellite(2, 2), Satellite(1, 1)
+    nobody = ask_who_serves(sky.constellation, mission, PLACES, answer_s=PATIENCE_S)
+    assert (nobody.done, set(nobody.refused), nobody.silent) == ([], set(PLACES), [])
+    assert step(sky, keys, KeyCommand.LOAD).done == PLACES
+    others = [place for place in PLACES if place != late]
+    assert take_step(sky.constellation, mission, KeyCommand.ACTIVATE, 1, others).done == others
+    with stopped(sky, lost):
+        found = ask_who_serves(sky.constellation, mission, PLACES, answer_s=REFUSED_S)
+    assert found == StepTaken([place for place in others if place != lost], {late: "unauthenticated"}, [lost])
+    assert step(sky, keys, KeyCommand.ACTIVATE).done == PLACES
+    assert ask_who_serves(sky.constellation, mission, PLACES, answer_s=PATIENCE_S) == StepTaken(PLACES)
 
 
 def test_what_is_wrapped_wrongly_is_refused_and_counted(sky: LocalConstellation, keys: Path) -> None:
