@@ -24,7 +24,7 @@ from skymemory.common.tenant_secrets import give_secret, read_tenant_secret
 from skymemory.common.whole_file import write_whole
 from skymemory.security.constellation_keys import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
-from skymemory.sky.tenant_secret import secret_of
+from skymemory.sky.tenant_secret import begin_secret, secret_of
 from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
     OF_PROJECT,
@@ -67,6 +67,7 @@ def _up_local(constellation: Constellation, state: RunRecord) -> None:
     if free is not None and stores > free:
         sizes = f"{stores / 2**30:,.1f} GiB, {free / 2**30:,.1f} GiB are free"
         click.echo(f"stores take memory as they fill; full stores would take {sizes} (satellite.store_mib)", err=True)
+    _begin_secret(constellation)
     local = LocalConstellation(constellation, state.log_folder)
     with progress_bar("starting satellites") as progress:
         local.start(progress)
@@ -80,11 +81,17 @@ def _up_local(constellation: Constellation, state: RunRecord) -> None:
         raise
 
 
+def _begin_secret(constellation: Constellation) -> None:
+    if (made := begin_secret(constellation)) is not None:
+        click.echo(f"{made}: a tenant secret was made. Other hosts of this sky need it, too; keep a copy", err=True)
+
+
 def _up_docker(constellation: Constellation, state: RunRecord) -> None:
     compose_command()  # this says what is missing before an image is built
     check_room(constellation.planes * constellation.slots)
     with progress_lines("building the image") as progress:
         build_image(find_checkout(), progress=progress)
+    _begin_secret(in_containers(constellation))
     containers = DockerConstellation(constellation)
     with progress_lines("starting containers") as progress:
         containers.up(progress)
