@@ -21,6 +21,7 @@ from skymemory.cli.common import (
 from skymemory.common.whole_file import Buffer, write_whole
 from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
 from skymemory.store.results import Status
+from skymemory.store.sky_store import SkyStore
 
 DASH = "Put two dashes before a KEY that begins with one: skymem {} -- KEY{}"
 
@@ -57,7 +58,7 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
             raise BadInput(f"{file.name}: {error}") from error
         if result.status is Status.UNAUTHENTICATED:
             store.probe(store.control)  # one satellite said so: what do the others say?
-        refusal = store.control.refusal()
+        refusal = _refusal(store)
     if not result.ok or result.entry is None:
         raise Failure(f"{key!r} was not stored: {refusal or result.status}")
     if as_json:
@@ -84,7 +85,7 @@ def get(key: str, file: Path, constellation_path: Path | None, tenant_secret_fil
         value = values.get(key, progress)
         duration_s = time.perf_counter() - start_s
         entry = store.find([values.key_of(key)])[0].entry if as_json else None
-        refusal = store.control.refusal()
+        refusal = _refusal(store)
     if value is None:
         raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} is not there, or not whole any more")
     try:
@@ -107,7 +108,7 @@ def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path |
         start_s = time.perf_counter()
         purged = store.purge([KeyValue(store).key_of(key)])
         duration_s = time.perf_counter() - start_s
-        refusal = store.control.refusal()
+        refusal = _refusal(store)
     if not purged.chunks:
         raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} was not there")
     if as_json:
@@ -163,6 +164,12 @@ def _write(file: Path, value: Buffer) -> None:
             out.write(value)
     else:
         write_whole(file, value)
+
+
+def _refusal(store: SkyStore) -> str:
+    """Return in words that satellites refuse this host's keys; '' if none does."""
+    refusal = store.control.refusal()
+    return "no satellite takes this host's keys" if refusal and store.silent else refusal  # the store has warned of the rest
 
 
 def _moment(text: str, now_s: float) -> float:

@@ -75,9 +75,8 @@ def refusal_words(count: int, keys: AssociationKeys | None) -> str:
         return f"{told} keys, and this host has no keyring: name it as {named}"
     told = "1 satellite answers, but refuses" if count == 1 else f"{count:,} satellites answer, but refuse"
     return (
-        f"{told} this host's keys: {keys.told}. It is of another mission, or of a generation that satellites do not serve: "
-        f"name the right one as {named} (`skymem keys show FILE` tells what one is; `skymem keys load` and `activate` give "
-        "satellites the mission's generation)"
+        f"{told} this host's keys: {keys.told}, is of another mission, or of a generation that is not served. Name another as "
+        f"{named}, or give satellites this generation: `skymem keys load`, `activate`"
     )
 
 

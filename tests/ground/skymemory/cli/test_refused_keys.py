@@ -1,6 +1,9 @@
 """Commands of a host whose keys satellites refuse: they say so, and do not say that nobody answers."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,15 +53,33 @@ def skymem(local: LocalConstellation, tmp_path: Path, monkeypatch: pytest.Monkey
     return run
 
 
-def test_a_keyring_of_another_mission(skymem: Callable[..., Result], keys: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def process(skymem: Callable[..., Result], tmp_path: Path) -> Callable[..., str]:
+    """Return what the same command as a process says on standard error, with the log's warnings; it has to fail."""
+
+    def run(keyring: Path | None, *words: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if name != KEYRING_VARIABLE}
+        environment |= {"SKYMEM_CONSTELLATION": str(tmp_path / "sky.toml")}
+        environment |= {} if keyring is None else {KEYRING_VARIABLE: str(keyring)}
+        command = [sys.executable, "-c", "from skymemory.cli import main; main()", *words]
+        done = subprocess.run(command, env=environment, input="text", capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        return done.stderr
+
+    return run
+
+
+def test_a_keyring_of_another_mission(
+    skymem: Callable[..., Result], process: Callable[..., str], keys: Path, tmp_path: Path
+) -> None:
     begin_mission(tmp_path / "others", 3, 5, HostRecord(name="gpu-1", tenants=(0,)))
     right, wrong = host_file(keys, 1, "host"), host_file(tmp_path / "others", 1, "gpu-1")
     skymem(right, "put", "k", "-")
-    told = f"answer, but refuse this host's keys: keyring {wrong}, host gpu-1 of generation 1. It is of another mission, or of a"
+    told = f"answer, but refuse this host's keys: keyring {wrong}, host gpu-1 of generation 1, is of another mission, or of a"
     for words in (("get", "k", "-"), ("put", "k", "-"), ("del", "k")):
-        said = skymem(wrong, *words, status=1).stderr.splitlines()[-1]
-        assert said.startswith("Error: 'k' was not ")
-        assert told in said
+        said = process(wrong, *words)
+        assert said.count(told) == 1, said
+        assert said.splitlines()[-1].startswith("Error: 'k' was not ")
         assert "no satellite answers" not in said
     shown = skymem(wrong, "status").output
     assert f"15 satellites {told}" in shown
@@ -71,9 +92,9 @@ def test_a_keyring_of_another_mission(skymem: Callable[..., Result], keys: Path,
     assert json.loads(skymem(right, "status", "--json").stdout)["refusal"] == ""
 
 
-def test_no_keyring(skymem: Callable[..., Result], keys: Path) -> None:
-    assert WANTED in skymem(None, "get", "k", "-", status=1).stderr.splitlines()[-1]
-    assert WANTED in skymem(None, "put", "k", "-", status=1).stderr.splitlines()[-1]
+def test_no_keyring(skymem: Callable[..., Result], process: Callable[..., str]) -> None:
+    for words in (("get", "k", "-"), ("put", "k", "-"), ("del", "k")):
+        assert process(None, *words).count(WANTED) == 1
     assert f"15 satellites {WANTED}" in skymem(None, "status").output
 
 
@@ -81,7 +102,7 @@ def test_a_generation_that_satellites_do_not_know_yet(
     skymem: Callable[..., Result], keys: Path, tmp_path: Path, local: LocalConstellation
 ) -> None:
     rotate(keys)
-    told = f"15 satellites answer, but refuse this host's keys: keyring {keys / 'mission.json'}, the mission of generation 2. "
+    told = f"15 satellites answer, but refuse this host's keys: keyring {keys / 'mission.json'}, the mission of generation 2, is "
     walker = Walker(3, 5, 550.0, 86.4, True, 1)
     Schedule.compute(walker, "walker", Site(52.5, 13.4), 10.0, 0, 3_600_000).save(tmp_path / "sky.csv")
     said = skymem(keys / "mission.json", "replay", tmp_path / "sky.csv", "--from", "start", status=1).stderr
