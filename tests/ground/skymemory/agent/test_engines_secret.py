@@ -13,6 +13,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.sky.tenant_secret import secret_file, secret_of
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
+from support.waiting import wait_until
 
 SKY, OTHER = Constellation(), Constellation().replace(network={"network": "127.99.0.0/16"})
 
@@ -72,6 +73,20 @@ def test_an_agent_as_a_process(socket: Path, full_sky: LocalConstellation) -> No
         assert engine_secret(None, str(agent.socket)) == secret
         with AgentStore(agent.socket) as store:
             assert store.tenant_secret == secret
+
+
+def test_a_secret_that_is_lost_is_told_until_it_is_back(socket: Path, full_sky: LocalConstellation) -> None:
+    secret = secret_of(full_sky.constellation)
+    (file := secret_file(full_sky.constellation)).rename(kept := file.with_name("kept"))
+    tell_up(socket.parent, full_sky)
+    with AgentProcess(socket.parent) as agent:
+        told = f"tenant secret {file} is missing, and without it nothing is found that was stored under it"
+        wait_until(lambda: told in agent.ready().get("reason", ""), "it says what is missing")
+        assert not file.exists()
+        assert agent.log.read_text().count(told) == 1
+        kept.rename(file)
+        agent.wait_ready()
+        assert engine_secret(None, str(agent.socket)) == secret
 
 
 def test_a_wrong_file_is_told_at_the_start(socket: Path, tmp_path: Path) -> None:

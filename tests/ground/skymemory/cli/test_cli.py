@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from skymemory.cli import main
 from skymemory.cli.status import print_grid
+from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import identify, is_alive
@@ -200,6 +201,28 @@ def test_a_full_grid_drops_what_has_no_room(capsys: pytest.CaptureFixture[str], 
         assert max(map(len, lines)) <= int(columns)
         assert title.startswith("chunks MB")
         assert ("501 columns" in title) == (columns == "80")
+
+
+def test_up_makes_the_tenant_secret_and_nobody_makes_it_anew(skymem: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SECRET_VARIABLE)
+    file = skymem.state.folder / "tenant-127.18.0.0.secret"
+    assert skymem("up").stderr.startswith(
+        f"{file}: a tenant secret was made. Other hosts of this sky need it, too; keep a copy\n"
+    )
+    skymem("put", "k", "-", stdin=b"text")
+    file.rename(kept := skymem.folder / "kept")
+    for words in (("get", "k", "-"), ("put", "k", "-"), ("del", "k")):
+        assert f"Error: tenant secret {file} is missing, and without it nothing is found" in skymem(*words, status=1).stderr
+    assert not file.exists()
+    kept.rename(file)
+    assert skymem("get", "k", "-").stdout == "text"
+    skymem("down")
+    assert skymem("up").stderr == ""
+    skymem("down")
+    file.unlink()
+    assert skymem("up").stderr.startswith(f"{file}: a tenant secret was made.")  # the sky that starts is empty
+    skymem("put", "k", "-", stdin=b"text")
+    assert skymem("get", "k", "-").stdout == "text"
 
 
 def test_up_twice_is_refused(skymem: Command) -> None:
