@@ -239,7 +239,7 @@ def _namespace(text: str) -> str:
     indented = "".join(f"    {line}".rstrip() + "\n" for line in text.splitlines())
     return (
         f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {PROJECT}\n"
-        "  # No container is privileged. Only this level lets a pod have its machine's network, a folder of it, and NET_ADMIN.\n"
+        "  # No container is privileged. Only this level lets pods have what these need: docs/multi-host.md says why.\n"
         "  labels: {pod-security.kubernetes.io/enforce: privileged}\n"
         f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: constellation, namespace: {PROJECT}}}\n"
         f"data:\n  constellation.toml: |\n{indented}"

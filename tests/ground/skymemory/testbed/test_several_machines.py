@@ -223,6 +223,36 @@ def test_no_container_is_privileged_and_each_has_what_it_needs_alone() -> None:
             assert context.get("runAsNonRoot", False) == container["name"].startswith("sat-")
 
 
+def test_pods_exceed_the_level_baseline_by_what_the_page_says_alone() -> None:
+    """After the Pod Security Standards of Kubernetes: what `baseline` forbids, and these pods have."""
+    exceeding: dict[str, set[str]] = {}
+    for document in manifests():
+        if document["kind"] not in ("StatefulSet", "DaemonSet"):
+            continue
+        pod = document["spec"]["template"]["spec"]
+        folders = {one["name"]: one["hostPath"]["path"] for one in pod.get("volumes", []) if "hostPath" in one}
+        assert set(folders.values()) <= {"/run/skymemory"}
+        assert not {"hostPID", "hostIPC", "hostUsers", "shareProcessNamespace"} & set(pod)
+        assert "sysctls" not in pod["securityContext"]
+        for container in [*pod["initContainers"], *pod["containers"]]:
+            assert not any("hostPort" in port for port in container.get("ports", []))
+            assert not {"privileged", "procMount", "seLinuxOptions", "appArmorProfile", "seccompProfile"} & set(
+                container["securityContext"]
+            )
+            kind = "satellites" if container["name"].startswith("sat-") else container["name"]
+            mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
+            exceeding.setdefault(kind, set()).update(
+                ["network"] * pod["hostNetwork"],
+                container["securityContext"]["capabilities"].get("add", []),
+                (path for name, path in folders.items() if name in mounted),
+            )
+    assert exceeding == {
+        "sky-net": {"network", "NET_ADMIN"},
+        "satellites": {"network"},
+        "agent": {"network", "/run/skymemory"},
+    }
+
+
 def test_agents_take_the_options_that_they_are_given() -> None:
     (agent,) = manifests()[-1]["spec"]["template"]["spec"]["containers"]
     command = stack()["services"]["agent"]["command"]
