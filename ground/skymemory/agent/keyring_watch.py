@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from skymemory.common.file_state import FileState, file_state
+from skymemory.link.association_keys import keys_of
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.store.sky_store import SkyStore
@@ -27,11 +28,16 @@ class KeyringWatch:
     """
 
     def __init__(self, constellation: Constellation) -> None:
-        """Note the file as it is now. Make the watch before keys are read for the constellation."""
+        """Note the file as it is now. Make the watch before keys are read for the constellation.
+
+        Raises:
+            SecretFileError: The keyring cannot be read.
+        """
         self._constellation = constellation
         named = constellation.security.keyring
         self._path = Path(named) if named else None
         self._used = self._now()
+        self._keys = keys_of(constellation)
         self._tried: FileState | None = None
         self._tried_s = 0.0
         self._said = ""
@@ -59,8 +65,12 @@ class KeyringWatch:
             answering: Satellites that answer under the keys that are used.
             now_s: Time of the same clock as for `is_due`.
         """
-        self._tried, self._tried_s = self._now(), now_s
+        state = self._now()
+        self._tried, self._tried_s = state, now_s
         why = self._constellation.find_keyring_mistake("host")
+        if not why and keys_of(self._constellation) == self._keys:  # the mission's, which has got another host
+            self._used = state
+            return False
         if not why:
             with ControlPlane(self._constellation) as control:
                 answered = store.probe(control)

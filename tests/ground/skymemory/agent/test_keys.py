@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.cli import main
 from skymemory.security.keyring import HostRecord
-from skymemory.security.mission_folder import begin_mission, host_file, rotate
+from skymemory.security.mission_folder import add_host, begin_mission, host_file, rotate
 from skymemory.sky.constellation import KEYRING_VARIABLE
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
 from support.waiting import wait_until
@@ -53,6 +55,22 @@ def put_in_place(own: Path, keyring: Path) -> None:
 def take(step: str, keys: Path) -> None:
     done = CliRunner().invoke(main, ["keys", step, str(keys)], prog_name="skymem")
     assert done.exit_code == 0, done.output
+
+
+def test_a_file_with_the_keys_of_before_changes_nothing(local: LocalConstellation, keys: Path) -> None:
+    """The mission's file, which names all hosts."""
+    watch = KeyringWatch(local.constellation)
+    assert not watch.is_due(0.0, is_reachable=True)
+    add_host(keys, HostRecord(name="second", tenants=(0,)))
+    assert watch.is_due(0.0, is_reachable=True)
+    with SkyStore(local.constellation) as store:
+        assert not watch.is_taken(store, [], 0.0)
+        assert not watch.is_due(1e6, is_reachable=False)
+        rotate(keys)
+        assert watch.is_due(1e6, is_reachable=False)
+        assert not watch.is_taken(store, [], 1e6)  # satellites do not have them
+        assert not watch.is_due(1e6, is_reachable=False)
+        assert watch.is_due(2e6, is_reachable=True)
 
 
 def test_new_keys_are_taken_while_it_runs(

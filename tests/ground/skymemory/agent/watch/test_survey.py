@@ -14,6 +14,8 @@ from skymemory.agent.activity import Activity
 from skymemory.agent.watch.frame import ANSWERS, LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, Frame
 from skymemory.agent.watch.survey import Survey
 from skymemory.link.control import ControlPlane
+from skymemory.security.keyring import HostRecord
+from skymemory.security.mission_folder import begin_mission, host_file
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.orbit.fleet import arrange
@@ -48,6 +50,24 @@ def until(survey: Survey, true: Callable[[Frame], object]) -> Frame:
 
 def index(sky: Constellation, satellite: Satellite) -> int:
     return (satellite.plane - 1) * sky.slots + satellite.slot - 1
+
+
+def test_satellites_that_refuse_this_hosts_keys(start_sky: StartSky, tmp_path: Path) -> None:
+    for name in ("keys", "others"):
+        begin_mission(tmp_path / name, 3, 5, HostRecord(name="host", tenants=(0,)))
+    sky = start_sky(security={"keyring": str(tmp_path / "keys" / "mission.json")}).constellation
+    with surveyed(sky) as (_, survey):
+        survey.take()
+        assert (survey.sky()["security"].partition(":")[0], survey.sky()["secured"]) == ("secured", True)
+    wrong = host_file(tmp_path / "others", 1, "host")
+    with surveyed(sky.replace(security={"keyring": str(wrong)})) as (_, survey):
+        before = survey.version
+        assert survey.take()["alive"][0] == 0
+        assert survey.version > before
+        assert survey.sky()["security"].startswith(
+            f"15 satellites answer, but refuse this host's keys: keyring {wrong}, host host"
+        )
+        assert not survey.sky()["secured"]
 
 
 def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
