@@ -126,6 +126,8 @@ def _run(
             if option == "--lost" and place in chosen:
                 raise BadInput(f"--lost {place.plane},{place.slot} is also a --satellite; allowed is one of the two")
     alive = [place for place in mission.satellites() if place not in lost]
+    if not alive:
+        raise BadInput("--lost names all satellites; allowed are fewer")
     places = list(dict.fromkeys(chosen)) or alive
     if command is KeyCommand.FORGET:
         _require_new_keys(constellation, mission, old, alive)

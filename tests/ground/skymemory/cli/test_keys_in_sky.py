@@ -105,6 +105,9 @@ def test_nobody_forgets_before_all_have_the_new_keys(file: Path, keys: Path, loc
         assert skymem("keys", "forget", *given, *lost).output.startswith("3 of 3 satellites serve generation 2, and 1 no more\n")
     told = skymem("keys", "forget", *given, *lost, "--satellite", "2,1", status=2)
     assert told.output == "Error: --lost 2,1 is also a --satellite; allowed is one of the two\n"
+    all_lost = [word for place in local.constellation.torus.satellites() for word in ("--lost", f"{place.plane},{place.slot}")]
+    told = skymem("keys", "forget", *given, *all_lost, status=2)
+    assert told.output == "Error: --lost names all satellites; allowed are fewer\n"
     assert skymem("keys", "forget", *given).output.startswith("4 of 4 satellites serve generation 2, and 1 no more\n")
 
 
