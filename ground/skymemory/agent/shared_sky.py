@@ -431,7 +431,7 @@ class SharedSky:
     def _has_new_keys(self, now_s: float) -> bool:
         """Return True if the keyring was replaced, and satellites take the new one."""
         store, keyring = self.store, self._keyring
-        if store is None or keyring is None or not keyring.is_due(now_s, is_reachable=self.reachable):
+        if store is None or keyring is None or not keyring.is_due(now_s, is_reachable=bool(self.rtt_s)):
             return False
         return keyring.is_taken(store, self.rtt_s, now_s)
 
