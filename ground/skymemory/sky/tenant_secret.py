@@ -47,8 +47,9 @@ def secret_of(constellation: Constellation, file: Path | None = None, *, first: 
     if file is not None:
         return read_tenant_secret(file)
     path, note = secret_file(constellation), _note_of(constellation)
+    was_there = note.exists()  # before the look at the secret itself, which another process may make meanwhile
     is_there = os.path.lexists(path)
-    if not is_there and note.exists():
+    if not is_there and was_there:
         raise SecretFileError(
             f"tenant secret {path} is missing, and without it nothing is found that was stored under it. Put a copy of it there "
             f"(an agent leaves one beside its socket, agent.sock.secret), or name another file by {SECRET_VARIABLE}. To begin "
