@@ -121,7 +121,6 @@ static void Step(uint8_t what, uint8_t number, uint8_t *payload, size_t bytes, S
             {
                 (void)SKY_Associations_ForgetMaster(&table, (uint8_t)sequence);
                 (void)SKY_Associations_SetMaster(&table, number, key);
-                SKY_Associations_ForgetPeers(&table, (uint8_t)sequence);
             }
             break;
         case 4:

@@ -158,11 +158,41 @@ static void Test_Peers(void)
     UtAssert_BOOL_FALSE(HasAsked(3 * HELLO_US));
 }
 
-/** Start with keys of the neighbours in the east and the west, and sessions that were asked for with both. */
+/** Let a neighbour of the same plane associate. @param key  the byte of which its key consists */
+static void Associate(uint16 slot, uint8 key, SKY_LinkId_t link)
+{
+    static uint8           wire[UT_SENT_MAX];
+    const SKY_Addr_t       from = {2, slot};
+    uint8                  pair[SKY_CRYPTO_KEY_BYTES];
+    uint8                  payload[SKY_HANDSHAKE_REQUEST_BYTES];
+    uint8                  tail[SKY_TAIL_MAX];
+    const SKY_TagKey_t     tag = {UT_Node()->node.security->cfg.crypto, 0, pair, NULL};
+    SKY_HandshakeRequest_t request;
+    SKY_Packet_t           pkt = UT_Request(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    size_t                 len;
+
+    memset(&request, 0, sizeof(request));
+    memset(pair, key, sizeof(pair));
+    SKY_Credential_OfSatellite(from, 1, &request.credential);
+    request.wanted = SKY_SUITE_BLAKE2B_HEADER;
+    SKY_Handshake_EncodeRequest(&request, payload);
+    pkt.src      = from;
+    pkt.security = SKY_SUITE_HANDSHAKE;
+    pkt.payload  = payload;
+    pkt.length   = sizeof(payload);
+    len          = SKY_Tag_EncodeAround(&pkt, &tag, NULL, wire, tail);
+    UtAssert_BOOL_TRUE(len > 0);
+    memcpy(wire + len, payload, sizeof(payload));
+    len += sizeof(payload);
+    memcpy(wire + len, tail, SKY_Packet_TailBytes(&pkt));
+    len += SKY_Packet_TailBytes(&pkt);
+    ISL_Node_Input(UT_Node(), 1, wire, (uint32)len, UT_Neighbour(link));
+    UtAssert_UINT32_EQ(UT_Answer().status, SKY_STATUS_OK);
+}
+
+/** Start with keys of the neighbours in the east and the west, which have associated. */
 static SKY_Security_t *StartWithPeers(void)
 {
-    SKY_Security_t *security;
-
     SetKey(0, 1);
     UT_Peers[0].Generation = 1;
     UT_Peers[0].First      = WEST_INDEX;
@@ -170,20 +200,22 @@ static SKY_Security_t *StartWithPeers(void)
     memset(UT_Peers[0].Peer[0].Key, 6, sizeof(UT_Peers[0].Peer[0].Key));
     memset(UT_Peers[0].Peer[EAST_INDEX - WEST_INDEX].Key, 7, sizeof(UT_Peers[0].Peer[0].Key));
     UT_Start();
-    security = UT_Node()->node.security;
-    SKY_Security_Want(security, 1, (SKY_Addr_t){2, 1});
-    SKY_Security_Want(security, 1, (SKY_Addr_t){2, 3});
-    return security;
+    Associate(1, 6, SKY_LINK_WEST);
+    Associate(3, 7, SKY_LINK_EAST);
+    return UT_Node()->node.security;
 }
 
-static bool HasSession(const SKY_Security_t *security, uint16_t slot)
+static bool HasAssociated(const SKY_Security_t *security, uint16 slot)
 {
     uint32 i;
     bool   found = false;
 
-    for (i = 0; i < security->cfg.session_max; ++i)
+    for (i = 0; i < security->associations.count; ++i)
     {
-        found = found || (security->sessions[i].satellite.plane == 2 && security->sessions[i].satellite.slot == slot);
+        const SKY_Association_t *const association = &security->associations.entries[i];
+
+        found = found ||
+                (association->state != SKY_ASSOCIATION_FREE && SKY_Credential_Satellite(&association->credential).slot == slot);
     }
     return found;
 }
@@ -194,17 +226,18 @@ static void Test_NewPeers(void)
 
     UtAssert_ZERO(UT_Peers[0].Peer[0].Key[0]); /* the table has no key any more */
     UtAssert_UINT32_EQ(UT_Peers[0].Count, 3);
+    UtAssert_BOOL_TRUE(HasAssociated(security, 3));
     SetKey(0, 1);
     memset(UT_Peers[0].Peer[0].Key, 6, sizeof(UT_Peers[0].Peer[0].Key)); /* as before */
     memset(UT_Peers[0].Peer[EAST_INDEX - WEST_INDEX].Key, 8, sizeof(UT_Peers[0].Peer[0].Key));
     Wakeup();
-    UtAssert_BOOL_TRUE(HasSession(security, 1));
-    UtAssert_BOOL_FALSE(HasSession(security, 3)); /* its key is another one */
+    UtAssert_BOOL_TRUE(HasAssociated(security, 1));
+    UtAssert_BOOL_FALSE(HasAssociated(security, 3)); /* its key is another one */
 
     SetKey(0, 1);
     UT_Peers[0].Count = 0; /* nor is there one any more */
     Wakeup();
-    UtAssert_BOOL_FALSE(HasSession(security, 1));
+    UtAssert_BOOL_FALSE(HasAssociated(security, 1));
 }
 
 static void Test_Suites(void)
@@ -242,7 +275,7 @@ static void Test_Move(void)
     memset(UT_Neighbours.Neighbour, 0, sizeof(UT_Neighbours.Neighbour));
     Wakeup();
     UtAssert_UINT32_EQ(security->self.slot, 1);
-    UtAssert_BOOL_FALSE(HasSession(security, 3));
+    UtAssert_BOOL_FALSE(HasAssociated(security, 3));
     UtAssert_BOOL_TRUE(security->is_keyed);
 }
 

@@ -7,6 +7,7 @@
 
 #include "node_rig.h"
 #include "party_rig.h"
+#include "security_steps.h"
 
 #define SESSIONS    4u
 #define ESTABLISHED 4u

@@ -6,6 +6,7 @@
 #define PAIR_RIG_H
 
 #include "party_rig.h"
+#include "security_steps.h"
 #include "sky.h"
 
 #define SECOND_US  UINT64_C(1000000)

@@ -8,7 +8,7 @@
 
 #include "crypto_rig.h"
 #include "fixture.h"
-#include "sky_security.h"
+#include "security_steps.h"
 
 #define ESTABLISHED  4u
 #define HALF_OPEN    3u
@@ -33,6 +33,7 @@ typedef struct
     crypto_rig_t     rig; /* the first member, so that the library's context leads to its party */
     SKY_Addr_t       addr;
     uint32_t         generations; /* satellite: mask of those of which it has keys with others */
+    SKY_Addr_t       renewed;     /* satellite: the one with which it has other keys, of the same generations, now */
     SKY_Security_t   security;
     uint64_t         memory[MEMORY_WORDS];
     uint8_t          rekey_peers[SKY_REKEY_BANKS * REKEY_PEERS * SKY_CRYPTO_KEY_BYTES];
@@ -60,6 +61,7 @@ static inline bool rig_peer_key(void *context, uint16_t plane, uint16_t slot, ui
 
     (void)memset(key, generation, SKY_CRYPTO_KEY_BYTES);
     (void)memcpy(key, both, sizeof(both));
+    key[sizeof(both)] ^= SKY_Addr_Equal(self->renewed, (SKY_Addr_t){plane, slot}) ? 1u : 0u;
     return plane != 9u && (self->generations & (1u << generation)) != 0u;
 }
 

@@ -80,7 +80,7 @@ static inline bool answer_request(party_t *peer, uint64_t now_us, const SKY_Pack
 /* Begin a session with another satellite. */
 static inline void begin(party_t *peer, uint64_t now_us)
 {
-    SKY_Security_Want(&satellite.security, now_us, peer->addr);
+    want_session(&satellite.security, now_us, peer->addr);
     CHECK(exchange(&satellite, peer, now_us));
     CHECK(SKY_Security_IsFresh(&satellite.security, peer->addr));
 }

@@ -303,8 +303,7 @@ static void test_telemetry_ends_with_the_listeners_association(void)
     CHECK(node.association == NULL);
     CHECK_EQ(SKY_Node_Listeners(&node, 2), 1);
 
-    CHECK(SKY_Security_SetMaster(&security, 1, party_master));
-    CHECK(SKY_Security_ForgetMaster(&security, 0));
+    keep_master(&security, 1, party_master);
     sent_count = 0;
     SKY_Node_Telemetry(&node, 3, body, 32);
     CHECK_EQ(sent_count, 0);

@@ -94,9 +94,7 @@ static void test_a_table_brings_the_old_key_back(void)
     CHECK_EQ(plain_command(3, &mission, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_OK);
     CHECK(associate(4, &renewed));
     CHECK_EQ(plain_command(5, &renewed, SKY_REKEY_FORGET, 0), SKY_STATUS_OK);
-    CHECK(!SKY_Security_ForgetMaster(&security, 1)); /* it is the only one */
-    CHECK(SKY_Security_SetMaster(&security, 0, party_master));
-    CHECK(SKY_Security_ForgetMaster(&security, 1));
+    keep_master(&security, 0, party_master);
     CHECK_EQ(security.associations.half_open + security.associations.established, 0);
     CHECK(associate(6, &host));
     end();

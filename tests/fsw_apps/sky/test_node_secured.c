@@ -195,8 +195,8 @@ static void test_no_handshake_goes_over_a_link_that_is_cut_nor_to_where_no_way_l
     on_sent    = count_handshakes;
     handshakes = 0;
     SKY_Node_SetModel(&western->node, now_us, SKY_LINK_EAST, &cut);
-    SKY_Security_Want(&western->security, now_us, addrs[EASTERN]);
-    SKY_Security_Want(&western->security, now_us, (SKY_Addr_t){3, 3});
+    want_session(&western->security, now_us, addrs[EASTERN]);
+    want_session(&western->security, now_us, (SKY_Addr_t){3, 3});
     SKY_Node_Run(&western->node, now_us);
     CHECK_EQ(handshakes, 0);
     SKY_Node_SetModel(&western->node, now_us, SKY_LINK_EAST, &whole); /* it is up when the neighbour is heard */

@@ -13,7 +13,7 @@ static void open_both_ways(uint32_t count)
     for (uint32_t i = 0; i < count; ++i)
     {
         begin(&peers[i], NOW);
-        SKY_Security_Want(&peers[i].security, NOW, satellite.addr);
+        want_session(&peers[i].security, NOW, satellite.addr);
         CHECK(exchange(&peers[i], &satellite, NOW));
     }
 }
@@ -96,15 +96,16 @@ static void test_an_older_key_beside_it_ends_nothing(void)
     close_all(1);
 }
 
-static void test_a_newer_key_beside_it_ends_own_sessions_alone(void)
+static void test_a_newer_key_beside_it_ends_nothing(void)
 {
     open_both_ways(1);
     open_host_of(0, master_0);
     take_masters(master_of(0, master_0), master_of(1, master_1));
     CHECK_EQ(satellite.security.generation, 1);
-    CHECK(!has_session(&peers[0])); /* it asks with the newer one from now on */
-    CHECK(serves(&peers[0]) && serves_host());
+    CHECK(has_session(&peers[0]) && serves(&peers[0]) && serves_host());
+    SKY_Security_EndSessions(&satellite.security);
     begin(&peers[0], NOW);
+    CHECK_EQ(entry_of(&peers[0])->generation, 1); /* it asks with the newer one from now on */
     take_masters(master_of(0, master_0), master_of(1, master_1));
     CHECK(has_session(&peers[0]) && serves(&peers[0]) && serves_host());
     take_masters(none, master_of(1, master_1)); /* the older one goes */
@@ -168,35 +169,21 @@ static void test_setting_a_known_key_is_no_step_back(void)
     CHECK(SKY_Security_SetMaster(&satellite.security, 0, master_2)); /* not even with another key */
     CHECK_EQ(satellite.security.generation, 1);
     CHECK(has_session(&peers[0]));
-    CHECK(SKY_Security_ForgetMaster(&satellite.security, 0));
+    CHECK(SKY_Associations_HasMaster(&satellite.security.associations, 0));
     close_all(1);
 }
 
 /* ---- keys between satellites ---- */
 
-typedef struct
-{
-    SKY_Addr_t satellite;
-    uint8_t    generation;
-} change_t;
-
-static bool has_changed(void *context, SKY_Addr_t one, uint8_t generation)
-{
-    const change_t *change = context;
-
-    return SKY_Addr_Equal(one, change->satellite) && generation == change->generation;
-}
-
 static void test_who_has_another_key_begins_again(void)
 {
-    change_t change = {{1, 3}, 1};
-
     open_both_ways(2);
     open_host_of(0, master_0);
-    SKY_Security_EndPeers(&satellite.security, has_changed, &change); /* no key of this generation is in use */
-    CHECK(has_session(&peers[1]) && serves(&peers[1]));
-    change.generation = 0;
-    SKY_Security_EndPeers(&satellite.security, has_changed, &change);
+    SKY_Security_CheckPeers(&satellite.security); /* the same keys again */
+    CHECK(has_session(&peers[0]) && serves(&peers[0]));
+    CHECK(has_session(&peers[1]) && serves(&peers[1]) && serves_host());
+    satellite.renewed = peers[1].addr;
+    SKY_Security_CheckPeers(&satellite.security);
     CHECK(!has_session(&peers[1]) && !serves(&peers[1]));
     CHECK(has_session(&peers[0]) && serves(&peers[0]) && serves_host());
     close_party(&host);
@@ -206,18 +193,56 @@ static void test_who_has_another_key_begins_again(void)
 /* A session goes on under the older of two keys. It ends with that key, not with the newest. */
 static void test_a_session_ends_with_the_key_under_which_it_began(void)
 {
-    change_t change = {{1, 3}, 0};
-
     open_both_ways(2);
-    CHECK(SKY_Security_SetMaster(&satellite.security, 1, master_1)); /* all begin anew, under the newest */
-    begin(&peers[1], NOW);
+    CHECK(SKY_Security_SetMaster(&satellite.security, 1, master_1));
+    SKY_Security_EndSessions(&satellite.security);
+    begin(&peers[1], NOW); /* under the newest */
     CHECK_EQ(entry_of(&peers[1])->generation, 1);
-    SKY_Security_EndPeers(&satellite.security, has_changed, &change);
+    satellite.generations = 2;
+    SKY_Security_CheckPeers(&satellite.security);
     CHECK(has_session(&peers[1]));
-    change.generation = 1;
-    SKY_Security_EndPeers(&satellite.security, has_changed, &change);
+    CHECK(!serves(&peers[0]) && !serves(&peers[1])); /* they have associated under the older one */
+    satellite.generations = 1;
+    SKY_Security_CheckPeers(&satellite.security);
     CHECK(!has_session(&peers[1]));
     close_all(2);
+}
+
+/* Keys whose master key is gone are valid until there are newer ones. So is what began under them. */
+static void test_keys_of_before_end_when_newer_ones_come(void)
+{
+    open_both_ways(2);
+    satellite.generations = 1;
+    take_masters(none, master_of(1, master_1));
+    CHECK(has_session(&peers[0]) && serves(&peers[0]) && has_session(&peers[1]) && serves(&peers[1]));
+    SKY_Security_CheckPeers(&satellite.security); /* a table that changes nothing */
+    CHECK(has_session(&peers[0]) && serves(&peers[0]) && has_session(&peers[1]) && serves(&peers[1]));
+    satellite.generations = 3; /* the newer ones come beside those of before */
+    SKY_Security_CheckPeers(&satellite.security);
+    CHECK(!has_session(&peers[0]) && !serves(&peers[0]) && !has_session(&peers[1]) && !serves(&peers[1]));
+    CHECK_EQ(crypto_rig_keys(&satellite.rig), 0);
+    SKY_Security_EndSessions(&peers[0].security);
+    want_session(&peers[0].security, NOW, satellite.addr);
+    SKY_SecurityAsk_t out;
+    wire_t            there;
+    wire_t            back;
+
+    CHECK(SKY_Security_NextAsk(&peers[0].security, NOW, &out));
+    CHECK(carry(&out.pkt, &out.key, &there));
+    CHECK(!answer(&satellite, NOW, &there.pkt, &back)); /* it would not begin so now */
+    close_all(2);
+}
+
+/* Nor does it matter whether the newer keys come first, and their master key later. */
+static void test_keys_of_before_end_with_a_newer_master_key(void)
+{
+    open_both_ways(1);
+    satellite.generations = 5; /* 0 and 2 */
+    take_masters(none, master_of(1, master_1));
+    CHECK(has_session(&peers[0]) && serves(&peers[0]));
+    take_masters(master_of(2, master_2), master_of(1, master_1));
+    CHECK(!has_session(&peers[0]) && !serves(&peers[0]));
+    close_all(1);
 }
 
 /* ---- the own place ---- */
@@ -234,7 +259,7 @@ static void test_who_moves_begins_again_with_all(void)
     CHECK_EQ(crypto_rig_keys(&satellite.rig), 0);
     CHECK(satellite.security.is_keyed);
 
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
     CHECK(SKY_Addr_Equal(out.pkt.src, (SKY_Addr_t){4, 5}));
     CHECK(SKY_Handshake_DecodeRequest(out.payload, out.pkt.length, &request));
@@ -295,13 +320,15 @@ int main(void)
 {
     RUN(test_the_same_keys_again_end_nothing);
     RUN(test_an_older_key_beside_it_ends_nothing);
-    RUN(test_a_newer_key_beside_it_ends_own_sessions_alone);
+    RUN(test_a_newer_key_beside_it_ends_nothing);
     RUN(test_a_key_that_changes_ends_the_hosts_of_its_generation);
     RUN(test_two_keys_may_be_replaced_at_once);
     RUN(test_without_a_key_in_the_table_nothing_changes);
     RUN(test_setting_a_known_key_is_no_step_back);
     RUN(test_who_has_another_key_begins_again);
     RUN(test_a_session_ends_with_the_key_under_which_it_began);
+    RUN(test_keys_of_before_end_when_newer_ones_come);
+    RUN(test_keys_of_before_end_with_a_newer_master_key);
     RUN(test_who_moves_begins_again_with_all);
     RUN(test_a_suite_that_stays_goes_on);
     RUN(test_another_suite_is_asked_for_anew);

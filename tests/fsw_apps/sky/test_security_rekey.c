@@ -80,7 +80,7 @@ static bool asks(party_t *asker, party_t *other, uint64_t now_us, uint8_t *gener
     SKY_SecurityAsk_t out;
     wire_t            there;
 
-    SKY_Security_Want(&asker->security, now_us, other->addr);
+    want_session(&asker->security, now_us, other->addr);
     CHECK(SKY_Security_NextAsk(&asker->security, now_us, &out));
     *generation = out.payload[1];
     CHECK(carry(&out.pkt, &out.key, &there));
@@ -124,7 +124,7 @@ static void test_links_live_through_a_change(void)
     CHECK_EQ(associate_with(&one, &two, &now_us), 1);
     CHECK_EQ(associate_with(&two, &one, &now_us), 1);
     forget(&one);
-    CHECK_EQ(session_of(&one)->state, SKY_SESSION_NONE);
+    CHECK_EQ(session_of(&one)->state, SKY_SESSION_ESTABLISHED); /* it is under the newer key */
     CHECK_EQ(associate_with(&one, &two, &now_us), 1);
     CHECK_EQ(associate_with(&two, &one, &now_us), 1);
     forget(&two);
@@ -166,11 +166,16 @@ static void test_without_new_ones_the_keys_of_the_tables_stay(void)
     CHECK_EQ(command(&one, 0, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_OK);
     CHECK_EQ(one.security.generation, 0);
     CHECK_EQ(associate_with(&one, &two, &now_us), 0);
+    CHECK_EQ(associate_with(&two, &one, &now_us), 0);
     forget(&one);
+    CHECK_EQ(session_of(&one)->state, SKY_SESSION_ESTABLISHED); /* nothing about the other one has changed */
+    CHECK(one.security.associations.half_open > 0u);
     CHECK_EQ(associate_with(&one, &two, &now_us), 0);
     CHECK_EQ(associate_with(&two, &one, &now_us), 0);
     CHECK_EQ(load_peers(&one, 1), SKY_STATUS_OK); /* late; wrapped under the key of the same generation */
     CHECK_EQ(one.security.generation, 1);
+    CHECK_EQ(session_of(&one)->state, SKY_SESSION_NONE); /* the key of before would be refused now */
+    CHECK_EQ(one.security.associations.half_open, 0);
     activate(&two);
     CHECK_EQ(load_peers(&two, 1), SKY_STATUS_OK); /* once more */
     CHECK_EQ(associate_with(&one, &two, &now_us), 1);

@@ -38,7 +38,7 @@ static void test_a_response_needs_spi_suite_and_tag(void)
     pkt.src = (SKY_Addr_t){0, 2};
     CHECK(carry(&pkt, &key, &wire));
     CHECK(!take(NOW, &wire, true)); /* from a host, which answers nothing */
-    SKY_Security_Want(&satellite.security, NOW, peers[1].addr);
+    want_session(&satellite.security, NOW, peers[1].addr);
     pkt.src = peers[1].addr;
     CHECK(carry(&pkt, &key, &wire));
     CHECK(!take(NOW, &wire, true)); /* there is a session only soon */

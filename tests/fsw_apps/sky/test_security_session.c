@@ -41,7 +41,7 @@ static void test_a_handshake_is_a_whole_packet(void)
     SKY_Packet_t      pkt;
 
     open(1);
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     (void)memset(&out, 0xEE, sizeof(out));
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
     CHECK(carry(&out.pkt, &out.key, &wire));
@@ -61,7 +61,7 @@ static void test_both_may_ask_each_other(void)
 
     open(1);
     begin(&peers[0], NOW);
-    SKY_Security_Want(&peers[0].security, NOW, satellite.addr);
+    want_session(&peers[0].security, NOW, satellite.addr);
     CHECK(exchange(&peers[0], &satellite, NOW));
     CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
     CHECK(answer_request(&peers[0], NOW, &there.pkt, &back));
@@ -77,12 +77,12 @@ static void test_handshakes_are_repeated_until_one_is_answered(void)
     SKY_HandshakeRequest_t second;
 
     open(2);
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out)); /* it is lost */
     CHECK(SKY_Handshake_DecodeRequest(out.payload, out.pkt.length, &first));
     const uint64_t request_id = out.pkt.request_id;
 
-    SKY_Security_Want(&satellite.security, NOW, peers[1].addr);
+    want_session(&satellite.security, NOW, peers[1].addr);
     CHECK(SKY_Security_NextDue(&satellite.security) <= NOW); /* the first of two */
     CHECK(exchange(&satellite, &peers[1], NOW));
     CHECK(!SKY_Security_NextAsk(&satellite.security, NOW + RETRY_US - 1u, &out));
@@ -103,7 +103,7 @@ static void test_the_next_time_is_that_of_the_first_that_is_due(void)
     open(2);
     for (uint32_t i = 0; i < 2; ++i)
     {
-        SKY_Security_Want(&satellite.security, NOW + i, peers[i].addr);
+        want_session(&satellite.security, NOW + i, peers[i].addr);
         CHECK(SKY_Security_NextAsk(&satellite.security, NOW + i, &out));
     }
     CHECK_EQ(SKY_Security_NextDue(&satellite.security), NOW + RETRY_US);
@@ -122,7 +122,7 @@ static void test_a_late_answer_is_taken(void)
     wire_t            second;
 
     open(1);
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
     CHECK(carry(&out.pkt, &out.key, &there));
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW + RETRY_US, &out));
@@ -148,13 +148,13 @@ static void test_an_answer_to_another_handshake_is_not_taken(void)
     wire_t            back;
 
     open(1);
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
     CHECK(carry(&out.pkt, &out.key, &there));
     CHECK(answer(&peers[0], NOW, &there.pkt, &old));
     SKY_Security_EndSessions(&satellite.security);
     CHECK(!take(NOW, &old, true)); /* nobody is asked */
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     CHECK(!take(NOW, &old, false)); /* nothing has gone yet */
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
     CHECK(carry(&out.pkt, &out.key, &there));
@@ -193,7 +193,7 @@ static void test_no_word_comes_again(void)
     open(1);
     for (size_t i = 0; i < 64; ++i)
     {
-        SKY_Security_Want(&satellite.security, NOW + i, peers[0].addr);
+        want_session(&satellite.security, NOW + i, peers[0].addr);
         CHECK(SKY_Security_NextAsk(&satellite.security, NOW + i, &out));
         CHECK(SKY_Handshake_DecodeRequest(out.payload, out.pkt.length, &request));
         (void)memcpy(words[i], request.word, SKY_WORD_BYTES);
@@ -284,7 +284,7 @@ static void test_nobody_is_asked_for_ever(void)
     uint64_t          now_us;
 
     open(1);
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     for (now_us = NOW; now_us != UINT64_MAX; now_us = SKY_Security_NextDue(&satellite.security))
     {
         count += SKY_Security_NextAsk(&satellite.security, now_us, &out) ? 1u : 0u;
@@ -292,7 +292,7 @@ static void test_nobody_is_asked_for_ever(void)
     }
     CHECK_EQ(count, IDLE_US / RETRY_US + 1u);
     CHECK(entry_of(&peers[0]) == NULL);
-    SKY_Security_Want(&satellite.security, NOW + 2u * IDLE_US, peers[0].addr);
+    want_session(&satellite.security, NOW + 2u * IDLE_US, peers[0].addr);
     CHECK(exchange(&satellite, &peers[0], NOW + 2u * IDLE_US)); /* it is there again */
     close_all(1);
 }
@@ -311,7 +311,7 @@ static void test_who_has_no_key_is_not_asked(void)
     CHECK(entry_of(&peers[1]) == NULL);
     CHECK(SKY_Security_NextDue(&satellite.security) == UINT64_MAX);
     CHECK_EQ(send_to(&peers[1], NOW, &wire), -1); /* it does not keep others from being asked */
-    SKY_Security_Want(&satellite.security, NOW, peers[0].addr);
+    want_session(&satellite.security, NOW, peers[0].addr);
     CHECK(exchange(&satellite, &peers[0], NOW));
 
     cfg          = a_config(&satellite);
@@ -348,7 +348,7 @@ static void test_what_the_library_cannot_do_is_not_asked_for(void)
     }
 }
 
-static void test_a_new_generation_ends_the_sessions_of_before(void)
+static void test_a_new_generation_is_asked_with_from_the_next_session_on(void)
 {
     SKY_SecurityAsk_t      out;
     SKY_HandshakeRequest_t request;
@@ -359,6 +359,8 @@ static void test_a_new_generation_ends_the_sessions_of_before(void)
     CHECK(SKY_Security_SetMaster(&satellite.security, 0, master_0)); /* it is the same one */
     CHECK_EQ(send_to(&peers[0], NOW, &wire), 1);
     CHECK(SKY_Security_SetMaster(&satellite.security, 1, master_1));
+    CHECK_EQ(send_to(&peers[0], NOW, &wire), 1); /* the older key is still valid */
+    SKY_Security_EndSessions(&satellite.security);
     CHECK_EQ(crypto_rig_keys(&satellite.rig), 0);
     CHECK_EQ(send_to(&peers[0], NOW, &wire), -1);
     CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
@@ -401,6 +403,7 @@ static void test_numbers_end_before_they_repeat(void)
 
     open(1);
     begin(&peers[0], NOW);
+    satellite.security.counters.unsent              = 0;
     satellite.security.sessions[0].session.sequence = UINT64_MAX - 2u;
     CHECK_EQ(send_to(&peers[0], NOW, &there), 1);
     CHECK(there.pkt.sequence == UINT64_MAX - 1u);
@@ -433,7 +436,7 @@ int main(void)
     RUN(test_nobody_is_asked_for_ever);
     RUN(test_who_has_no_key_is_not_asked);
     RUN(test_what_the_library_cannot_do_is_not_asked_for);
-    RUN(test_a_new_generation_ends_the_sessions_of_before);
+    RUN(test_a_new_generation_is_asked_with_from_the_next_session_on);
     RUN(test_before_it_is_keyed_all_goes_without_a_tag);
     RUN(test_numbers_end_before_they_repeat);
     return CHECK_RESULT();

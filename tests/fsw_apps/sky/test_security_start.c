@@ -89,7 +89,7 @@ static void test_each_secret_has_bytes_of_its_own(void)
             CHECK(SKY_Security_Init(&satellite.security, &cfg, satellite.addr, satellite.memory, sizeof(satellite.memory),
                                     entropy));
             CHECK(SKY_Security_SetMaster(&satellite.security, 0, master_0));
-            SKY_Security_Want(&satellite.security, NOW, (SKY_Addr_t){1, 3});
+            want_session(&satellite.security, NOW, (SKY_Addr_t){1, 3});
             CHECK(SKY_Security_NextAsk(&satellite.security, NOW, &out));
             cookie[i]     = SKY_Security_CookieOf(&satellite.security, NOW, ENDPOINT);
             request_id[i] = out.pkt.request_id;

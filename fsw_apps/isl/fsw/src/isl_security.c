@@ -146,58 +146,27 @@ CFE_Status_t ISL_Security_ValidatePeers(void *data)
 
 /* ---- keys between satellites --------------------------------------------------------------------------------------- */
 
-/** Find the key of a satellite in pages. @return NULL if there is none of this generation */
-static const uint8 *ISL_FindPeer(const ISL_PeersTable_t *const pages[ISL_PEERS_PAGES], uint16 slots, SKY_Addr_t satellite,
-                                 uint8 generation)
+/** Find the key between this satellite and another. Called under the node's lock. */
+static bool ISL_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
 {
-    const uint32 index = ((uint32)satellite.plane - 1u) * slots + satellite.slot - 1u; /* no plane or slot of a credential is 0 */
-    const uint8 *found = NULL;
-    uint32       page;
+    const SKY_Node_t *const node  = context;
+    const uint16            slots = node->router.torus.slots;
+    const uint32            index = ((uint32)plane - 1u) * slots + slot - 1u; /* no plane or slot of a credential is 0 */
+    bool                    found = false;
+    uint32                  page;
 
-    for (page = 0; page < ISL_PEERS_PAGES && satellite.slot <= slots && found == NULL; ++page)
+    for (page = 0; page < ISL_PEERS_PAGES && slot <= slots && !found; ++page)
     {
-        const ISL_PeersTable_t *const table = pages[page];
+        const ISL_PeersTable_t *const table = &ISL_Security.peers[page];
 
         if (table->Generation == generation && index >= table->First && index - table->First < table->Count &&
             ISL_IsKey(table->Peer[index - table->First].Key))
         {
-            found = table->Peer[index - table->First].Key;
+            memcpy(key, table->Peer[index - table->First].Key, SKY_CRYPTO_KEY_BYTES);
+            found = true;
         }
     }
     return found;
-}
-
-/** Find the key between this satellite and another. Called under the node's lock. */
-static bool ISL_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
-{
-    const SKY_Node_t *const       node                   = context;
-    const SKY_Addr_t              satellite              = {plane, slot};
-    const ISL_PeersTable_t *const pages[ISL_PEERS_PAGES] = {&ISL_Security.peers[0], &ISL_Security.peers[1],
-                                                            &ISL_Security.peers[2], &ISL_Security.peers[3]};
-    const uint8 *const            found                  = ISL_FindPeer(pages, node->router.torus.slots, satellite, generation);
-
-    if (found != NULL)
-    {
-        memcpy(key, found, SKY_CRYPTO_KEY_BYTES);
-    }
-    return found != NULL;
-}
-
-/** Pages before and after a load. */
-typedef struct
-{
-    const ISL_PeersTable_t *before[ISL_PEERS_PAGES];
-    const ISL_PeersTable_t *after[ISL_PEERS_PAGES];
-    uint16                  slots;
-} ISL_PeersChange_t;
-
-static bool ISL_PeerChanged(void *context, SKY_Addr_t satellite, uint8_t generation)
-{
-    const ISL_PeersChange_t *const change = context;
-    const uint8 *const             before = ISL_FindPeer(change->before, change->slots, satellite, generation);
-    const uint8 *const             after  = ISL_FindPeer(change->after, change->slots, satellite, generation);
-
-    return before == NULL || after == NULL ? before != after : memcmp(before, after, ISL_KEY_BYTES) != 0;
 }
 
 /* ---- taking over --------------------------------------------------------------------------------------------------- */
@@ -254,41 +223,30 @@ static void ISL_TakeKeys(ISL_KeysTable_t *table)
     SKY_Wipe(masters, sizeof(masters));
 }
 
-/** Copy the pages that are new, and end what was made with keys that are not in them any more. */
-static void ISL_TakePeers(const SKY_Node_t *node)
+/** Copy the pages that are new, and end what was made with keys that are not valid any more. */
+static void ISL_TakePeers(void)
 {
-    ISL_PeersChange_t change;
-    void             *data[ISL_PEERS_PAGES];
-    bool              any = false;
-    uint32            page;
+    bool   any = false;
+    uint32 page;
 
-    change.slots = node->router.torus.slots;
     for (page = 0; page < ISL_PEERS_PAGES; ++page)
     {
-        data[page]          = NULL;
-        change.before[page] = &ISL_Security.peers[page];
-        change.after[page]  = change.before[page];
-        if (CFE_TBL_GetAddress(&data[page], ISL_Security.peers_handle[page]) == CFE_TBL_INFO_UPDATED)
+        void *data = NULL;
+
+        if (CFE_TBL_GetAddress(&data, ISL_Security.peers_handle[page]) == CFE_TBL_INFO_UPDATED)
         {
-            change.after[page] = data[page];
-            any                = true;
+            memcpy(&ISL_Security.peers[page], data, sizeof(ISL_Security.peers[page]));
+            SKY_Wipe(((ISL_PeersTable_t *)data)->Peer, sizeof(((ISL_PeersTable_t *)data)->Peer));
+            any = true;
+        }
+        if (data != NULL)
+        {
+            (void)CFE_TBL_ReleaseAddress(ISL_Security.peers_handle[page]);
         }
     }
     if (any && ISL_Security.is_open)
     {
-        SKY_Security_EndPeers(&ISL_Security.security, ISL_PeerChanged, &change);
-    }
-    for (page = 0; page < ISL_PEERS_PAGES; ++page)
-    {
-        if (change.after[page] != change.before[page])
-        {
-            memcpy(&ISL_Security.peers[page], data[page], sizeof(ISL_Security.peers[page]));
-            SKY_Wipe(((ISL_PeersTable_t *)data[page])->Peer, sizeof(((ISL_PeersTable_t *)data[page])->Peer));
-        }
-        if (data[page] != NULL)
-        {
-            (void)CFE_TBL_ReleaseAddress(ISL_Security.peers_handle[page]);
-        }
+        SKY_Security_CheckPeers(&ISL_Security.security);
     }
 }
 
@@ -316,7 +274,7 @@ CFE_Status_t ISL_Security_Update(void)
     if (isl != NULL)
     {
         moved = ISL_NotePlace(&isl->node);
-        ISL_TakePeers(&isl->node);
+        ISL_TakePeers();
         if (is_new && !ISL_Security.is_open)
         {
             ISL_Security_Open(isl, keys);

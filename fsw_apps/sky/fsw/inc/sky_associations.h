@@ -63,6 +63,7 @@ typedef struct
     uint64_t         used_us;  /**< when it began, or a packet with a right tag came last */
     uint64_t         endpoint; /**< where that came from */
     uint32_t         round;    /**< upper bits of the last SPI of this entry */
+    uint64_t         key_mark; /**< of a satellite: mark of the pair key under which it was granted; the caller's */
 } SKY_Association_t;
 
 /** Where a handshake comes from. */
@@ -137,8 +138,6 @@ const SKY_MasterKey_t *SKY_Associations_Master(const SKY_Associations_t *table, 
 bool SKY_Associations_HasOther(const SKY_Associations_t *table, uint8_t generation);
 /** Erase a master key, and end all associations of hosts and missions of its generation. @return false if there was none */
 bool SKY_Associations_ForgetMaster(SKY_Associations_t *table, uint8_t generation);
-/** End the associations of satellites of a generation, after their keys have changed. */
-void SKY_Associations_ForgetPeers(SKY_Associations_t *table, uint8_t generation);
 
 /**
  * Find the pair key that the owner of a credential holds: derived from the master key of its generation; for a satellite, looked up.

@@ -65,7 +65,7 @@ typedef struct
     SKY_MasterKey_t waiting; /**< the key that was loaded last and is not active */
     SKY_RekeyBank_t banks[SKY_REKEY_BANKS];
     uint32_t        peers_max; /**< keys that a bank has room for */
-    uint64_t        refused;   /**< commands with a wrong wrap, and those that would leave no key, or not that of the sender */
+    uint64_t refused; /**< commands with a wrong wrap, and those that would leave no key, or not that of the sender */
 } SKY_RekeyState_t;
 
 /** Read a command, without opening it. @return false if it is none */
@@ -105,8 +105,8 @@ bool SKY_RekeyPeers_Has(const SKY_RekeyState_t *state, uint8_t generation);
 /** Find a key that came, whether it is valid or not. @return false if there is none */
 bool SKY_RekeyPeers_Find(const SKY_RekeyState_t *state, SKY_Addr_t satellite, uint8_t generation,
                          uint8_t key[SKY_CRYPTO_KEY_BYTES]);
-/** Erase all keys that came over the air and are not master keys in use. @return true if there were keys between satellites */
-bool SKY_Rekey_Clear(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto);
+/** Erase all keys that came over the air and are not master keys in use. */
+void SKY_Rekey_Clear(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto);
 /** Erase the keys of a generation. */
 void SKY_RekeyPeers_Forget(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto, uint8_t generation);
 

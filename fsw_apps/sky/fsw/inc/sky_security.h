@@ -36,7 +36,8 @@ typedef struct
 {
     SKY_Addr_t    satellite; /**< {0, 0}: the entry is free */
     SKY_Session_t session;
-    uint8_t       generation; /**< of the keys under which it began */
+    uint8_t       generation; /**< of the key under which it began */
+    uint64_t      key_mark;   /**< of that key */
     uint64_t      request_id; /**< that of the handshake on its way */
     uint64_t      used_us;    /**< time of the last packet to it */
 } SKY_SecuritySession_t;
@@ -131,8 +132,6 @@ void SKY_Security_ResetCounters(SKY_Security_t *security);
 /** Make a master key valid; from the first one on the satellite is keyed. A generation that was not valid before is the newest, and that
  *  between satellites, too; one that was valid changes neither. @return false if two others are valid */
 bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);
-/** Forget a master key and all that follows from it. The last one stays, as without it anybody would be served. @return false if it stays */
-bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation);
 
 /** End all sessions with other satellites, after the keys of some have changed. New ones begin when they are needed. */
 void SKY_Security_EndSessions(SKY_Security_t *security);
@@ -140,15 +139,16 @@ void SKY_Security_EndSessions(SKY_Security_t *security);
 /* ---- new tables: sky_security_change.c ------------------------------------------------------------------------------- */
 
 /**
- * Make these master keys the valid ones, the last one the newest. What follows from a key that stays goes on; others end, with the
- * associations of satellites of their generations. Sessions with satellites end if the newest generation is another one.
+ * Make these master keys the valid ones, the last one the newest. What follows from a key that stays goes on, all else ends. With satellites
+ * all goes on whose key is still valid (SKY_Security_CheckPeers); new sessions begin under the newest.
  * @param masters  different generations; if none is set, nothing changes, as without a key anybody would be served
  */
 void SKY_Security_TakeMasters(SKY_Security_t *security, const SKY_MasterKey_t masters[SKY_MASTER_KEYS]);
-/** Tell whether the key between this satellite and another, of a generation, has changed, come or gone. */
-typedef bool (*SKY_PeerChanged_t)(void *context, SKY_Addr_t satellite, uint8_t generation);
-/** End the sessions and associations with satellites whose key has changed, in both directions. New ones begin when they are needed. */
-void SKY_Security_EndPeers(SKY_Security_t *security, SKY_PeerChanged_t has_changed, void *context);
+/**
+ * End the sessions and associations with satellites that would not begin so any more, in both directions: their key is not valid now, or is
+ * another one. To be called after the mission's tables of such keys have changed. New sessions begin when they are needed.
+ */
+void SKY_Security_CheckPeers(SKY_Security_t *security);
 /** Be another satellite from now on, or that of another constellation: all sessions and associations end. Master keys stay. */
 void SKY_Security_Move(SKY_Security_t *security, SKY_Addr_t self);
 /** Change the suites of the configuration (SKY_SecurityCfg_t). Sessions and associations that would not be granted so now end. */
@@ -242,8 +242,6 @@ typedef struct
     SKY_TagKey_t key; /**< points into this structure */
 } SKY_SecurityAsk_t;
 
-/** Want a session with a satellite, so that a handshake is due if there is none. */
-void SKY_Security_Want(SKY_Security_t *security, uint64_t now_us, SKY_Addr_t satellite);
 /** Get the next handshake that is due. @return false if there is none now */
 bool SKY_Security_NextAsk(SKY_Security_t *security, uint64_t now_us, SKY_SecurityAsk_t *ask);
 /** Return the time at which the next handshake is due; UINT64_MAX: none is on its way. */

@@ -102,8 +102,8 @@ bool SKY_Associations_HasOther(const SKY_Associations_t *table, uint8_t generati
     return has_one;
 }
 
-/* End the associations of satellites, or of all others, whose credential has a generation. */
-static void end_generation(SKY_Associations_t *table, bool is_satellite, uint8_t generation)
+/* End the associations of hosts and missions whose credential has a generation. Keys of satellites do not follow from a master key. */
+static void end_generation(SKY_Associations_t *table, uint8_t generation)
 {
     SKY_ASSERT(table->entries != NULL);
     for (uint32_t i = 0; i < table->count; ++i)
@@ -111,7 +111,7 @@ static void end_generation(SKY_Associations_t *table, bool is_satellite, uint8_t
         SKY_Association_t *entry = &table->entries[i];
 
         if (entry->state != SKY_ASSOCIATION_FREE && SKY_Credential_Generation(&entry->credential) == generation &&
-            (SKY_Credential_Role(&entry->credential) == SKY_ROLE_SATELLITE) == is_satellite)
+            SKY_Credential_Role(&entry->credential) != SKY_ROLE_SATELLITE)
         {
             SKY_Associations_End(table, entry);
         }
@@ -130,19 +130,12 @@ bool SKY_Associations_ForgetMaster(SKY_Associations_t *table, uint8_t generation
         if (master->is_set && master->generation == generation)
         {
             table->config.crypto->Wipe(table->config.crypto->context, master, sizeof(*master));
-            end_generation(table, false, generation);
+            end_generation(table, generation);
             was_there = true;
         }
     }
     SKY_ASSERT(!SKY_Associations_HasMaster(table, generation));
     return was_there;
-}
-
-void SKY_Associations_ForgetPeers(SKY_Associations_t *table, uint8_t generation)
-{
-    SKY_ASSERT(table->index_bits >= 1u);
-    SKY_ASSERT(table->count >= 2u);
-    end_generation(table, true, generation);
 }
 
 bool SKY_Associations_SetMaster(SKY_Associations_t *table, uint8_t generation, const uint8_t key[SKY_CRYPTO_KEY_BYTES])

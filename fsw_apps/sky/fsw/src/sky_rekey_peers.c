@@ -86,10 +86,8 @@ void SKY_RekeyPeers_Forget(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto, 
     SKY_ASSERT(!SKY_RekeyPeers_Has(state, generation));
 }
 
-bool SKY_Rekey_Clear(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto)
+void SKY_Rekey_Clear(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto)
 {
-    bool had_peers = false;
-
     SKY_ASSERT(crypto != NULL);
     crypto->Wipe(crypto->context, &state->waiting, sizeof(state->waiting));
     for (uint32_t i = 0; i < SKY_REKEY_BANKS; ++i)
@@ -97,11 +95,9 @@ bool SKY_Rekey_Clear(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto)
         if (state->banks[i].is_used)
         {
             clear(&state->banks[i], crypto, state->peers_max);
-            had_peers = true;
         }
     }
     SKY_ASSERT(!state->waiting.is_set);
-    return had_peers;
 }
 
 /* Return a place for keys: that of their generation, or one of a generation that is not valid. NULL if there is none. */

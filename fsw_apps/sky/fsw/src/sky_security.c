@@ -270,6 +270,7 @@ uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const
         (void)Deny(security, &security->counters.handshakes);
         return SKY_SPI_NONE;
     }
+    association->key_mark = SKY_Security_KeyMark(security, handshake->pair);
     SKY_Handshake_EncodeResponse(&response, handshake->payload);
     handshake->key.word = handshake->request.word;
     SKY_ASSERT(association->spi != SKY_SPI_NONE);

@@ -17,24 +17,12 @@ bool SKY_Security_SetMaster(SKY_Security_t *security, uint8_t generation, const 
     if (!is_known) /* the first one is new, too */
     {
         security->generation = generation;
-        SKY_Security_EndSessions(security); /* those of the generation before end; new ones begin when they are needed */
     }
     security->is_keyed = true;
+    SKY_Security_CheckPeers(security);
     SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, generation));
     SKY_ASSERT(is_known || security->generation == generation);
     return true;
-}
-
-bool SKY_Security_ForgetMaster(SKY_Security_t *security, uint8_t generation)
-{
-    SKY_ASSERT(security->sessions != NULL);
-    if (!security->is_keyed || generation == security->generation ||
-        !SKY_Associations_HasOther(&security->associations, generation))
-    {
-        return false;
-    }
-    SKY_Associations_ForgetPeers(&security->associations, generation);
-    return SKY_Associations_ForgetMaster(&security->associations, generation);
 }
 
 static bool Lists(const SKY_MasterKey_t masters[SKY_MASTER_KEYS], uint8_t generation)
@@ -49,7 +37,7 @@ static bool Lists(const SKY_MasterKey_t masters[SKY_MASTER_KEYS], uint8_t genera
     return found;
 }
 
-/* Forget the keys that are not listed, with the satellites of their generations. */
+/* Forget the keys that are not listed. */
 static void ForgetOthers(SKY_Associations_t *table, const SKY_MasterKey_t masters[SKY_MASTER_KEYS])
 {
     for (uint32_t i = 0; i < SKY_MASTER_KEYS; ++i)
@@ -58,19 +46,10 @@ static void ForgetOthers(SKY_Associations_t *table, const SKY_MasterKey_t master
 
         if (table->masters[i].is_set && !Lists(masters, generation))
         {
-            SKY_Associations_ForgetPeers(table, generation);
             (void)SKY_Associations_ForgetMaster(table, generation);
         }
         SKY_ASSERT(!table->masters[i].is_set || Lists(masters, generation));
     }
-}
-
-/* Forget keys that came over the air: a table has the last word. Return true if keys with other satellites went. */
-static bool ForgetAir(SKY_Security_t *security)
-{
-    SKY_ASSERT(security->sessions != NULL);
-    SKY_ASSERT(security->cfg.crypto != NULL);
-    return SKY_Rekey_Clear(&security->rekey, security->cfg.crypto);
 }
 
 void SKY_Security_TakeMasters(SKY_Security_t *security, const SKY_MasterKey_t masters[SKY_MASTER_KEYS])
@@ -94,36 +73,50 @@ void SKY_Security_TakeMasters(SKY_Security_t *security, const SKY_MasterKey_t ma
             (void)SKY_Associations_SetMaster(&security->associations, masters[i].generation, masters[i].key);
         }
     }
-    if (ForgetAir(security) || !security->is_keyed || newest->generation != security->generation)
-    {
-        SKY_Security_EndSessions(security);
-    }
+    SKY_Rekey_Clear(&security->rekey, security->cfg.crypto); /* a table has the last word over keys that came over the air */
     security->generation = newest->generation;
     security->is_keyed   = true;
+    SKY_Security_CheckPeers(security);
     SKY_ASSERT(SKY_Associations_HasMaster(&security->associations, security->generation));
 }
 
-void SKY_Security_EndPeers(SKY_Security_t *security, SKY_PeerChanged_t has_changed, void *context)
+/* Return true if what began under a key with another satellite, of a generation, would not begin so now. */
+static bool IsRefused(SKY_Security_t *security, SKY_Addr_t satellite, uint8_t generation, uint64_t key_mark)
 {
+    uint8_t    key[SKY_CRYPTO_KEY_BYTES];
+    const bool is_valid = SKY_Security_PeerKey(security, satellite.plane, satellite.slot, generation, key);
+    const bool is_same  = is_valid && SKY_Security_KeyMark(security, key) == key_mark;
+
+    SKY_ASSERT(satellite.plane != 0u);
+    SKY_ASSERT(security->is_keyed);
+    SKY_Security_Wipe(security, key, sizeof(key));
+    return !is_same;
+}
+
+void SKY_Security_CheckPeers(SKY_Security_t *security)
+{
+    SKY_Associations_t *table = &security->associations;
+
     SKY_ASSERT(security->sessions != NULL);
-    SKY_ASSERT(has_changed != NULL);
+    SKY_ASSERT(table->entries != NULL);
     for (uint32_t i = 0; i < security->cfg.session_max; ++i)
     {
         SKY_SecuritySession_t *entry = &security->sessions[i];
 
-        if (entry->satellite.plane != 0u && has_changed(context, entry->satellite, entry->generation))
+        if (SKY_Session_IsUsable(&entry->session) && IsRefused(security, entry->satellite, entry->generation, entry->key_mark))
         {
             SKY_SecuritySession_End(security, entry);
         }
     }
-    for (uint32_t i = 0; i < security->associations.count; ++i)
+    for (uint32_t i = 0; i < table->count; ++i)
     {
-        SKY_Association_t *entry = &security->associations.entries[i];
+        SKY_Association_t *entry = &table->entries[i];
 
         if (entry->state != SKY_ASSOCIATION_FREE && SKY_Credential_Role(&entry->credential) == SKY_ROLE_SATELLITE &&
-            has_changed(context, SKY_Credential_Satellite(&entry->credential), SKY_Credential_Generation(&entry->credential)))
+            IsRefused(security, SKY_Credential_Satellite(&entry->credential), SKY_Credential_Generation(&entry->credential),
+                      entry->key_mark))
         {
-            SKY_Associations_End(&security->associations, entry);
+            SKY_Associations_End(table, entry);
         }
     }
 }
@@ -149,7 +142,7 @@ void SKY_Security_Move(SKY_Security_t *security, SKY_Addr_t self)
     SKY_ASSERT(self.plane != 0u);
     SKY_ASSERT(self.slot != 0u);
     security->self = self;
-    (void)ForgetAir(security); /* they are keys of the old place */
+    SKY_Rekey_Clear(&security->rekey, security->cfg.crypto); /* they are keys of the old place */
     SKY_Security_EndSessions(security);
     EndAssociations(&security->associations, 0);
 }

@@ -2,6 +2,8 @@
  * @file
  * Which keys of this satellite with others are valid: see sky_security.h.
  */
+#include <string.h>
+
 #include "sky_assert.h"
 #include "sky_security_priv.h"
 
@@ -33,6 +35,7 @@ static bool Lookup(const SKY_Security_t *security, SKY_Addr_t satellite, uint8_t
 bool SKY_Security_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES])
 {
     const SKY_Security_t *security  = context;
+    const SKY_Crypto_t   *crypto    = security->cfg.crypto;
     const SKY_Addr_t      satellite = {plane, slot};
     uint8_t               newer[SKY_CRYPTO_KEY_BYTES];
     bool                  is_valid = Lookup(security, satellite, generation, key);
@@ -50,10 +53,24 @@ bool SKY_Security_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t 
         is_valid = is_valid &&
                    !(master->is_set && master->generation > generation && Lookup(security, satellite, master->generation, newer));
     }
-    SKY_Security_Wipe(security, newer, sizeof(newer));
+    crypto->Wipe(crypto->context, newer, sizeof(newer));
     if (!is_valid)
     {
-        SKY_Security_Wipe(security, key, SKY_CRYPTO_KEY_BYTES);
+        crypto->Wipe(crypto->context, key, SKY_CRYPTO_KEY_BYTES);
     }
     return is_valid;
+}
+
+uint64_t SKY_Security_KeyMark(const SKY_Security_t *security, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    const SKY_Crypto_t    *crypto = security->cfg.crypto;
+    const SKY_CryptoPart_t part   = {key, SKY_CRYPTO_KEY_BYTES};
+    uint8_t                digest[sizeof(uint64_t)];
+    uint64_t               mark;
+
+    SKY_ASSERT(key != NULL);
+    SKY_ASSERT(sizeof(digest) <= SKY_CRYPTO_HASH_BYTES);
+    crypto->Hash(crypto->context, security->word_secret, sizeof(security->word_secret), &part, 1, digest, sizeof(digest));
+    (void)memcpy(&mark, digest, sizeof(mark));
+    return mark;
 }

@@ -19,6 +19,8 @@ void SKY_SecuritySession_End(const SKY_Security_t *security, SKY_SecuritySession
 uint8_t SKY_Security_OtherGeneration(const SKY_Security_t *security);
 /** Find the valid key with another satellite: SKY_PeerKey_t, with the security as context. */
 bool SKY_Security_PeerKey(void *context, uint16_t plane, uint16_t slot, uint8_t generation, uint8_t key[SKY_CRYPTO_KEY_BYTES]);
+/** Return a number by which equal keys are found without keeping them: a digest under a secret of this boot. */
+uint64_t SKY_Security_KeyMark(const SKY_Security_t *security, const uint8_t key[SKY_CRYPTO_KEY_BYTES]);
 /** Begin with full bursts; the secret of this boot is there. */
 void SKY_SecurityLimits_Init(SKY_Security_t *security);
 

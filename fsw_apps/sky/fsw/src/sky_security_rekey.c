@@ -16,8 +16,6 @@ static void EndGeneration(SKY_Security_t *security, uint8_t generation)
     {
         security->generation = SKY_Security_OtherGeneration(security);
     }
-    SKY_Associations_ForgetPeers(&security->associations, generation);
-    SKY_Security_EndSessions(security); /* new ones begin, under the keys that are valid */
 }
 
 SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16_t slots, const uint8_t *payload, size_t bytes)
@@ -51,6 +49,7 @@ SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16
     {
         security->generation = command.generation; /* preferred from now on; sessions under the older keys go on */
     }
+    SKY_Security_CheckPeers(security);
     SKY_ASSERT(SKY_Associations_HasMaster(table, sender));
     return status;
 }

@@ -66,13 +66,6 @@ static SKY_SecuritySession_t *Use(SKY_Security_t *security, uint64_t now_us, SKY
     return entry;
 }
 
-void SKY_Security_Want(SKY_Security_t *security, uint64_t now_us, SKY_Addr_t satellite)
-{
-    SKY_ASSERT(security->is_keyed);
-    SKY_ASSERT(satellite.plane != 0u);
-    (void)Use(security, now_us, satellite);
-}
-
 bool SKY_Security_IsFresh(const SKY_Security_t *security, SKY_Addr_t satellite)
 {
     const SKY_SecuritySession_t *entry = Find(security, satellite);
@@ -236,6 +229,7 @@ static bool TakeUnder(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_Sec
     {
         (void)SKY_Session_Take(&entry->session, crypto, pair, pkt->spi, pkt->payload, pkt->length);
         entry->generation = generation;
+        entry->key_mark   = SKY_Security_KeyMark(security, pair);
     }
     crypto->Wipe(crypto->context, pair, sizeof(pair));
     return is_right;
