@@ -97,7 +97,7 @@ static bool take_memory(SKYT_Twin_t *twin)
            twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->asked != NULL &&
            twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
            (c->suite == SKY_SUITE_NONE || (SKYT_Keys_Init(twin) && SKYT_Mission_Init(twin) && SKYT_Attack_Init(twin))) &&
-           SKYT_Ask_Init(twin) && SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+           SKYT_OpQuestions_Init(twin) && SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -202,7 +202,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     SKYT_Attack_Free(twin);
     SKYT_Mission_Free(twin);
     SKYT_Keys_Free(twin);
-    SKYT_Ask_Free(twin);
+    SKYT_OpQuestions_Free(twin);
     SKYT_Pace_Free(twin);
     SKYT_Queue_Free(&twin->queue);
     free(twin);

@@ -17,7 +17,7 @@ static void add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satel
 
     if (!active->clear.is_hurried || SKY_Presence_IsAwake(&ground->held.presence, twin->now_us, satellite))
     {
-        SKYT_Ask_Add(twin, active, satellite);
+        SKYT_OpQuestions_Add(twin, active, satellite);
     }
 }
 
@@ -63,7 +63,7 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_PurgeStep_t s
     add_places(twin, active, twin->config.servers);
     if (!active->is_lazy)
     {
-        SKYT_Ask_AddLate(twin, active);
+        SKYT_OpQuestions_AddLate(twin, active);
     }
 }
 
@@ -74,7 +74,7 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
     (void)memset(&what, 0, sizeof(what));
     what.op = SKY_OP_PURGE;
-    return SKYT_Ask_All(twin, active, &what, SKYT_Ask_WaitUs(twin, active, active->clear.is_hurried));
+    return SKYT_OpQuestions_All(twin, active, &what, SKYT_OpQuestions_WaitUs(twin, active, active->clear.is_hurried));
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* Take in what satellites said in the step. */
 static SKY_PurgeAnswers_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
+    const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
     SKY_PurgeAnswers_t        cleared   = {0, 0, 0, 0, 0, false};
 
     for (uint32_t i = 0; i < active->asks; ++i)
@@ -119,7 +119,7 @@ static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_PurgeStep_t s
     {
         const SKYT_May_t may = SKYT_Reach_May(twin, active);
 
-        if (may == SKYT_MAY_LATER || (may == SKYT_MAY_NOW && !active->is_lazy && SKYT_Ask_WaitsLate(twin, active)))
+        if (may == SKYT_MAY_LATER || (may == SKYT_MAY_NOW && !active->is_lazy && SKYT_OpQuestions_WaitsLate(twin, active)))
         {
             return true;
         }
@@ -171,7 +171,7 @@ bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
         }
         if (step == SKY_PURGE_LOOK)
         {
-            SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+            SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_LOOK);
             return true;
         }
         if (run_step(twin, active, step))

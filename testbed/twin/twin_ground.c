@@ -27,7 +27,7 @@ static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const
         const SKYT_Active_t  *active = SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block);
 
         SKYT_Check_Request(ground->twin, active, pkt);
-        SKYT_Asked_Note(ground->twin, active, pkt);
+        SKYT_ShareRecord_Note(ground->twin, active, pkt);
     }
     SKYT_Network_Send(ground->twin, now_us, (uint32_t)endpoint, SKYT_LINK_UP, ground->number, &parts);
 }
@@ -129,16 +129,16 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
         }
         while ((answered = SKY_Host_NextAnswered(core)) != NULL)
         {
-            if (SKYT_Held_Answered(ground, answered) || SKYT_Ask_Answered(ground, answered))
+            if (SKYT_Held_Answered(ground, answered) || SKYT_OpQuestions_Answered(ground, answered))
             {
                 due_us = twin->now_us; /* others may be asked */
             }
             else
             {
-                SKYT_Inquiry_Answered(ground);
+                SKYT_ReachQuestions_Answered(ground);
             }
         }
-        if (SKYT_Inquiry_Run(ground))
+        if (SKYT_ReachQuestions_Run(ground))
         {
             due_us = twin->now_us;
         }
@@ -158,7 +158,7 @@ void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const 
     SKY_Host_t    *core      = &twin->grounds[host - 1u].core;
     const uint64_t undecoded = core->counters.undecoded;
     const uint64_t untrusted = core->counters.untrusted;
-    bool          *answered  = SKYT_Inquiry_Hears(&twin->grounds[host - 1u], node, data, len);
+    bool          *answered  = SKYT_ReachQuestions_Hears(&twin->grounds[host - 1u], node, data, len);
 
     SKY_Host_Receive(core, twin->now_us, node, data, len);
     if (answered != NULL && core->counters.untrusted == untrusted)

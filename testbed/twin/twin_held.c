@@ -104,7 +104,8 @@ static void ask_next(SKYT_Ground_t *ground, uint32_t server)
         if (twin->now_us < held->end_us)
         {
             question->deadline_ms = (uint32_t)((held->end_us - twin->now_us + US_PER_MS - 1u) / US_PER_MS);
-            SKYT_Asked_Share(twin, active, SKYT_NodeOf(twin, (SKY_Addr_t){question->place.plane, question->place.slot}), server);
+            SKYT_ShareRecord_Share(twin, active, SKYT_NodeOf(twin, (SKY_Addr_t){question->place.plane, question->place.slot}),
+                                   server);
             (void)SKY_Host_Ask(&ground->core, twin->now_us, question); /* the question is sound, and others may wait */
             ++held->running;
             return;

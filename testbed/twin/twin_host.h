@@ -2,11 +2,15 @@
  * @file
  * Private to the twin: ground hosts.
  *
- *     twin_ground.c   a ground host, its packets        twin_op.c     an operation of a host
- *     twin_reach.c    who is lost, and who is late      twin_asked.c  whom hosts ask for a share
- *     twin_inquiry.c  what they ask satellites to know it     twin_held.c  whether a block is whole
- *     twin_clear.c    purging a block                   twin_look.c   looking one up
- *     twin_ask.c      questions of an operation
+ *     twin_ground.c           a ground host, its packets
+ *     twin_reach.c            what it knows of satellites: who is lost, who is late
+ *     twin_reach_questions.c  what it asks satellites to know that
+ *     twin_op.c               an operation of a host
+ *     twin_op_questions.c     what an operation asks satellites about its block
+ *     twin_share_record.c     whom hosts have asked for a share
+ *     twin_held.c             whether a block is whole
+ *     twin_clear.c            purging a block
+ *     twin_look.c             looking one up
  */
 #ifndef TWIN_HOST_H
 #define TWIN_HOST_H
@@ -26,7 +30,7 @@
 
 #define SKYT_REACH_FIRST_MAX (2u * SKY_PLACES_ROWS_MAX)
 
-/** Inquiry that an operation waits for: see twin_inquiry.c. */
+/** Inquiry that an operation waits for: see twin_reach_questions.c. */
 typedef enum
 {
     SKYT_WAIT_NOT = 0,
@@ -65,7 +69,7 @@ typedef struct
     uint32_t            *last_rows; /**< scratch, by satellite */
     bool                *is_spare;  /**< scratch, by satellite: it may have stood in for others */
     uint64_t *spare_us; /**< by satellite: time at which it was last asked as a spare whether it is late; 0: not lately */
-} SKYT_Inquiry_t;
+} SKYT_ReachQuestions_t;
 
 /** Question of a host before a get, and its state: see twin_held.c. */
 typedef enum
@@ -151,7 +155,7 @@ typedef struct
     uint32_t              late_first; /**< first row whose satellites were asked */
     SKY_Addr_t           *spares;     /**< late ones that may have stood in for others */
     uint32_t              spare_count;
-    SKYT_Inquiry_t        inquiry;
+    SKYT_ReachQuestions_t inquiry;
     uint32_t              waiting; /**< operations that wait for an inquiry */
     SKY_Addr_t           *placed;  /**< scratch, by server */
     SKY_Cell_t           *room;    /**< scratch, a cell for each satellite */
@@ -186,12 +190,12 @@ struct SKYT_Active
     SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
     bool                   doubts;         /**< a stand-in did not have its share */
     bool                   has_asked_lost; /**< lost satellites were asked before the next attempt */
-    uint32_t               astray;         /**< bits as SKYT_Asked_Bit: servers for which others stood in, in the last attempt, */
-    bool                   at_stand_in;    /**< and for that of the chunk that was denied */
-    bool                   is_stray;       /**< the denied chunk lies where this host could not look for it: SKYT_Asked_IsStray */
+    uint32_t               astray; /**< bits as SKYT_ShareRecord_Bit: servers for which others stood in, in the last attempt, */
+    bool                   at_stand_in; /**< and for that of the chunk that was denied */
+    bool                   is_stray; /**< the denied chunk lies where this host could not look for it: SKYT_ShareRecord_IsStray */
     SKYT_First_t           first;
     bool                   is_useless;   /**< servers said before the get that a chunk is gone for good */
-    uint32_t               asks;         /**< number of satellites that are asked at once: twin_ask.c */
+    uint32_t               asks;         /**< number of satellites that are asked at once: twin_op_questions.c */
     uint32_t               asking;       /**< number of them that have yet to answer */
     bool                   has_searched; /**< late satellites were searched for in this step */
     bool                   is_missed;    /**< the block was looked up, and not found */
@@ -218,7 +222,7 @@ void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited
 void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone);
 /** Describe the block for the core's host, and find the places of its shares. @return false if no satellite is in sight */
 bool SKYT_Op_FindPlaces(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** Resume an operation: all that SKYT_Ask_All asked have answered, or their time is over. */
+/** Resume an operation: all that SKYT_OpQuestions_All asked have answered, or their time is over. */
 void SKYT_Op_Answered(SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** Take in the end of a block of the host. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
@@ -257,22 +261,22 @@ SKY_Late_t SKYT_Reach_Late(const SKYT_Ground_t *ground);
 /** Before an attempt. */
 SKYT_May_t SKYT_Reach_May(SKYT_Twin_t *twin, SKYT_Active_t *active);
 
-/* ---- twin_inquiry.c -------------------------------------------------------------------------------------------------- */
+/* ---- twin_reach_questions.c ----------------------------------------------------------------------------------------- */
 
 /** Take memory, once the core's host is ready. @return false if there is not enough */
-bool SKYT_Inquiry_Init(SKYT_Ground_t *ground);
-void SKYT_Inquiry_Free(SKYT_Ground_t *ground);
+bool SKYT_ReachQuestions_Init(SKYT_Ground_t *ground);
+void SKYT_ReachQuestions_Free(SKYT_Ground_t *ground);
 /** Let an operation wait until SKYT_Op_Resume. */
-void SKYT_Inquiry_Wait(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t what);
+void SKYT_ReachQuestions_Wait(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t what);
 /** Begin and end inquiries. @return true if something has happened, or was asked */
-bool SKYT_Inquiry_Run(SKYT_Ground_t *ground);
+bool SKYT_ReachQuestions_Run(SKYT_Ground_t *ground);
 /** Take in the end of a question of the inquiry. */
-void SKYT_Inquiry_Answered(SKYT_Ground_t *ground);
+void SKYT_ReachQuestions_Answered(SKYT_Ground_t *ground);
 /**
  * Find what a packet answers that the host is about to look at.
  * @return flag that says whether the satellite has answered, to be set unless the host does not trust the packet; NULL: it is no answer
  */
-bool *SKYT_Inquiry_Hears(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
+bool *SKYT_ReachQuestions_Hears(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
 
 /* ---- twin_held.c ----------------------------------------------------------------------------------------------------- */
 
@@ -288,29 +292,29 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
 /** Take in the end of a question. @return false if it is none of these */
 bool SKYT_Held_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
 
-/* ---- twin_ask.c ------------------------------------------------------------------------------------------------------ */
+/* ---- twin_op_questions.c -------------------------------------------------------------------------------------------- */
 
 /** Take memory. @return false if there is not enough */
-bool SKYT_Ask_Init(SKYT_Twin_t *twin);
-void SKYT_Ask_Free(SKYT_Twin_t *twin);
+bool SKYT_OpQuestions_Init(SKYT_Twin_t *twin);
+void SKYT_OpQuestions_Free(SKYT_Twin_t *twin);
 /** Return the questions of an operation: room for one to each satellite. */
-SKY_HostQuestion_t *SKYT_Ask_Of(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+SKY_HostQuestion_t *SKYT_OpQuestions_Of(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Add a satellite to those that are to be asked (`asks` of them so far), unless it is among them or cannot be reached. */
-void SKYT_Ask_Add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satellite);
+void SKYT_OpQuestions_Add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satellite);
 /** Add all satellites that are late to hand over, but for lost ones. */
-void SKYT_Ask_AddLate(const SKYT_Twin_t *twin, SKYT_Active_t *active);
+void SKYT_OpQuestions_AddLate(const SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** Return how long to wait for their answers. */
-uint64_t SKYT_Ask_WaitUs(const SKYT_Twin_t *twin, const SKYT_Active_t *active, bool is_hurried);
+uint64_t SKYT_OpQuestions_WaitUs(const SKYT_Twin_t *twin, const SKYT_Active_t *active, bool is_hurried);
 /**
  * Ask them about the operation's block. The operation goes on by SKYT_Op_Answered.
  * @param what  operation, flags and payload of each question
  * @return false if there are none
  */
-bool SKYT_Ask_All(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_HostQuestion_t *what, uint64_t wait_us);
+bool SKYT_OpQuestions_All(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_HostQuestion_t *what, uint64_t wait_us);
 /** Search for late satellites, once in a step, unless they are known. @return true if the operation waits for that */
-bool SKYT_Ask_WaitsLate(SKYT_Twin_t *twin, SKYT_Active_t *active);
+bool SKYT_OpQuestions_WaitsLate(SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** Take in the end of a question. @return false if it is none of these */
-bool SKYT_Ask_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
+bool SKYT_OpQuestions_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
 
 /* ---- twin_look.c ----------------------------------------------------------------------------------------------------- */
 
@@ -334,23 +338,24 @@ bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** Return true if any satellite has something to hand over. */
 bool SKYT_Clear_IsLate(const SKYT_Twin_t *twin);
 
-/* ---- twin_asked.c ---------------------------------------------------------------------------------------------------- */
+/* ---- twin_share_record.c -------------------------------------------------------------------------------------------- */
 
 /** Begin a get. */
-void SKYT_Asked_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active);
+void SKYT_ShareRecord_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Note the places at which a host asks for a share. */
-void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count);
+void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found,
+                             uint32_t count);
 /** Note a request of the host. */
-void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
+void SKYT_ShareRecord_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
 /** Note a question of the host about a server's share. */
-void SKYT_Asked_Share(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t server);
+void SKYT_ShareRecord_Share(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t server);
 /** Find a satellite that could have been asked for a chunk since the get began, and was not. @return SKYT_NONE if there is none */
-uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
+uint32_t SKYT_ShareRecord_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 /** Return a bit for the server of a chunk, the same for every 32nd server. */
-uint32_t SKYT_Asked_Bit(const SKYT_Twin_t *twin, uint32_t chunk);
+uint32_t SKYT_ShareRecord_Bit(const SKYT_Twin_t *twin, uint32_t chunk);
 /** Return true if a satellite is among the places of a server in the running attempt, or the last one. */
-bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite);
+bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite);
 /** Return true if others stood in for lost satellites, and this host could ask none of the holders of the denied chunk. */
-bool SKYT_Asked_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 
 #endif

@@ -30,7 +30,7 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Look_t *look        = &active->look;
     const uint64_t     most_us     = (uint64_t)active->deadline_ms * US_PER_MS;
-    const uint64_t     patience_us = SKYT_Ask_WaitUs(twin, active, false);
+    const uint64_t     patience_us = SKYT_OpQuestions_WaitUs(twin, active, false);
     const uint64_t     wait_us     = patience_us > QUESTION_US ? patience_us : QUESTION_US;
     SKY_HostQuestion_t what;
 
@@ -40,13 +40,13 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
     what.payload           = look->payload;
     what.payload_bytes     = look->payload_bytes;
     active->look.has_asked = true;
-    return SKYT_Ask_All(twin, active, &what, wait_us < most_us ? wait_us : most_us);
+    return SKYT_OpQuestions_All(twin, active, &what, wait_us < most_us ? wait_us : most_us);
 }
 
 /* Combine what the satellites said that were asked. One that knows the block counts, whatever others say. */
 static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
+    const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
     SKY_HasWord_t             word      = SKY_WORD_NOTHING;
 
     for (uint32_t i = 0; i < active->asks; ++i)
@@ -117,7 +117,7 @@ static bool run_pass(SKYT_Twin_t *twin, SKYT_Active_t *active)
     if (!look->has_asked)
     {
         active->asks = 0;
-        SKYT_Ask_Add(twin, active, look->first[look->at]);
+        SKYT_OpQuestions_Add(twin, active, look->first[look->at]);
         if (ask_all(twin, active))
         {
             return true;
@@ -137,18 +137,18 @@ static bool run_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_LookupStep_t s
 
     if (!look->has_asked)
     {
-        if (step == SKY_LOOKUP_SEARCH ? SKYT_Ask_WaitsLate(twin, active) : !find_first(twin, active))
+        if (step == SKY_LOOKUP_SEARCH ? SKYT_OpQuestions_WaitsLate(twin, active) : !find_first(twin, active))
         {
             return true;
         }
         active->asks = 0;
         if (step == SKY_LOOKUP_SEARCH)
         {
-            SKYT_Ask_AddLate(twin, active);
+            SKYT_OpQuestions_AddLate(twin, active);
         }
         for (uint32_t i = 0; step == SKY_LOOKUP_AGAIN && i < look->count; ++i)
         {
-            SKYT_Ask_Add(twin, active, look->first[i]);
+            SKYT_OpQuestions_Add(twin, active, look->first[i]);
         }
         if (ask_all(twin, active))
         {
@@ -174,7 +174,7 @@ bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
         }
         if (step == SKY_LOOKUP_LOOK)
         {
-            SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+            SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_LOOK);
             return true;
         }
         if (step == SKY_LOOKUP_ASK ? run_pass(twin, active) : run_all(twin, active, step))
@@ -218,7 +218,7 @@ static bool ask_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKYT_Reach_Servers(ground, SKY_Schedule_RowAt(&twin->schedule, twin->now_us), ground->placed);
     for (uint32_t server = 0; may == SKYT_MAY_NOW && server < twin->config.servers; ++server)
     {
-        SKYT_Ask_Add(twin, active, ground->placed[server]);
+        SKYT_OpQuestions_Add(twin, active, ground->placed[server]);
     }
     return ask_all(twin, active);
 }

@@ -83,12 +83,12 @@ static bool take_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
         SKY_Addr_t *found = &shares->found[(size_t)server * SKY_PLACES_MAX];
         uint32_t    count = shares->counts[server];
 
-        active->astray |= shares->is_replaced[server] ? SKYT_Asked_Bit(twin, server) : 0u;
+        active->astray |= shares->is_replaced[server] ? SKYT_ShareRecord_Bit(twin, server) : 0u;
         if (active->kind != SKYT_OP_PUT && !active->attempts.is_searched)
         {
             count = SKYT_Break_Places(twin, found, count);
         }
-        SKYT_Asked_Places(twin, active, server, found, count);
+        SKYT_ShareRecord_Places(twin, active, server, found, count);
         set_places(twin, active, server, found, count);
         if (active->places[server].plane == 0u)
         {
@@ -256,7 +256,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
 {
     const uint32_t index = (uint32_t)(active - twin->active);
 
-    active->is_stray         = active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && SKYT_Asked_IsStray(twin, active);
+    active->is_stray = active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && SKYT_ShareRecord_IsStray(twin, active);
     const SKYT_Cause_t cause = active->is_missed && failed == SKYT_CAUSE_ABSENT ? SKYT_Truth_Missed(twin, active)
                                                                                 : SKYT_Truth_OpEnds(twin, active, failed);
 
@@ -345,7 +345,7 @@ static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
     if (active->first == SKYT_FIRST_DUE && !late.is_known && ground->reach.pause_us == 0u)
     {
         active->first = SKYT_FIRST_LATE;
-        SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LATE);
+        SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_LATE);
         return true;
     }
     active->first = SKYT_FIRST_NOTHING;
@@ -406,16 +406,16 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
                 }
                 break;
             case SKY_ATTEMPT_LOOK:
-                SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+                SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_LOOK);
                 return;
             case SKY_ATTEMPT_DOUBT:
                 active->doubts = true;
-                SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_BACK);
+                SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_BACK);
                 return;
             case SKY_ATTEMPT_SEARCH:
                 if (!SKYT_Reach_Late(ground_of(twin, active)).is_known)
                 {
-                    SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LATE);
+                    SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_LATE);
                     return;
                 }
                 take_search(twin, active);
@@ -484,7 +484,7 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
                               ? SKYT_FIRST_DUE
                               : SKYT_FIRST_NOTHING;
     SKYT_Digest(twin, number, NULL, 0);
-    SKYT_Asked_Begin(twin, active);
+    SKYT_ShareRecord_Begin(twin, active);
     begin_attempts(twin, active);
     if (op->kind == SKYT_OP_GET && twin->config.look_up > 0u && number % twin->config.look_up == 1u % twin->config.look_up)
     {
@@ -562,7 +562,8 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     uint32_t           found[SKY_PLACES_ROWS_MAX];
     const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
-    active->at_stand_in = block->status == SKY_STATUS_MISS && (active->astray & SKYT_Asked_Bit(twin, block->failed_chunk)) != 0u;
+    active->at_stand_in =
+        block->status == SKY_STATUS_MISS && (active->astray & SKYT_ShareRecord_Bit(twin, block->failed_chunk)) != 0u;
     SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
                                SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
     active->failed = cause_of(twin, active->attempts.status);

@@ -116,7 +116,7 @@ typedef struct
     uint64_t purged_us;
     uint64_t put_us; /**< time at which a put last began or ended; 0: never */
     uint32_t epoch;  /**< epoch of the last put that ended well: hosts know it */
-    uint32_t astray; /**< bits as SKYT_Asked_Bit: servers whose chunks a put left at stand-ins */
+    uint32_t astray; /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
 } SKYT_Truth_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private to twin_use.c */

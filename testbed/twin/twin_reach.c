@@ -1,6 +1,6 @@
 /**
  * @file
- * Ground hosts' knowledge of satellites: which are lost or late to hand over, and where servers are then. twin_inquiry.c asks them.
+ * Ground hosts' knowledge of satellites: which are lost or late to hand over, and where servers are then. twin_reach_questions.c asks them.
  */
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ bool SKYT_Reach_Init(SKYT_Ground_t *ground)
     SKY_Reach_Init(&ground->reach, &times, &twin->torus, ground->known, ground->lost);
     SKY_Handovers_Init(&ground->handovers);
     ground->late_first = 1;
-    return SKYT_Inquiry_Init(ground);
+    return SKYT_ReachQuestions_Init(ground);
 }
 
 void SKYT_Reach_Free(SKYT_Ground_t *ground)
@@ -48,7 +48,7 @@ void SKYT_Reach_Free(SKYT_Ground_t *ground)
     free(ground->shares.found);
     free(ground->shares.counts);
     free(ground->shares.is_replaced);
-    SKYT_Inquiry_Free(ground);
+    SKYT_ReachQuestions_Free(ground);
 }
 
 /* ---- where satellites are -------------------------------------------------------------------------------------------- */
@@ -217,7 +217,7 @@ SKYT_May_t SKYT_Reach_May(SKYT_Twin_t *twin, SKYT_Active_t *active)
         case SKY_REACH_SILENT:
             return SKYT_MAY_NOT;
         case SKY_REACH_LOOK:
-            SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+            SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_LOOK);
             return SKYT_MAY_LATER;
         default:
             break;
@@ -226,7 +226,7 @@ SKYT_May_t SKYT_Reach_May(SKYT_Twin_t *twin, SKYT_Active_t *active)
     {
         active->has_asked_lost = true;
         active->doubts         = false;
-        SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_BACK);
+        SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_BACK);
         return SKYT_MAY_LATER;
     }
     return SKYT_MAY_NOW;

@@ -194,8 +194,8 @@ static void judge_loss(SKYT_Twin_t *twin, const SKYT_Ground_t *ground, uint32_t 
 
 void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground)
 {
-    const SKYT_Inquiry_t *inquiry = &ground->inquiry;
-    bool                  heard   = false;
+    const SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
+    bool                         heard   = false;
 
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
@@ -270,7 +270,7 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
         const uint32_t holder   = holder_of(twin, active->block, chunk, false);
         const uint32_t server   = chunk % twin->config.servers;
         const bool     is_stray = holder != SKYT_NONE && twin->config.layout == SKY_LAYOUT_HOP &&
-                              !SKYT_Asked_IsPlace(twin, active, server, SKYT_AddrOf(twin, holder));
+                              !SKYT_ShareRecord_IsPlace(twin, active, server, SKYT_AddrOf(twin, holder));
 
         if (holder != SKYT_NONE && !is_stray && !(is_way_made && server != 0u) &&
             !SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
@@ -464,7 +464,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
     if (SKYT_Fault_Since(&twin->hard, since_us) || active->is_stray)
     {
-        const uint32_t passed_over = SKYT_Asked_PassedOver(twin, active, active->denied);
+        const uint32_t passed_over = SKYT_ShareRecord_PassedOver(twin, active, active->denied);
 
         if (passed_over == SKYT_NONE)
         {

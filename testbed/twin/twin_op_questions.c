@@ -10,25 +10,25 @@
 
 #define GRACE_US UINT64_C(1000000) /* time after the last deadline of a question */
 
-bool SKYT_Ask_Init(SKYT_Twin_t *twin)
+bool SKYT_OpQuestions_Init(SKYT_Twin_t *twin)
 {
     twin->questions = calloc((size_t)twin->config.active_max * twin->node_count, sizeof(*twin->questions));
     return twin->questions != NULL;
 }
 
-void SKYT_Ask_Free(SKYT_Twin_t *twin)
+void SKYT_OpQuestions_Free(SKYT_Twin_t *twin)
 {
     free(twin->questions);
 }
 
-SKY_HostQuestion_t *SKYT_Ask_Of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+SKY_HostQuestion_t *SKYT_OpQuestions_Of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     return &twin->questions[(size_t)(active - twin->active) * twin->node_count];
 }
 
-void SKYT_Ask_Add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satellite)
+void SKYT_OpQuestions_Add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satellite)
 {
-    SKY_HostQuestion_t   *questions = SKYT_Ask_Of(twin, active);
+    SKY_HostQuestion_t   *questions = SKYT_OpQuestions_Of(twin, active);
     const SKY_HostPlace_t place     = SKYT_Reach_Place(&twin->grounds[active->host - 1u], satellite);
     uint32_t              at        = 0;
 
@@ -48,7 +48,7 @@ void SKYT_Ask_Add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t sat
     }
 }
 
-void SKYT_Ask_AddLate(const SKYT_Twin_t *twin, SKYT_Active_t *active)
+void SKYT_OpQuestions_AddLate(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
 
@@ -56,15 +56,15 @@ void SKYT_Ask_AddLate(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     {
         if (!SKYT_Reach_IsLost(ground, ground->late[i]))
         {
-            SKYT_Ask_Add(twin, active, ground->late[i]);
+            SKYT_OpQuestions_Add(twin, active, ground->late[i]);
         }
     }
 }
 
-uint64_t SKYT_Ask_WaitUs(const SKYT_Twin_t *twin, const SKYT_Active_t *active, bool is_hurried)
+uint64_t SKYT_OpQuestions_WaitUs(const SKYT_Twin_t *twin, const SKYT_Active_t *active, bool is_hurried)
 {
     const SKYT_Ground_t      *ground    = &twin->grounds[active->host - 1u];
-    const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
+    const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
     SKY_Addr_t               *addrs     = ground->inquiry.addrs; /* there is room for all satellites */
 
     for (uint32_t i = 0; i < active->asks; ++i)
@@ -76,10 +76,10 @@ uint64_t SKYT_Ask_WaitUs(const SKYT_Twin_t *twin, const SKYT_Active_t *active, b
                       : SKY_Host_PatienceUs(&ground->core, addrs, active->asks);
 }
 
-bool SKYT_Ask_All(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_HostQuestion_t *what, uint64_t wait_us)
+bool SKYT_OpQuestions_All(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_HostQuestion_t *what, uint64_t wait_us)
 {
     SKYT_Ground_t      *ground    = &twin->grounds[active->host - 1u];
-    SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
+    SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
 
     for (uint32_t i = 0; i < active->asks; ++i)
     {
@@ -100,7 +100,7 @@ bool SKYT_Ask_All(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_HostQuesti
     return active->asks > 0u;
 }
 
-bool SKYT_Ask_WaitsLate(SKYT_Twin_t *twin, SKYT_Active_t *active)
+bool SKYT_OpQuestions_WaitsLate(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
 
@@ -109,11 +109,11 @@ bool SKYT_Ask_WaitsLate(SKYT_Twin_t *twin, SKYT_Active_t *active)
         return false;
     }
     active->has_searched = true;
-    SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LATE);
+    SKYT_ReachQuestions_Wait(twin, active, SKYT_WAIT_LATE);
     return true;
 }
 
-bool SKYT_Ask_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question)
+bool SKYT_OpQuestions_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question)
 {
     SKYT_Twin_t    *twin = ground->twin;
     const uintptr_t at   = (uintptr_t)question - (uintptr_t)twin->questions;

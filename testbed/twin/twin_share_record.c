@@ -14,27 +14,27 @@ static uint32_t *asked_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, 
     return &twin->asked[(size_t)(active - twin->active) * twin->node_count + node];
 }
 
-uint32_t SKYT_Asked_Bit(const SKYT_Twin_t *twin, uint32_t chunk)
+uint32_t SKYT_ShareRecord_Bit(const SKYT_Twin_t *twin, uint32_t chunk)
 {
     return 1u << chunk % twin->config.servers % SERVER_BITS;
 }
 
-void SKYT_Asked_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+void SKYT_ShareRecord_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     (void)memset(asked_of(twin, active, 0), 0, twin->node_count * sizeof(*twin->asked));
 }
 
-void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt)
+void SKYT_ShareRecord_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt)
 {
     if (pkt->op == SKY_OP_GET)
     {
-        *asked_of(twin, active, SKYT_NodeOf(twin, pkt->dst)) |= SKYT_Asked_Bit(twin, pkt->chunk_id);
+        *asked_of(twin, active, SKYT_NodeOf(twin, pkt->dst)) |= SKYT_ShareRecord_Bit(twin, pkt->chunk_id);
     }
 }
 
-void SKYT_Asked_Share(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t server)
+void SKYT_ShareRecord_Share(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t server)
 {
-    *asked_of(twin, active, node) |= SKYT_Asked_Bit(twin, server);
+    *asked_of(twin, active, node) |= SKYT_ShareRecord_Bit(twin, server);
 }
 
 /* ---- the first places ------------------------------------------------------------------------------------------------ */
@@ -71,7 +71,8 @@ static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uin
     return SKY_STORE_NONE;
 }
 
-void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count)
+void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found,
+                             uint32_t count)
 {
     const SKYT_Ground_t  *ground      = &twin->grounds[active->host - 1u];
     const SKY_Schedule_t *schedule    = &twin->schedule;
@@ -125,10 +126,10 @@ static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active,
            node->up_us <= active->started_us && SKYT_Use_TakenUs(twin, index, active->block) < active->started_us &&
            node->service.core.schedule != NULL && SKYT_Op_HasLeft(twin, index) &&
            may_be_known(&twin->grounds[active->host - 1u], index) &&
-           (*asked_of(twin, active, index) & SKYT_Asked_Bit(twin, chunk)) == 0;
+           (*asked_of(twin, active, index) & SKYT_ShareRecord_Bit(twin, chunk)) == 0;
 }
 
-uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
+uint32_t SKYT_ShareRecord_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
     uint32_t       holders[SKY_HOST_LATE];
     const uint32_t count = SKYT_Holders(twin, active->block, chunk, holders, SKY_HOST_LATE);
@@ -145,7 +146,7 @@ uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *act
 
 /* ---- stand-ins ------------------------------------------------------------------------------------------------------- */
 
-bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite)
+bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite)
 {
     for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
     {
@@ -183,7 +184,7 @@ static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     const uint32_t   server    = chunk % twin->config.servers;
     const SKY_Addr_t satellite = SKYT_AddrOf(twin, index);
 
-    if (SKYT_Asked_IsPlace(twin, active, server, satellite))
+    if (SKYT_ShareRecord_IsPlace(twin, active, server, satellite))
     {
         return SKYT_Use_TakenUs(twin, index, active->block) >= active->started_us; /* the chunk may have come later */
     }
@@ -191,15 +192,15 @@ static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     {
         if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, active->attempts.rows[i], server), satellite))
         {
-            return (active->astray & SKYT_Asked_Bit(twin, chunk)) != 0u; /* others stood in for the server */
+            return (active->astray & SKYT_ShareRecord_Bit(twin, chunk)) != 0u; /* others stood in for the server */
         }
     }
     return !may_be_known(&twin->grounds[active->host - 1u], index) || stands_in(twin, active, server, index);
 }
 
-bool SKYT_Asked_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const uint32_t bit = SKYT_Asked_Bit(twin, active->denied);
+    const uint32_t bit = SKYT_ShareRecord_Bit(twin, active->denied);
     uint32_t       holders[SKY_HOST_LATE];
     uint32_t       count = 0;
     uint32_t       i     = 0;

@@ -22,10 +22,10 @@ static uint32_t about_most(const SKYT_Twin_t *twin)
     return twin->config.servers + 1u; /* one more for the satellite that an operation failed on */
 }
 
-bool SKYT_Inquiry_Init(SKYT_Ground_t *ground)
+bool SKYT_ReachQuestions_Init(SKYT_Ground_t *ground)
 {
     const SKYT_Twin_t       *twin    = ground->twin;
-    SKYT_Inquiry_t          *inquiry = &ground->inquiry;
+    SKYT_ReachQuestions_t   *inquiry = &ground->inquiry;
     const uint32_t           looks   = 2u * about_most(twin) + SKY_HOST_OTHERS;
     const uint32_t           most    = looks > twin->node_count ? looks : twin->node_count;
     SKY_HostQuestionMemory_t memory;
@@ -48,7 +48,7 @@ bool SKYT_Inquiry_Init(SKYT_Ground_t *ground)
            inquiry->is_spare != NULL && inquiry->spare_us != NULL && SKY_Host_LendQuestions(&ground->core, &memory);
 }
 
-void SKYT_Inquiry_Free(SKYT_Ground_t *ground)
+void SKYT_ReachQuestions_Free(SKYT_Ground_t *ground)
 {
     free(ground->inquiry.asks);
     free(ground->inquiry.addrs);
@@ -68,8 +68,8 @@ void SKYT_Inquiry_Free(SKYT_Ground_t *ground)
 /* Ask the satellites of the inquiry. @param wait_us  for an answer; 0: as long as three sendings take */
 static void ask_all(SKYT_Ground_t *ground, uint8_t op, uint64_t wait_us)
 {
-    SKYT_Inquiry_t *inquiry = &ground->inquiry;
-    SKYT_Twin_t    *twin    = ground->twin;
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
+    SKYT_Twin_t           *twin    = ground->twin;
 
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
@@ -107,9 +107,9 @@ static void ask_all(SKYT_Ground_t *ground, uint8_t op, uint64_t wait_us)
 /* Find whom to ask. @return false if nobody is in sight */
 static bool add_ask(SKYT_Ground_t *ground, SKY_Addr_t satellite)
 {
-    SKYT_Inquiry_t       *inquiry = &ground->inquiry;
-    const SKY_HostPlace_t place   = SKYT_Reach_Place(ground, satellite);
-    const SKY_Addr_t      entry   = {place.entry_plane, place.entry_slot};
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
+    const SKY_HostPlace_t  place   = SKYT_Reach_Place(ground, satellite);
+    const SKY_Addr_t       entry   = {place.entry_plane, place.entry_slot};
 
     if (place.plane == 0u)
     {
@@ -162,8 +162,8 @@ static uint32_t find_others(SKYT_Ground_t *ground)
 /* Begin a look. @return false if nobody is in sight */
 static bool begin_round(SKYT_Ground_t *ground)
 {
-    SKYT_Twin_t    *twin    = ground->twin;
-    SKYT_Inquiry_t *inquiry = &ground->inquiry;
+    SKYT_Twin_t           *twin    = ground->twin;
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
 
     inquiry->count = 0;
     SKYT_Reach_Servers(ground, SKY_Schedule_RowAt(&twin->schedule, twin->now_us), ground->placed);
@@ -188,9 +188,9 @@ static bool begin_round(SKYT_Ground_t *ground)
 /* End a round of a look. @return false if another round is under way */
 static bool end_round(SKYT_Ground_t *ground)
 {
-    SKYT_Inquiry_t *inquiry = &ground->inquiry;
-    SKYT_Twin_t    *twin    = ground->twin;
-    const uint32_t  losses  = ground->reach.losses;
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
+    SKYT_Twin_t           *twin    = ground->twin;
+    const uint32_t         losses  = ground->reach.losses;
 
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
@@ -214,9 +214,9 @@ static bool end_round(SKYT_Ground_t *ground)
 /* Begin to ask lost satellites whether they are back. @return false if none is to be asked now */
 static bool begin_back(SKYT_Ground_t *ground, bool doubted)
 {
-    SKYT_Inquiry_t *inquiry = &ground->inquiry;
-    SKYT_Twin_t    *twin    = ground->twin;
-    const uint32_t  count   = SKY_Reach_AskLost(&ground->reach, twin->now_us, doubted, inquiry->addrs);
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
+    SKYT_Twin_t           *twin    = ground->twin;
+    const uint32_t         count   = SKY_Reach_AskLost(&ground->reach, twin->now_us, doubted, inquiry->addrs);
 
     inquiry->count = 0;
     for (uint32_t i = 0; i < count; ++i)
@@ -263,8 +263,8 @@ static void end_back(SKYT_Ground_t *ground)
 
 static void begin_pass(SKYT_Ground_t *ground)
 {
-    SKYT_Twin_t    *twin    = ground->twin;
-    SKYT_Inquiry_t *inquiry = &ground->inquiry;
+    SKYT_Twin_t           *twin    = ground->twin;
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
 
     inquiry->count = 0;
     inquiry->about = 0;
@@ -301,8 +301,8 @@ static uint64_t counter(const uint8_t *stats, uint32_t number)
 /* End a pass of the search for late satellites. @return false if another pass is under way */
 static bool end_pass(SKYT_Ground_t *ground)
 {
-    SKYT_Inquiry_t *inquiry  = &ground->inquiry;
-    uint32_t        answered = 0;
+    SKYT_ReachQuestions_t *inquiry  = &ground->inquiry;
+    uint32_t               answered = 0;
 
     for (uint32_t node = 0; node < ground->twin->node_count; ++node)
     {
@@ -372,8 +372,8 @@ static void resume(SKYT_Ground_t *ground, SKYT_Active_t *active)
 /* Begin the inquiry that an operation waits for. @return false if there is nothing to ask */
 static bool begin_inquiry(SKYT_Ground_t *ground, const SKYT_Active_t *active)
 {
-    const SKYT_Twin_t *twin    = ground->twin;
-    SKYT_Inquiry_t    *inquiry = &ground->inquiry;
+    const SKYT_Twin_t     *twin    = ground->twin;
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
 
     inquiry->kind    = active->waits;
     inquiry->round   = 0;
@@ -442,11 +442,11 @@ static SKYT_Active_t *first_waiting(const SKYT_Ground_t *ground)
     return NULL;
 }
 
-bool SKYT_Inquiry_Run(SKYT_Ground_t *ground)
+bool SKYT_ReachQuestions_Run(SKYT_Ground_t *ground)
 {
-    SKYT_Inquiry_t *inquiry = &ground->inquiry;
-    bool            acted   = false;
-    SKYT_Active_t  *active;
+    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
+    bool                   acted   = false;
+    SKYT_Active_t         *active;
 
     while (inquiry->running == 0u && ground->twin->stopped == SKYT_STOP_NOT)
     {
@@ -474,12 +474,12 @@ bool SKYT_Inquiry_Run(SKYT_Ground_t *ground)
     return acted;
 }
 
-void SKYT_Inquiry_Answered(SKYT_Ground_t *ground)
+void SKYT_ReachQuestions_Answered(SKYT_Ground_t *ground)
 {
     --ground->inquiry.running;
 }
 
-bool *SKYT_Inquiry_Hears(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len)
+bool *SKYT_ReachQuestions_Hears(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len)
 {
     SKY_Packet_t pkt;
     bool        *answered = NULL;
@@ -503,7 +503,7 @@ bool *SKYT_Inquiry_Hears(SKYT_Ground_t *ground, uint32_t node, const uint8_t *da
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
-void SKYT_Inquiry_Wait(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t what)
+void SKYT_ReachQuestions_Wait(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t what)
 {
     SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
 
