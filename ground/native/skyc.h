@@ -46,6 +46,7 @@ typedef struct
     uint64_t rx_untrusted; /**< packets without the tag that they need */
     uint64_t suites;       /**< mask of the security suites that the library can do: bit 1 << SKY_SUITE_* */
     uint64_t suites_used;  /**< mask of the security suites of the associations that there are */
+    uint64_t no_random;    /**< handshakes that were not sent, because the system gave no random bytes */
 } SKYC_Counters_t;
 
 /** A message from the Software Bus of a satellite. */

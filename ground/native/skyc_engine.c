@@ -45,18 +45,11 @@ static uint8_t *payload(void *context)
     return SKYC_Socket_Payload(engine->sock);
 }
 
-/* Draw a random word; if the system has none, take one that was not used lately. */
-static uint32_t random_word(void *context)
+/* So few bytes come whole, or not at all. */
+static bool random_bytes(void *context, uint8_t *bytes, size_t count)
 {
-    SKYC_Engine_t *engine = context;
-    uint32_t       word   = 0;
-
-    ++engine->drawn;
-    if (getrandom(&word, sizeof(word), 0) != (ssize_t)sizeof(word))
-    {
-        word = (uint32_t)engine->drawn;
-    }
-    return word;
+    (void)context;
+    return getrandom(bytes, count, 0) == (ssize_t)count;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
@@ -127,7 +120,7 @@ static int take_keyring(SKYC_Engine_t *engine, SKY_HostSecurity_t *security)
 
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random)
 {
-    const SKY_HostShell_t shell = {engine, send_packet, payload, random_word};
+    const SKY_HostShell_t shell = {engine, send_packet, payload, random_bytes};
     SKY_HostCfg_t         cfg   = {0};
 
     cfg.peer =
@@ -407,6 +400,7 @@ static void end_call(SKYC_Engine_t *engine)
     engine->counters.rx_stale     = engine->host.counters.stale;
     engine->counters.repeats      = engine->host.counters.repeats;
     engine->counters.rx_untrusted = engine->host.counters.untrusted;
+    engine->counters.no_random    = engine->host.counters.no_random;
     engine->counters.host_number  = engine->host.self.slot;
     (void)__atomic_fetch_add(&engine->progress.calls, 1, __ATOMIC_RELAXED);
 }
@@ -515,9 +509,13 @@ bool SKYC_Engine_NextTelemetry(SKYC_Engine_t *engine, SKYC_Telemetry_t *telemetr
 
 void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number)
 {
-    const uint16_t drawn = (uint16_t)(random_word(engine) % UINT16_MAX + 1);
+    uint16_t drawn = number;
 
-    SKY_Host_SetNumber(&engine->host, number != 0 ? number : drawn);
+    if (number == 0 && !random_bytes(engine, (uint8_t *)&drawn, sizeof(drawn)))
+    {
+        drawn = engine->host.self.slot; /* the next one, as this one is taken */
+    }
+    SKY_Host_SetNumber(&engine->host, number != 0 ? number : (uint16_t)(drawn % UINT16_MAX + 1));
     engine->counters.host_number = engine->host.self.slot;
 }
 

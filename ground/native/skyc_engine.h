@@ -30,7 +30,6 @@ typedef struct
     uint64_t              now_us, started_us;
     uint64_t              empty_us;    /* last time at which nothing was left to read */
     uint64_t              chunks_then; /* chunks of the host's counter when the call began */
-    uint64_t              drawn;       /* random words */
     SKY_HostAsked_t       asked[SKYC_QUESTIONS];
     SKY_CryptoLibrary_t   library;
     void                 *library_memory;

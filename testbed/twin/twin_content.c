@@ -22,6 +22,15 @@ uint64_t SKYT_Random(SKYT_Twin_t *twin)
     return mix(twin->random);
 }
 
+void SKYT_CountUp(SKYT_Twin_t *twin, uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i += sizeof(twin->lanes))
+    {
+        ++twin->lanes;
+        (void)memcpy(bytes + i, &twin->lanes, sizeof(twin->lanes));
+    }
+}
+
 bool SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm)
 {
     return ppm != 0 && SKYT_Random(twin) % PPM < ppm;

@@ -39,11 +39,12 @@ static uint8_t *payload(void *context)
     return ground->payload;
 }
 
-static uint32_t count_up(void *context)
+static bool count_up(void *context, uint8_t *bytes, size_t count)
 {
     const SKYT_Ground_t *ground = context;
 
-    return ++ground->twin->lanes;
+    SKYT_CountUp(ground->twin, bytes, count);
+    return true;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */

@@ -65,9 +65,10 @@ static uint8_t *payload(void *context)
     return ((SKYT_Mission_t *)context)->payload;
 }
 
-static uint32_t count_up(void *context)
+static bool count_up(void *context, uint8_t *bytes, size_t count)
 {
-    return ++((SKYT_Mission_t *)context)->twin->lanes;
+    SKYT_CountUp(((SKYT_Mission_t *)context)->twin, bytes, count);
+    return true;
 }
 
 static void take_telemetry(void *context, const SKY_Packet_t *pkt)

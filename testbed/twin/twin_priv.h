@@ -263,8 +263,10 @@ static inline SKYT_Link_t *SKYT_LinkOf(const SKYT_Twin_t *twin, uint32_t node, u
 
 /** Draw from the generator, from which all randomness comes. */
 uint64_t SKYT_Random(SKYT_Twin_t *twin);
-bool     SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm);
-void     SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size_t len);
+/** Fill bytes, a multiple of 4, with numbers that no host of the twin has drawn before. */
+void SKYT_CountUp(SKYT_Twin_t *twin, uint8_t *bytes, size_t count);
+bool SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm);
+void SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size_t len);
 
 /* ---- twin_network.c -------------------------------------------------------------------------------------------------- */
 

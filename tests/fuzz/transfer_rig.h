@@ -140,10 +140,14 @@ static uint8_t *on_payload(void *context)
     return payload;
 }
 
-static uint32_t on_random(void *context)
+static bool on_random(void *context, uint8_t *bytes, size_t count)
 {
+    const uint32_t number = ++draws * 2654435761u;
+
     ENSURE(context == &host);
-    return ++draws * 2654435761u;
+    ENSURE(count == sizeof(number));
+    (void)memcpy(bytes, &number, count);
+    return draws % 8u != 0; /* the system may have none */
 }
 
 /* ---- what the input begins ------------------------------------------------------------------------------------------------ */

@@ -609,6 +609,8 @@ class Counters(Structure):
     """mask of the security suites that the library can do: bit 1 << SKY_SUITE_*"""
     suites_used: int
     """mask of the security suites of the associations that there are"""
+    no_random: int
+    """handshakes that were not sent, because the system gave no random bytes"""
     _fields_ = (
         ("tx_packets", c_uint64),
         ("tx_bytes", c_uint64),
@@ -628,6 +630,7 @@ class Counters(Structure):
         ("rx_untrusted", c_uint64),
         ("suites", c_uint64),
         ("suites_used", c_uint64),
+        ("no_random", c_uint64),
     )
 
 

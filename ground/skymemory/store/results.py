@@ -22,7 +22,7 @@ __all__ = [
 
 NO_WAY: Final = frozenset((Status.EXPIRED, Status.UNREACHABLE, Status.HOP_LIMIT))
 """Statuses of a transfer that say nothing about the block: a satellite or a link may be lost."""
-SILENCE: Final = NO_WAY | {Status.UNANSWERED, Status.NO_SATELLITE, Status.CANCELLED}
+SILENCE: Final = NO_WAY | {Status.UNANSWERED, Status.NO_SATELLITE, Status.CANCELLED, Status.NO_RANDOM}
 """Statuses of a call that say nothing about the block: it may be there."""
 
 

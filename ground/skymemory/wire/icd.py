@@ -129,6 +129,8 @@ STATUS_NO_SATELLITE: Final = 133
 """No satellite is in sight."""
 STATUS_NO_AGENT: Final = 134
 """The engine's agent is not there, or has left meanwhile."""
+STATUS_NO_RANDOM: Final = 135
+"""No association was begun, because the host's system gave no random bytes."""
 FLAG_LAST: Final = 1
 """Last packet of this burst."""
 FLAG_KEEP: Final = 2
@@ -486,6 +488,8 @@ class Status(StrEnum):
     """No satellite is in sight."""
     NO_AGENT = "no_agent"
     """The engine's agent is not there, or has left meanwhile."""
+    NO_RANDOM = "no_random"
+    """No association was begun, because the host's system gave no random bytes."""
 
 
 STATUSES: Final = {
@@ -520,6 +524,7 @@ HOST_STATUSES: Final = {
     132: Status.UNANSWERED,
     133: Status.NO_SATELLITE,
     134: Status.NO_AGENT,
+    135: Status.NO_RANDOM,
 }
 STATS_KVC: Final = (
     "uptime_ms",

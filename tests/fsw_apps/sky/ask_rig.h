@@ -42,10 +42,14 @@ static void send(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Pac
     ++sent_count;
 }
 
-static uint32_t draw(void *context)
+static bool draw(void *context, uint8_t *bytes, size_t count)
 {
+    const uint32_t number = ++drawn * 1000u;
+
     (void)context;
-    return ++drawn * 1000u;
+    CHECK_EQ(count, sizeof(number));
+    (void)memcpy(bytes, &number, count);
+    return true;
 }
 
 static void lend(uint32_t count)

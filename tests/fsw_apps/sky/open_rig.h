@@ -72,10 +72,14 @@ static inline uint8_t *host_payload(void *context)
     return net.payload;
 }
 
-static inline uint32_t host_random(void *context)
+static inline bool host_random(void *context, uint8_t *bytes, size_t count)
 {
     (void)context;
-    return (uint32_t)(fx_random(&net.random) >> 32);
+    for (size_t i = 0; i < count; ++i)
+    {
+        bytes[i] = net.no_random ? 0 : (uint8_t)(fx_random(&net.random) >> 56);
+    }
+    return !net.no_random;
 }
 
 static inline bool host_pair_key(void *context, SKY_Addr_t satellite, uint8_t key[SKY_CRYPTO_KEY_BYTES])

@@ -90,6 +90,7 @@ typedef struct
     uint64_t             *nonces; /* print ^ mixed sequence; 0: free */
     uint32_t              nonce_count;
     uint32_t              no_key_for; /* satellite + 1 of which the keyring has no key */
+    bool                  no_random;  /* the system has none */
     uint32_t              idle_runs;
     /* what the host has sent, by the satellite that it was for */
     uint32_t openings[SATELLITES], requests[SATELLITES], puts[SATELLITES];

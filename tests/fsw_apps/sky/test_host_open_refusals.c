@@ -4,8 +4,8 @@
  */
 #include "open_rig.h"
 
-/* Check that blocks and questions to satellite @p i through @p entry end at once. */
-static void check_refused(uint32_t i, uint32_t entry)
+/* Check that blocks and questions to satellite @p i through @p entry end at once, with a status. */
+static void check_ended(uint32_t i, uint32_t entry, SKY_Status_t status)
 {
     static uint8_t        data[60 * CHUNK];
     const SKY_HostPlace_t places[] = {place_of(i, entry)};
@@ -19,11 +19,16 @@ static void check_refused(uint32_t i, uint32_t entry)
     block_begin(&get);
     ask(&one);
     net_run_all();
-    CHECK_EQ(put.status, SKY_STATUS_UNAUTHENTICATED);
-    CHECK_EQ(get.status, SKY_STATUS_UNAUTHENTICATED);
+    CHECK_EQ(put.status, status);
+    CHECK_EQ(get.status, status);
     CHECK_EQ(get.failed_plane, addr_of(i).plane);
-    check_answered(&one, SKY_STATUS_UNAUTHENTICATED);
+    check_answered(&one, status);
     CHECK(net.now_us - began_us < 4u * RTT_US);
+}
+
+static void check_refused(uint32_t i, uint32_t entry)
+{
+    check_ended(i, entry, SKY_STATUS_UNAUTHENTICATED);
 }
 
 static void test_a_satellite_that_refuses_the_keyring(void)
@@ -77,6 +82,66 @@ static void test_no_key_for_a_satellite(void)
     net.no_key_for = 1u + 0u;
     check_refused(2, 0);
     CHECK_EQ(net.openings[0] + net.openings[2], 0);
+}
+
+/* With a word that can be guessed there is no handshake. */
+static void test_no_random_bytes(void)
+{
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    net.no_random = true;
+    check_ended(0, 0, SKY_STATUS_NO_RANDOM);
+    check_ended(1, 0, SKY_STATUS_NO_RANDOM);
+    CHECK_EQ(net.openings[0] + net.openings[1], 0);
+    CHECK(net.host.counters.no_random >= 2u);
+    const uint64_t failed = net.host.counters.no_random;
+
+    net.no_random = false; /* they are back */
+    ask_one(0, 0, SKY_STATUS_OK);
+    CHECK_EQ(net.host.counters.no_random, failed);
+    net.no_random = true;
+    ask_one(0, 0, SKY_STATUS_OK); /* an association that is there goes on */
+    check_ended(1, 0, SKY_STATUS_NO_RANDOM);
+    CHECK_EQ(net.openings[1], 0);
+    net.no_random = false;
+    ask_one(1, 0, SKY_STATUS_OK);
+}
+
+/* A satellite that has begun anew is asked again once there are random bytes. Until then the association of before is not given up: who
+ * said that it has ended may be a stranger. */
+static void test_no_random_bytes_for_another_association(void)
+{
+    SKY_HostQuestion_t one = ping(0, 0);
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    ask_one(0, 0, SKY_STATUS_OK);
+    sat_boot(0, MODE_KEYED);
+    net.no_random   = true;
+    one.deadline_ms = 500;
+    ask(&one);
+    net_run_all();
+    CHECK_EQ(one.status, SKY_STATUS_EXPIRED);
+    CHECK_EQ(net.openings[0], 1);
+    CHECK(net.host.counters.no_random > 0u);
+    net.no_random = false;
+    net_wait(SECOND_US);
+    ask_one(0, 0, SKY_STATUS_OK);
+    CHECK_EQ(net.openings[0], 2);
+}
+
+/* Ids tell answers apart; without a keyring nothing else needs chance. */
+static void test_numbers_without_random_bytes_differ(void)
+{
+    SKY_HostQuestion_t one = ping(0, 0), other = ping(0, 0);
+
+    net_open(MODE_COOKIE, MODE_COOKIE, usual);
+    net.no_random = true;
+    ask(&one);
+    ask(&other);
+    net_run_all();
+    check_answered(&one, SKY_STATUS_OK);
+    check_answered(&other, SKY_STATUS_OK);
+    CHECK(one.request_id >> 33 != other.request_id >> 33);
+    CHECK_EQ(net.host.counters.no_random, 0);
 }
 
 /* The keyring lost a key while a handshake was on its way; or the library takes no key. */
@@ -167,6 +232,9 @@ int main(void)
     RUN(test_a_satellite_that_refuses_the_keyring);
     RUN(test_others_go_on_when_one_refuses);
     RUN(test_no_key_for_a_satellite);
+    RUN(test_no_random_bytes);
+    RUN(test_no_random_bytes_for_another_association);
+    RUN(test_numbers_without_random_bytes_differ);
     RUN(test_a_handshake_that_cannot_be_taken);
     RUN(test_a_host_and_a_sky_that_do_not_agree);
     RUN(test_a_satellite_changes_its_mind);

@@ -68,6 +68,7 @@
 #define SKY_STATUS_UNANSWERED 132u /**< no satellite answered about the block: it may be there */
 #define SKY_STATUS_NO_SATELLITE 133u /**< no satellite is in sight */
 #define SKY_STATUS_NO_AGENT 134u /**< the engine's agent is not there, or has left meanwhile */
+#define SKY_STATUS_NO_RANDOM 135u /**< no association was begun, because the host's system gave no random bytes */
 #define SKY_FLAG_LAST 1u /**< last packet of this burst */
 #define SKY_FLAG_KEEP 2u /**< MIGRATE: keep the source's copy */
 #define SKY_FLAG_ANY 4u /**< HAS: ask for any chunk of the block; the response names the lowest that is held */

@@ -195,8 +195,8 @@ typedef struct
     void (*Send)(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key);
     /** Return room for the payload of the packet that is sent next: SKY_CHUNKSET_MAX_BYTES. */
     uint8_t *(*Payload)(void *context);
-    /** Return a random word that nobody can guess without seeing our packets. */
-    uint32_t (*Random)(void *context);
+    /** Draw random bytes that nobody can guess without seeing our packets. @return false if there are none now */
+    bool (*Random)(void *context, uint8_t *bytes, size_t count);
 } SKY_HostShell_t;
 
 typedef struct
@@ -216,6 +216,7 @@ typedef struct
     uint64_t chunks;    /**< chunks that have come, or were acknowledged */
     uint64_t repeats;   /**< questions and openings that were sent again */
     uint64_t untrusted; /**< answers without the tag that they need */
+    uint64_t no_random; /**< handshakes that were not sent, because there were no random bytes */
 } SKY_HostCounters_t;
 
 /** Take in telemetry of a satellite: its message is the payload of @p pkt, in place until this returns. With a keyring no message comes
@@ -242,7 +243,8 @@ typedef struct
     uint32_t              turn;   /* peer that goes first */
     uint32_t              report; /* number of the report */
     uint32_t              redraws;
-    uint32_t              numbers; /* numbers drawn so far */
+    uint32_t              numbers; /* host numbers drawn so far */
+    uint32_t              drawn;   /* numbers for ids drawn so far */
     uint32_t              budget;  /* chunks that may be on their way to this host from all satellites */
     uint16_t              seq_count;
     bool                  ways_changed;

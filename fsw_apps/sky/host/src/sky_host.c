@@ -212,7 +212,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
     SKY_ASSERT(!host->cfg.keeps_number);
     ++host->redraws;
     ++host->numbers;
-    host->self.slot = (uint16_t)(host->shell.Random(host->shell.context) % UINT16_MAX + 1u);
+    host->self.slot = (uint16_t)(SKY_HostRandom_Number(host) % UINT16_MAX + 1u);
     SKY_ASSERT(host->self.slot != 0u);
     SKY_ASSERT(host->self.plane == 0u); /* the host is on the ground */
     for (uint32_t i = 0; i < host->blocks.lane_count; ++i)

@@ -163,7 +163,7 @@ static void BeginWaiting(SKY_Host_t *host)
         /* Make a request id. Bit 32 is 0, which it is not for transfers; the low bits keep apart questions that used one place in
          * turn. */
         ++all->number;
-        question->request_id = (uint64_t)host->shell.Random(host->shell.context) << 33 | place * SKY_REQUEST_IDS | all->number;
+        question->request_id = (uint64_t)SKY_HostRandom_Number(host) << 33 | place * SKY_REQUEST_IDS | all->number;
         SKY_ASSERT(SKY_Host_IsQuestion(question->request_id));
         SKY_ASSERT(all->memory.asked[place].question == NULL);
         all->free                         = all->memory.asked[place].next;

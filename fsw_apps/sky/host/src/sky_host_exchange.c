@@ -180,7 +180,7 @@ void SKY_HostExchange_Stop(SKY_HostLane_t *lane, SKY_ShareState_t state)
 void SKY_HostExchange_Refuse(SKY_HostLane_t *lane, SKY_Status_t status)
 {
     SKY_ASSERT(status != SKY_STATUS_OK);
-    SKY_ASSERT(status < SKY_STATUS_COUNT);
+    SKY_ASSERT(status < SKY_STATUS_COUNT || status == SKY_STATUS_NO_RANDOM);
     if (lane->kind == SKY_HOST_PUT)
     {
         lane->u.push.last_status = status;

@@ -27,8 +27,17 @@ static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 
 /* ---- ends ------------------------------------------------------------------------------------------------------------ */
 
-/* Translate the end of a share into a result of its block. A satellite's word counts only if it is a status of the wire: it must
- * not say what only this host may say, such as a miss, after which the block is purged. */
+/* Return what a share ended with. A satellite's word counts only if it is a status of the wire: it must not say what only this host may
+ * say, such as a miss, after which the block is purged. */
+static SKY_Status_t WordOf(const SKY_HostLane_t *lane)
+{
+    const SKY_Status_t said = SKY_HostExchange_Status(lane);
+
+    SKY_ASSERT(lane->request_id != 0u);
+    return said != SKY_STATUS_EXPIRED && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
+}
+
+/* Translate the end of a share into a result of its block. */
 static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
 {
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
@@ -42,7 +51,7 @@ static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
         default: /* SKY_SHARE_REFUSED */
             SKY_ASSERT(state == SKY_SHARE_REFUSED);
             SKY_ASSERT(said != SKY_STATUS_OK);
-            return said != SKY_STATUS_EXPIRED && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
+            return said;
     }
 }
 
@@ -197,20 +206,16 @@ static void Finish(SKY_Host_t *host, uint32_t piece)
     SKY_ASSERT(work->block == NULL || work->pieces_left > 0u);
 }
 
-bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
+/* Close a lane whose share has ended, and act on that. @param status  what it ended with */
+static void End(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
 {
-    const SKY_ShareState_t state  = SKY_HostExchange_State(lane);
-    const SKY_Status_t     status = SKY_HostExchange_Status(lane);
-    const uint32_t         piece  = lane->piece;
-    const SKY_Addr_t       addr   = host->peers.peers[lane->peer].peer.addr;
-    SKY_HostBlock_t       *block  = WorkOf(host, lane)->block;
-    SKY_ASSERT(lane->request_id != 0u);
+    const SKY_ShareState_t state = SKY_HostExchange_State(lane);
+    const uint32_t         piece = lane->piece;
+    const SKY_Addr_t       addr  = host->peers.peers[lane->peer].peer.addr;
+    SKY_HostBlock_t       *block = WorkOf(host, lane)->block;
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
     SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
-    if (state == SKY_SHARE_RUNNING)
-    {
-        return false;
-    }
     host->peers.peers[lane->peer].due_us = 0;
     CloseLane(host, lane);
     if (state == SKY_SHARE_DONE)
@@ -226,6 +231,17 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
         Fail(host, lane, state, status);
     }
     SKY_ASSERT(lane->request_id == 0u);
+}
+
+bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
+{
+    SKY_ASSERT(lane->request_id != 0u);
+    if (SKY_HostExchange_State(lane) == SKY_SHARE_RUNNING)
+    {
+        return false;
+    }
+    End(host, lane, WordOf(lane));
+    SKY_ASSERT(lane->request_id == 0u);
     return true;
 }
 
@@ -233,7 +249,7 @@ void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t s
 {
     SKY_ASSERT(status != SKY_STATUS_OK);
     SKY_HostExchange_Refuse(lane, status);
-    (void)SKY_HostLanes_Reap(host, lane);
+    End(host, lane, status); /* it is this host's own word, and may be one that no satellite has */
     SKY_ASSERT(lane->request_id == 0u);
 }
 
@@ -288,7 +304,7 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     cfg.deadline_us = work->deadline_us;
     cfg.gateway     = peer->entry;
     /* The id is never 0, which means a free lane. */
-    cfg.request_id   = (uint64_t)(host->shell.Random(host->shell.context) | 1u) << 32 | index * SKY_REQUEST_IDS;
+    cfg.request_id   = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | index * SKY_REQUEST_IDS;
     host->lane_free  = lane->next;
     lane->request_id = cfg.request_id;
     lane->kind       = block->kind;

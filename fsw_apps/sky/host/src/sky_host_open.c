@@ -143,37 +143,28 @@ static bool Prepare(SKY_Host_t *host, SKY_Packet_t *pkt, SKY_TagKey_t *room, con
     return pkt->sequence != 0u;
 }
 
-static void DrawWord(const SKY_Host_t *host, uint8_t *word)
-{
-    SKY_ASSERT(host->cfg.security.is_keyed);
-    SKY_ASSERT(SKY_WORD_BYTES % sizeof(uint32_t) == 0u);
-    for (uint32_t i = 0; i < SKY_WORD_BYTES; i += 4u)
-    {
-        const uint32_t random = host->shell.Random(host->shell.context);
-
-        (void)memcpy(word + i, &random, sizeof(random));
-    }
-}
-
-/* Write the handshake that is due into a packet. @return false if the keyring has no key for this satellite */
-static bool MakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, uint64_t wait_us, uint8_t *pair, SKY_Packet_t *pkt)
+/* Write the handshake that is due into a packet. @return OK, NO_RANDOM, or UNAUTHENTICATED: the keyring has no key for this satellite */
+static SKY_Status_t MakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, uint64_t wait_us, uint8_t *pair, SKY_Packet_t *pkt)
 {
     const SKY_HostSecurity_t *security = &host->cfg.security;
     uint8_t                  *payload  = host->shell.Payload(host->shell.context);
     uint8_t                   word[SKY_WORD_BYTES];
     SKY_ASSERT(security->is_keyed);
 
+    if (!SKY_HostRandom_Word(host, word))
+    {
+        return SKY_STATUS_NO_RANDOM;
+    }
     if (!security->PairKey(security->context, peer->peer.addr, pair))
     {
-        return false;
+        return SKY_STATUS_UNAUTHENTICATED;
     }
-    DrawWord(host, word);
     peer->opening.session.next_us = host->now_us; /* the opening has a timer of its own */
     pkt->length  = (uint32_t)SKY_Session_Ask(&peer->opening.session, &security->credential, word, host->now_us, wait_us, payload);
     pkt->payload = payload;
     pkt->security = SKY_SUITE_HANDSHAKE;
     SKY_ASSERT(pkt->length == SKY_HANDSHAKE_REQUEST_BYTES);
-    return true;
+    return SKY_STATUS_OK;
 }
 
 /* Ask a satellite to be opened, if that is due. */
@@ -192,12 +183,11 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
     }
     if (opening->request_id == 0u || opening->endpoint != endpoint || !SKY_Addr_Equal(opening->entry, gate->peer.addr))
     {
-        opening->request_id =
-            (uint64_t)(host->shell.Random(host->shell.context) | 1u) << 32 | (uint32_t)(peer - host->peers.peers);
-        opening->asked_us = host->now_us;
-        opening->endpoint = endpoint;
-        opening->entry    = gate->peer.addr;
-        opening->tries    = 0;
+        opening->request_id = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | (uint32_t)(peer - host->peers.peers);
+        opening->asked_us   = host->now_us;
+        opening->endpoint   = endpoint;
+        opening->entry      = gate->peer.addr;
+        opening->tries      = 0;
     }
     const uint64_t wait_us = SKY_HostQuestions_TimeoutUs(host, peer, opening->tries);
 
@@ -219,9 +209,15 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
     SKY_ASSERT(opening->next_us > host->now_us); /* with an earlier time it would be sent without end */
     if (SKY_HostOpen_NeedsHandshake(host, peer))
     {
-        if (!MakeHandshake(host, peer, wait_us, pair, &pkt))
+        const SKY_Status_t made = MakeHandshake(host, peer, wait_us, pair, &pkt);
+
+        if (made == SKY_STATUS_NO_RANDOM && SKY_HostOpen_HasSession(host, peer))
         {
-            SKY_HostOpen_Fail(host, peer, SKY_STATUS_UNAUTHENTICATED, host->now_us); /* nothing was sent */
+            return; /* the association in doubt goes on being used; the next one is asked for later */
+        }
+        if (made != SKY_STATUS_OK)
+        {
+            SKY_HostOpen_Fail(host, peer, made, host->now_us); /* nothing was sent */
             return;
         }
         key        = &room;

@@ -9,6 +9,13 @@
 
 #define SKY_HOST_LANES_ALL ((1u << SKY_HOST_LANES) - 1u)
 
+/* ---- sky_host_random.c: words and numbers by chance -------------------------------------------------------------------- */
+
+/** Draw the word of a handshake. @return false if there are no random bytes: with a word that can be guessed there must be no handshake */
+bool SKY_HostRandom_Word(SKY_Host_t *host, uint8_t word[SKY_WORD_BYTES]);
+/** Draw a number for an id. If there are no random bytes, take one that was not used lately: ids only tell answers apart. */
+uint32_t SKY_HostRandom_Number(SKY_Host_t *host);
+
 /* ---- sky_host_keys.c: places for the keys of satellites ---------------------------------------------------------------- */
 
 /** Begin what is known of a new peer in this respect. @param index  of it among the peers */

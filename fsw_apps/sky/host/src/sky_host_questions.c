@@ -274,7 +274,7 @@ void SKY_HostQuestions_Wake(SKY_Host_t *host, SKY_Addr_t satellite)
 void SKY_HostQuestions_Deny(SKY_Host_t *host, SKY_Addr_t satellite, SKY_Status_t status)
 {
     SKY_ASSERT(status != SKY_STATUS_OK);
-    SKY_ASSERT(status < SKY_STATUS_COUNT);
+    SKY_ASSERT(status < SKY_STATUS_COUNT || status == SKY_STATUS_NO_RANDOM);
     for (uint32_t place = 0; place < host->questions.memory.count; ++place)
     {
         SKY_HostQuestion_t *question = host->questions.memory.asked[place].question;
