@@ -63,6 +63,7 @@ typedef struct ISL_HkSecurity
     uint64 WrongTenant;   /**< requests for a tenant that the sender may not name */
     uint64 NoCookie;      /**< requests from the ground without a cookie */
     uint64 Unsent;        /**< own packets to a satellite with which there was no session yet */
+    uint64 RekeyRefused;  /**< commands about keys with a wrong wrap, or to forget a key that has to stay */
 } ISL_HkSecurity_t;
 
 typedef struct ISL_HkTlm_Payload

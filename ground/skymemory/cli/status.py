@@ -25,6 +25,8 @@ from skymemory.wire.address import Satellite
 DEADLINE_S = 3.0
 NEVER = 2**64 - 1
 """Value of `last_heard_ms` for a link that was never heard."""
+NAMED_MOST = 8
+"""Most satellites of a group with other keys that are named."""
 GAP = 2
 """Blanks between the columns of the grid: its cells contain single ones."""
 SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
@@ -50,6 +52,8 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
     click.echo(sky.constellation.security_words(report["security"]["suites"]))
     if report["refusal"]:
         click.echo(report["refusal"])
+    if text := generations_text(report):
+        click.echo(text)
     if text := handover_text(report["handover"]):
         click.echo(text)
     total = report["total"]
@@ -101,7 +105,7 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "slots": constellation.slots,
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
-        "security": security(constellation, suites),
+        "security": security(constellation, suites, alive),
         "refusal": refusal,
         "handover": handover(constellation, stores.values(), expected_s(constellation, playing, time.time())),
         "total": total,
@@ -111,14 +115,46 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
     }
 
 
-def security(constellation: Constellation, used: Iterable[str]) -> dict[str, Any]:
+def security(constellation: Constellation, used: Iterable[str], alive: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return how links are protected, for JSON.
 
     Args:
         used: Names of the suites of the associations that were made to ask the satellites.
+        alive: Records of the satellites that answered.
     """
     said = constellation.security
-    return {"secured": bool(said.keyring), "asked": said.suite if said.keyring else None, "suites": sorted(used)}
+    counts = Counter(tuple(entry["generations"]) for entry in alive if entry.get("generations"))
+    return {
+        "secured": bool(said.keyring),
+        "asked": said.suite if said.keyring else None,
+        "suites": sorted(used),
+        "generations": [{"valid": list(valid), "satellites": count} for valid, count in sorted(counts.items())],
+        "keys_refused": sum(entry["isl"]["rekey_refused"] for entry in alive if "isl" in entry),
+    }
+
+
+def _generations(isl: dict[str, int]) -> list[int]:
+    """Return the generations of a satellite's valid master keys in ascending order; none if it has no keys."""
+    return sorted((isl["generation_first"], isl["generation_second"])[: isl["master_keys"]])
+
+
+def generations_text(report: dict[str, Any]) -> str:
+    """Return which keys the satellites use, in words; '' if none of them has keys. Satellites of small groups are named."""
+    lines: list[str] = []
+    for group in sorted(report["security"]["generations"], key=lambda one: -int(one["satellites"])):
+        places = [
+            str(Satellite(one["plane"], one["slot"])) for one in report["satellites"] if one.get("generations") == group["valid"]
+        ]
+        plural = "s" if len(group["valid"]) > 1 else ""
+        names = f": {', '.join(places)}" if lines and len(places) <= NAMED_MOST else ""
+        valid = " and ".join(str(one) for one in group["valid"])
+        lines.append(f"keys of generation{plural} {valid} on {len(places)} satellite{'s' if len(places) != 1 else ''}{names}")
+    behind = [one for one in report["satellites"] if one.get("generations") and one["peers_generation"] < one["generations"][-1]]
+    if behind:
+        lines.append(f"{len(behind)} of them use older keys among each other, as they have no newer ones")
+    if refused := report["security"]["keys_refused"]:
+        lines.append(f"commands about keys that satellites refused: {refused}")
+    return "\n".join(lines)
 
 
 def expected_s(constellation: Constellation, playing: Playing | None, time_s: float) -> float:
@@ -199,6 +235,7 @@ def _satellite(
         entry |= {name: store[name] for name in SHOWN if name != "chunks"}
     if links is not None:
         entry |= {"isl": links.counters, "links": {name: _told(link) for name, link in links.links.items()}}
+        entry |= {"generations": _generations(links.counters), "peers_generation": links.counters["generation_peers"]}
     return entry
 
 

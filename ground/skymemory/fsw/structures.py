@@ -423,6 +423,8 @@ class IslHkSecurity(LittleEndianStructure):
     """requests from the ground without a cookie"""
     unsent: int
     """own packets to a satellite with which there was no session yet"""
+    rekey_refused: int
+    """commands about keys with a wrong wrap, or to forget a key that has to stay"""
     _fields_ = (
         ("secured", c_uint8),
         ("master_keys", c_uint8),
@@ -448,6 +450,7 @@ class IslHkSecurity(LittleEndianStructure):
         ("wrong_tenant", c_uint64),
         ("no_cookie", c_uint64),
         ("unsent", c_uint64),
+        ("rekey_refused", c_uint64),
     )
 
 

@@ -361,9 +361,12 @@ STATS_ISL_DROP_REPLAYED: Final = 19
 STATS_ISL_DROP_COOKIE: Final = 20
 STATS_ISL_DROP_REFUSED: Final = 21
 STATS_ISL_MASTER_KEYS: Final = 22
-STATS_ISL_REKEY_REFUSED: Final = 23
-STATS_ISL_LINKS: Final = 24
-STATS_ISL_COUNT: Final = 25
+STATS_ISL_GENERATION_FIRST: Final = 23
+STATS_ISL_GENERATION_SECOND: Final = 24
+STATS_ISL_GENERATION_PEERS: Final = 25
+STATS_ISL_REKEY_REFUSED: Final = 26
+STATS_ISL_LINKS: Final = 27
+STATS_ISL_COUNT: Final = 28
 """Counters of isl, 8 bytes each."""
 STATS_LINK_UP: Final = 0
 STATS_LINK_PLANE: Final = 1
@@ -595,6 +598,9 @@ STATS_ISL: Final = (
     "drop_cookie",
     "drop_refused",
     "master_keys",
+    "generation_first",
+    "generation_second",
+    "generation_peers",
     "rekey_refused",
     "links",
 )

@@ -335,6 +335,39 @@ static void test_there_is_an_event_for_each_reason(void)
     }
 }
 
+/* A mission's commands with keys that were not wrapped for this satellite, and one to forget the key under which it is sent. */
+static void test_refused_keys_are_counted_and_told(void)
+{
+    uint8_t      payload[SKY_REKEY_BYTES + SKY_CRYPTO_KEY_BYTES + SKY_CRYPTO_TAG_BYTES] = {SKY_REKEY_LOAD, 4, 3};
+    uint8_t      wire[PARTY_WIRE];
+    party_t      mission;
+    SKY_Packet_t pkt;
+
+    open_host(&mission, 3);
+    mission.credential.bytes[0] = SKY_ROLE_MISSION;
+    SKY_Keys_Pair(mission.crypto, masters[3], &mission.credential, mission.pair);
+    CHECK(associate(&mission, rig.ground));
+    for (unsigned i = 0; i < 3u; ++i)
+    {
+        pkt         = rig_request(&rig, SKY_APID_ISL, SKY_OP_REKEY);
+        pkt.payload = payload;
+        pkt.length  = i < 2u ? sizeof(payload) : SKY_REKEY_BYTES;
+        if (i == 2u)
+        {
+            payload[SKY_REKEY_OFF_COMMAND]    = SKY_REKEY_FORGET;
+            payload[SKY_REKEY_OFF_GENERATION] = 3;
+            payload[SKY_REKEY_OFF_UNDER]      = 0;
+        }
+        CHECK_EQ(exchange(rig.ground, wire, party_request(&mission, &pkt, wire)).status, SKY_STATUS_BAD_KEY);
+    }
+    CHECK_EQ(rig_isl_hk(&rig).Security.RekeyRefused, 3);
+    RIG_EVENT(&rig, "ISL", ISL_REFUSED_ERR_EID, "new keys refused: wrapped wrongly");
+    RIG_EVENT(&rig, "ISL", ISL_REFUSED_ERR_EID, "1 keys kept that were to be forgotten");
+    rig_command(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_RESET_INF_EID, "counters reset");
+    CHECK_EQ(rig_isl_hk(&rig).Security.RekeyRefused, 0);
+}
+
 static void test_a_satellite_that_moves_serves_nobody_of_before(void)
 {
     ISL_NeighboursTable_t here, there;
@@ -404,6 +437,7 @@ int main(void)
     {
         RUN(test_housekeeping_tells_of_keys_and_who_uses_them);
         RUN(test_there_is_an_event_for_each_reason);
+        RUN(test_refused_keys_are_counted_and_told);
         rig_close(&rig);
     }
     crypto_rig_close(&theirs);

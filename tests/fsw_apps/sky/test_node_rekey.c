@@ -63,10 +63,14 @@ static void test_a_mission_replaces_the_key(void)
     CHECK(associate(1, &mission));
     CHECK(associate(1, &host));
     CHECK_EQ(counter(2, &mission, SKY_STATS_ISL_MASTER_KEYS), 1);
+    CHECK_EQ(counter(2, &mission, SKY_STATS_ISL_GENERATION_FIRST), 0);
     CHECK_EQ(load_second(3, &mission), SKY_STATUS_OK);
     CHECK(!associate(4, &renewed));
     CHECK_EQ(plain_command(5, &mission, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_OK);
     CHECK_EQ(counter(6, &mission, SKY_STATS_ISL_MASTER_KEYS), 2);
+    CHECK_EQ(counter(6, &mission, SKY_STATS_ISL_GENERATION_FIRST), 0);
+    CHECK_EQ(counter(6, &mission, SKY_STATS_ISL_GENERATION_SECOND), 1);
+    CHECK_EQ(counter(6, &mission, SKY_STATS_ISL_GENERATION_PEERS), 0); /* of those no others have come */
     CHECK(associate(7, &renewed));
     CHECK_EQ(plain_command(8, &mission, SKY_REKEY_FORGET, 0), SKY_STATUS_BAD_KEY);
     CHECK_EQ(counter(9, &mission, SKY_STATS_ISL_REKEY_REFUSED), 1);
@@ -74,6 +78,8 @@ static void test_a_mission_replaces_the_key(void)
 
     CHECK_EQ(plain_command(10, &renewed, SKY_REKEY_FORGET, 0), SKY_STATUS_OK);
     CHECK_EQ(counter(11, &renewed, SKY_STATS_ISL_MASTER_KEYS), 1);
+    CHECK_EQ(counter(11, &renewed, SKY_STATS_ISL_GENERATION_FIRST), 1); /* wherever the key lies */
+    CHECK_EQ(counter(11, &renewed, SKY_STATS_ISL_GENERATION_SECOND), 0);
     CHECK_EQ(counter(11, &renewed, SKY_STATS_ISL_ASSOCIATIONS), 1);
     pkt = request_of(SKY_APID_ISL, SKY_OP_PING);
     ask(12, &host, &pkt);

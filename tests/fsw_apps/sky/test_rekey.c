@@ -155,6 +155,7 @@ static void test_a_wrong_wrap_changes_nothing_and_is_counted(void)
     CHECK_EQ(load_wrapped(&wrong, 1, newer), SKY_STATUS_BAD_KEY);
     CHECK_EQ(load_key(0, master, 1, no_secret), SKY_STATUS_BAD_KEY); /* everybody knows it */
     CHECK_EQ(state.refused, refused + 5u);
+    CHECK_EQ(state.wrong, state.refused);
     CHECK(!waits());
     CHECK_EQ(command(0, SKY_REKEY_ACTIVATE, 1), SKY_STATUS_NOT_FOUND);
 
@@ -238,6 +239,7 @@ static void test_keys_that_stay(void)
     CHECK_EQ(command(0, SKY_REKEY_FORGET, 0), SKY_STATUS_BAD_KEY); /* that of the sender */
     CHECK_EQ(command(1, SKY_REKEY_FORGET, 1), SKY_STATUS_BAD_KEY);
     CHECK_EQ(state.refused, 5);
+    CHECK_EQ(state.wrong, 0); /* they were right, and would have gone too far */
 
     CHECK_EQ(load_key(1, newer, 2, newest), SKY_STATUS_OK);
     CHECK_EQ(command(1, SKY_REKEY_ACTIVATE, 2), SKY_STATUS_STORE_FULL); /* two are valid; nothing is lost */

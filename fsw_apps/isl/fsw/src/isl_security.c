@@ -411,6 +411,7 @@ void ISL_Security_FillHk(ISL_HkSecurity_t *hk)
     hk->WrongTenant   = counters->wrong_tenant;
     hk->NoCookie      = counters->no_cookie;
     hk->Unsent        = counters->unsent;
+    hk->RekeyRefused  = security->rekey.refused;
 }
 
 void ISL_Security_Reasons(uint64_t counts[ISL_REASONS])
@@ -429,6 +430,8 @@ void ISL_Security_Reasons(uint64_t counts[ISL_REASONS])
         counts[5] = counters->wrong_tenant;
         counts[6] = counters->no_cookie;
         counts[7] = ISL_Security.security.associations.stats.evicted;
+        counts[8] = ISL_Security.security.rekey.wrong;
+        counts[9] = ISL_Security.security.rekey.refused - ISL_Security.security.rekey.wrong;
     }
 }
 
@@ -443,6 +446,8 @@ const char *ISL_Security_ReasonName(uint32 reason)
         "requests refused: not of this tenant",
         "requests refused: no cookie",
         "associations in use ended to make room",
+        "new keys refused: wrapped wrongly",
+        "keys kept that were to be forgotten: the last one, or that of the command",
     };
 
     return names[reason];

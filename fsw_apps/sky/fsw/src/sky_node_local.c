@@ -29,10 +29,16 @@ static void SecurityStats(const SKY_Node_t *node, uint64_t *out)
     out[SKY_STATS_ISL_DROP_COOKIE]          = security != NULL ? security->counters.no_cookie : 0u;
     out[SKY_STATS_ISL_DROP_REFUSED]         = security != NULL ? security->counters.refused : 0u;
     out[SKY_STATS_ISL_REKEY_REFUSED]        = security != NULL ? security->rekey.refused : 0u;
-    for (uint32_t i = 0; i < SKY_MASTER_KEYS && security != NULL; ++i)
+    out[SKY_STATS_ISL_GENERATION_PEERS]     = SKY_Node_IsKeyed(node) ? security->generation : 0u;
+    for (uint32_t i = 0; i < SKY_MASTER_KEYS && SKY_Node_IsKeyed(node); ++i)
     {
-        out[SKY_STATS_ISL_MASTER_KEYS] += security->associations.masters[i].is_set ? 1u : 0u;
+        const SKY_MasterKey_t *master = &security->associations.masters[i];
+        const uint32_t         place  = SKY_STATS_ISL_GENERATION_FIRST + (uint32_t)out[SKY_STATS_ISL_MASTER_KEYS];
+
+        out[place] = master->is_set ? master->generation : out[place];
+        out[SKY_STATS_ISL_MASTER_KEYS] += master->is_set ? 1u : 0u;
     }
+    SKY_ASSERT(out[SKY_STATS_ISL_MASTER_KEYS] <= SKY_MASTER_KEYS);
     SKY_ASSERT(security != NULL || out[SKY_STATS_ISL_SECURED] == 0u);
 }
 

@@ -105,14 +105,10 @@ static SKY_Status_t load(SKY_RekeyState_t *state, const SKY_Associations_t *tabl
     {
         return SKY_STATUS_NOT_FOUND;
     }
-    if (!SKY_Rekey_Open(crypto, under, self, command, key))
+    if (!SKY_Rekey_Open(crypto, under, self, command, key) || SKY_Bytes_AreZeros(key, sizeof(key))) /* everybody knows that key */
     {
         ++state->refused;
-        return SKY_STATUS_BAD_KEY;
-    }
-    if (SKY_Bytes_AreZeros(key, sizeof(key))) /* everybody knows that key */
-    {
-        ++state->refused;
+        ++state->wrong;
         return SKY_STATUS_BAD_KEY;
     }
     state->waiting.is_set     = true;

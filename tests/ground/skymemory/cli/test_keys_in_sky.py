@@ -134,3 +134,28 @@ def test_wrong_words(file: Path, keys: Path, tmp_path: Path) -> None:
     rotate(tmp_path / "others")
     told = skymem("keys", "load", tmp_path / "others", "--constellation", file, status=1).output
     assert "others/mission.json is for 2 planes x 3 slots; allowed is a keyring for 2 planes x 2 slots" in told
+
+
+def test_status_shows_the_generations_of_keys(file: Path, keys: Path, tmp_path: Path) -> None:
+    def told(generation: int) -> tuple[list[str], list[object]]:
+        keyring = keys / f"generation-{generation}" / "hosts" / "host.json"
+        (sky := tmp_path / "host.toml").write_text(f'{file.read_text()}[security]\nkeyring = "{keyring}"\n')
+        lines = skymem("status", "--constellation", sky).output.splitlines()
+        report = json.loads(skymem("status", "--constellation", sky, "--json").output)
+        each = [one["generations"] for one in report["satellites"]]
+        assert sum(group["satellites"] for group in report["security"]["generations"]) == len(each)
+        return [line for line in lines if "keys" in line], each
+
+    assert told(1) == (["keys of generation 1 on 4 satellites"], [[1]] * 4)
+    rotate(keys)
+    given = (keys, "--constellation", file)
+    first = ("--satellite", "1,1")
+    skymem("keys", "load", *given)
+    assert told(1) == (["keys of generation 1 on 4 satellites"], [[1]] * 4)  # what waits is not used
+    skymem("keys", "activate", *given, *first)
+    lines, each = told(1)
+    assert lines == ["keys of generation 1 on 3 satellites", "keys of generations 1 and 2 on 1 satellite: [1, 1]"]
+    assert each == [[1, 2], [1], [1], [1]]
+    skymem("keys", "activate", *given)
+    skymem("keys", "forget", *given)
+    assert told(2) == (["keys of generation 2 on 4 satellites"], [[2]] * 4)
