@@ -70,6 +70,7 @@ typedef struct
     uint32_t quota_reserved; /**< share of each store that is reserved for each tenant, in percent */
     uint32_t quota_most;     /**< share that each tenant may have at most; 0: no tenant has a quota */
     uint32_t suite;          /**< SKY_SUITE_*: what satellites and hosts, which all have keys then, ask for; 0: nobody has keys */
+    uint32_t values;         /**< names of which one is that of values, which have versions; 0: none is */
     uint32_t livelock_steps; /**< steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it */
 } SKYT_Config_t;
 
@@ -110,9 +111,10 @@ typedef enum
     SKYT_CAUSE_NOBODY      = 8,  /**< no satellite in sight to send to */
     SKYT_CAUSE_STRANDED    = 9,  /**< a fault kept chunks from moving in time: they are held where nobody looks */
     SKYT_CAUSE_PREFETCHED  = 10, /**< chunks wait for a later row, which an earlier put named; the last put named another */
-    SKYT_CAUSE_UNEXPLAINED = 11  /**< no cause is known: a violation */
+    SKYT_CAUSE_UNEXPLAINED = 11, /**< no cause is known: a violation */
+    SKYT_CAUSE_REPLACED    = 12  /**< another version of the value has taken its place, or was in the way of a put */
 } SKYT_Cause_t;
-#define SKYT_CAUSES 12u
+#define SKYT_CAUSES 13u
 
 typedef struct
 {
@@ -178,9 +180,10 @@ typedef enum
     SKYT_INVARIANT_HELD      = 14, /**< a block that counts as whole by satellites' answers is whole */
     SKYT_INVARIANT_QUOTA     = 15, /**< no tenant has more than its quota, or less than its reserve because of another's puts */
     SKYT_INVARIANT_AUTHENTIC = 16, /**< nothing is acted upon that the attacker has made, or sent again */
-    SKYT_INVARIANT_NONCE     = 17  /**< no key seals two packets under one sequence number, in no boot */
+    SKYT_INVARIANT_NONCE     = 17, /**< no key seals two packets under one sequence number, in no boot */
+    SKYT_INVARIANT_VERSION   = 18  /**< no older version takes the place of a newer one, and none are mixed */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 18u
+#define SKYT_INVARIANTS 19u
 
 /** What the attacker does. */
 typedef enum
@@ -298,7 +301,8 @@ typedef enum
     SKYT_BREAK_CREDULOUS = 30, /**< AUTHENTIC: satellites and hosts take every tag for right */
     SKYT_BREAK_OBLIVIOUS = 31, /**< AUTHENTIC: satellites forget which sequence numbers they have seen */
     SKYT_BREAK_SALT      = 32, /**< AUTHENTIC: satellites draw the same salt at each boot */
-    SKYT_BREAK_STUTTER   = 33  /**< NONCE: satellites forget the last sequence number that they sent */
+    SKYT_BREAK_STUTTER   = 33, /**< NONCE: satellites forget the last sequence number that they sent */
+    SKYT_BREAK_REVERT    = 34  /**< VERSION: satellites forget a newer version of a value when an older one comes */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

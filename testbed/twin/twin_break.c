@@ -35,7 +35,7 @@ uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
     }
     else
     {
-        SKYT_Content_Chunk(block ^ 1u, pkt.chunk_id, &bytes[PAYLOAD_AT], pkt.length);
+        SKYT_Content_Chunk(block ^ 1u, pkt.block_version, pkt.chunk_id, &bytes[PAYLOAD_AT], pkt.length);
     }
     (void)memcpy(twin->scratch, &bytes[PAYLOAD_AT], pkt.length);
     pkt.payload   = twin->scratch;
@@ -77,6 +77,10 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
             static const SKY_Quotas_t none = {.count = 0};
 
             (void)SKY_Store_SetQuotas(&node->store, &none);
+        }
+        if (twin->broken == SKYT_BREAK_REVERT && SKYT_Version_Held(twin, index, pkt) > pkt->block_version)
+        {
+            (void)SKY_Store_Purge(&node->store, pkt->tenant, pkt->key, 0);
         }
         changed->epoch = twin->broken == SKYT_BREAK_LEAVE ? 0 : pkt->epoch;
         if (twin->broken == SKYT_BREAK_SECONDS)

@@ -40,20 +40,24 @@ void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t nod
 
 /* Report what is wrong with the bytes of a chunk, if anything is. */
 void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t node, uint32_t op, uint32_t block,
-                      uint32_t chunk)
+                      uint64_t version, uint32_t chunk)
 {
-    uint32_t claimed_chunk;
+    uint64_t claimed_version;
 
-    SKYT_Content_Chunk(block, chunk, twin->scratch, len);
+    SKYT_Content_Chunk(block, version, chunk, twin->scratch, len);
     if (memcmp(twin->scratch, data, len) == 0)
     {
         return;
     }
-    const uint32_t claimed = SKYT_Content_Claims(data, len, &claimed_chunk);
+    const uint32_t claimed = SKYT_Content_Claims(data, len, &claimed_version);
 
     if (claimed < twin->block_count && claimed != block)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_FOREIGN, node, op, block, chunk, "a chunk of another block came");
+    }
+    else if (version != 0 && claimed == block && claimed_version != version)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_VERSION, node, op, block, chunk, "a chunk of another version of the value came");
     }
     else
     {
@@ -64,7 +68,8 @@ void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint
 void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
     SKYT_Check_Bytes(twin, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
-                     SKYT_Content_ChunkBytes(twin, active->block, chunk), SKYT_NONE, active->op, active->block, chunk);
+                     SKYT_Content_ChunkBytes(twin, active->block, chunk), SKYT_NONE, active->op, active->block, active->version,
+                     chunk);
 }
 
 /* One of so many chunks that nothing has damaged is looked at, because that takes time. */
@@ -76,11 +81,20 @@ void SKYT_Check_Taken(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
     const SKY_Store_t *store = &twin->nodes[node].store;
     SKY_ChunkView_t    view;
 
-    if (block != SKYT_NONE &&
-        (twin->counters.flipped + twin->counters.corrupted > 0 || twin->counters.events % TAKEN_EVERY == 0) &&
-        SKY_Store_Peek(store, SKY_Store_Find(store, pkt->tenant, pkt->key), pkt->chunk_id, &view) == SKY_STATUS_OK)
+    if (block == SKYT_NONE ||
+        (twin->counters.flipped + twin->counters.corrupted == 0 && twin->counters.events % TAKEN_EVERY != 0))
     {
-        SKYT_Check_Bytes(twin, view.data, view.len, node, SKYT_NONE, block, pkt->chunk_id);
+        return;
+    }
+    const uint32_t entry = SKY_Store_Find(store, pkt->tenant, pkt->key);
+
+    if (SKY_Store_Peek(store, entry, pkt->chunk_id, &view) == SKY_STATUS_OK)
+    {
+        uint64_t version;
+        uint32_t content;
+
+        SKY_Store_Instance(store, entry, &version, &content);
+        SKYT_Check_Bytes(twin, view.data, view.len, node, SKYT_NONE, block, version, pkt->chunk_id);
     }
 }
 

@@ -73,7 +73,8 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKY_HostQuestion_t what;
 
     (void)memset(&what, 0, sizeof(what));
-    what.op = SKY_OP_PURGE;
+    what.op            = SKY_OP_PURGE;
+    what.block_version = active->version;
     return SKYT_OpQuestions_All(twin, active, &what, SKYT_OpQuestions_WaitUs(twin, active, active->clear.is_hurried));
 }
 

@@ -26,7 +26,7 @@ void SKYT_CountUp(SKYT_Twin_t *twin, uint8_t *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i += sizeof(twin->lanes))
     {
-        ++twin->lanes;
+        twin->lanes += 2u; /* hosts set the lowest bit of some numbers, which have to differ all the same */
         (void)memcpy(bytes + i, &twin->lanes, sizeof(twin->lanes));
     }
 }
@@ -97,10 +97,10 @@ uint32_t SKYT_Content_BlockOf(const SKYT_Twin_t *twin, uint32_t tenant, const ui
     return memcmp(same, key, SKY_KEY_BYTES) == 0 ? (uint32_t)block : SKYT_NONE;
 }
 
-void SKYT_Content_Chunk(uint32_t block, uint32_t chunk, uint8_t *out, uint32_t len)
+void SKYT_Content_Chunk(uint32_t block, uint64_t version, uint32_t chunk, uint8_t *out, uint32_t len)
 {
     const uint64_t claim = (uint64_t)block << 32 | chunk;
-    uint64_t       state = mix(claim);
+    uint64_t       state = version == 0 ? mix(claim) : mix(mix(claim) + version);
 
     for (uint32_t at = 0; at < len; at += 8u)
     {
@@ -108,17 +108,22 @@ void SKYT_Content_Chunk(uint32_t block, uint32_t chunk, uint8_t *out, uint32_t l
         const uint32_t rest = len - at < 8u ? len - at : 8u;
 
         state += GOLDEN;
-        store(word, at == 0 ? claim : mix(state));
+        store(word, at == 0 ? claim : at == 8u && version != 0 ? version : mix(state));
         (void)memcpy(&out[at], word, rest);
     }
 }
 
-uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint32_t *chunk)
+uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint64_t *version)
 {
     const uint64_t claim = len >= 8u ? load(data) : UINT64_MAX;
 
-    *chunk = (uint32_t)(claim & UINT32_MAX);
+    *version = len >= 16u ? load(data + 8) : 0;
     return (uint32_t)(claim >> 32);
+}
+
+uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version)
+{
+    return version == 0 ? 0 : (uint32_t)mix((uint64_t)block * GOLDEN ^ version) | 1u;
 }
 
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block)

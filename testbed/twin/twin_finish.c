@@ -52,7 +52,7 @@ static void look_at_block(SKYT_Twin_t *twin, const Census_t *census, uint32_t no
         *seen |= SKY_Addr_Equal(home_of(twin, block, chunk), SKYT_AddrOf(twin, node)) ? 3u : 1u;
         if (SKY_Store_Peek(store, entry, chunk, &view) == SKY_STATUS_OK)
         {
-            SKYT_Check_Bytes(twin, view.data, view.len, node, SKYT_NONE, block, chunk);
+            SKYT_Check_Bytes(twin, view.data, view.len, node, SKYT_NONE, block, info->version, chunk);
         }
     }
 }

@@ -170,7 +170,9 @@ struct SKYT_Active
     uint32_t               op; /**< number of the operation */
     uint32_t               kind;
     uint32_t               block, host;
-    uint32_t               epoch; /**< row that the host takes the block to be prefetched for */
+    uint32_t               epoch;    /**< row that the host takes the block to be prefetched for */
+    uint64_t               version;  /**< of a value; 0: the block has none, or it is not known yet */
+    bool                   is_above; /**< a put goes on under a version above one that was in its way */
     uint64_t               started_us;
     uint32_t               deadline_ms; /**< deadline of an attempt */
     uint64_t               deadline_us; /**< deadline of the running attempt */

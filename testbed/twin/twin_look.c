@@ -225,8 +225,9 @@ static bool ask_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other)
 {
-    const SKY_BlockFacts_t known = {
-        active->block_state.block_len, active->block_state.chunk_len, active->block_state.chunk_total, active->epoch, 0, 0};
+    const SKY_HostBlock_t *block = &active->block_state;
+    const SKY_BlockFacts_t known = {block->block_len, block->chunk_len, block->chunk_total,
+                                    active->epoch,    block->content,   block->block_version};
 
     if (active->confirms == SKYT_CONFIRM_NOT)
     {
@@ -255,5 +256,9 @@ bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other
     active->confirms = SKYT_CONFIRM_NOT;
     active->epoch    = active->is_ahead ? active->ahead_epoch : active->epoch;
     *is_other        = active->is_ahead || (is_found && SKY_Word_IsOther(&active->look.facts, &known));
+    if (active->version != 0u)
+    {
+        *is_other = is_found && SKY_Word_IsOther(&active->look.facts, &known) && SKYT_Version_Take(twin, active);
+    }
     return false;
 }

@@ -35,6 +35,7 @@ static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
     before.hits     = counters->hits;
     before.rumoured = counters->gossip_purged;
     before.slots    = node->store.counters.slots_used;
+    before.version  = SKYT_Version_Held(node->twin, index_of(node), pkt);
     if (is_put(pkt))
     {
         before.is_known  = SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE;
@@ -75,6 +76,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     }
     node->begun = from;
     SKYT_Truth_Put(twin, index, before.evicted);
+    SKYT_Version_Served(twin, index, from, &before);
     if (is_put(pkt))
     {
         SKYT_Use_Put(twin, index, from, &before);

@@ -135,23 +135,25 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKY_HostBlock_t *block = &active->block_state;
 
     (void)memset(block, 0, sizeof(*block));
-    block->kind         = active->kind == SKYT_OP_PUT ? SKY_HOST_PUT : SKY_HOST_GET;
-    block->tenant       = SKYT_Content_Tenant(twin, active->block);
-    block->epoch        = active->epoch;
-    block->block_len    = twin->blocks[active->block].block_len;
-    block->chunk_len    = twin->config.chunk_bytes;
-    block->chunk_total  = SKYT_Content_Total(twin, active->block);
-    block->deadline_ms  = active->deadline_ms;
-    block->data         = active->buffer;
-    block->have         = active->have;
-    block->servers      = active->places;
-    block->fallbacks    = active->places + twin->config.servers;
-    block->server_count = twin->config.servers;
+    block->kind          = active->kind == SKYT_OP_PUT ? SKY_HOST_PUT : SKY_HOST_GET;
+    block->tenant        = SKYT_Content_Tenant(twin, active->block);
+    block->epoch         = active->epoch;
+    block->block_version = active->version;
+    block->content       = SKYT_Content_Instance(active->block, active->version);
+    block->block_len     = twin->blocks[active->block].block_len;
+    block->chunk_len     = twin->config.chunk_bytes;
+    block->chunk_total   = SKYT_Content_Total(twin, active->block);
+    block->deadline_ms   = active->deadline_ms;
+    block->data          = active->buffer;
+    block->have          = active->have;
+    block->servers       = active->places;
+    block->fallbacks     = active->places + twin->config.servers;
+    block->server_count  = twin->config.servers;
     SKYT_Content_Key(twin, active->block, block->key);
     (void)memset(active->have, 0, (block->chunk_total + 7u) / 8u);
     for (uint32_t chunk = 0; active->kind == SKYT_OP_PUT && chunk < block->chunk_total; ++chunk)
     {
-        SKYT_Content_Chunk(active->block, chunk, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
+        SKYT_Content_Chunk(active->block, active->version, chunk, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
                            SKYT_Content_ChunkBytes(twin, active->block, chunk));
     }
 }
@@ -321,7 +323,16 @@ static bool look_up(SKYT_Twin_t *twin, SKYT_Active_t *active)
     switch (SKY_Lookup_Status(&active->look.core, 0, false))
     {
         case SKY_STATUS_DONE:
-            return false;
+            if (!SKYT_Version_IsValue(twin, active->block))
+            {
+                return false;
+            }
+            active->is_missed = !SKYT_Version_Take(twin, active);
+            if (active->is_missed)
+            {
+                finish(twin, active, SKYT_CAUSE_REPLACED); /* the host knows that there was a newer one */
+            }
+            return active->is_missed;
         case SKY_STATUS_MISS:
             active->failed = SKYT_CAUSE_ABSENT;
             break;
@@ -361,6 +372,20 @@ static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
+/* Put a value once more if a newer version was in its way, above that one. @return false if it is no such put */
+static bool put_above(const SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    if (active->kind != SKYT_OP_PUT || active->failed != SKYT_CAUSE_REPLACED || active->is_above)
+    {
+        return false;
+    }
+    active->is_above = true;
+    active->version  = SKYT_Version_Next(twin, active, active->block_state.held_version);
+    active->failed   = SKYT_CAUSE_NONE;
+    SKY_TransferAttempts_InitPut(&active->attempts);
+    return true;
+}
+
 /* A purge is over. */
 static void finish_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
@@ -368,6 +393,7 @@ static void finish_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
     if (active->clear.core.is_confirmed)
     {
+        SKYT_Version_Ended(twin, active);
         SKYT_Truth_Cleared(twin, active);
     }
     finish(twin, active, active->clear.core.is_confirmed ? SKYT_CAUSE_NONE : failed);
@@ -427,6 +453,13 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
                 }
                 SKY_TransferAttempts_Confirmed(&active->attempts, is_other, false); /* all hosts know the schedule */
                 break;
+            case SKY_ATTEMPT_END:
+                if (put_above(twin, active))
+                {
+                    break;
+                }
+                finish(twin, active, active->failed);
+                break;
             default:
                 finish(twin, active, active->failed);
                 break;
@@ -480,13 +513,16 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->epoch       = epoch_of(twin, op);
     active->started_us  = twin->now_us;
     active->deadline_ms = op->deadline_ms;
-    active->first       = op->kind == SKYT_OP_GET && twin->config.ask_first > 0u && number % twin->config.ask_first == 0u
-                              ? SKYT_FIRST_DUE
-                              : SKYT_FIRST_NOTHING;
+    active->version     = op->kind == SKYT_OP_GET ? 0u : SKYT_Version_Next(twin, active, 0);
+    const bool is_value = SKYT_Version_IsValue(twin, active->block);
+    active->first = op->kind == SKYT_OP_GET && !is_value && twin->config.ask_first > 0u && number % twin->config.ask_first == 0u
+                        ? SKYT_FIRST_DUE
+                        : SKYT_FIRST_NOTHING;
     SKYT_Digest(twin, number, NULL, 0);
     SKYT_ShareRecord_Begin(twin, active);
     begin_attempts(twin, active);
-    if (op->kind == SKYT_OP_GET && twin->config.look_up > 0u && number % twin->config.look_up == 1u % twin->config.look_up)
+    if (op->kind == SKYT_OP_GET &&
+        (is_value || (twin->config.look_up > 0u && number % twin->config.look_up == 1u % twin->config.look_up)))
     {
         SKYT_Look_Begin(twin, active);
     }
@@ -520,7 +556,7 @@ void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index)
 }
 
 /* With keys an attacker may say in a packet's way why it did not get there, which needs no tag. */
-static SKYT_Cause_t cause_of(const SKYT_Twin_t *twin, uint32_t status)
+static SKYT_Cause_t cause_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t status)
 {
     switch (status)
     {
@@ -538,6 +574,9 @@ static SKYT_Cause_t cause_of(const SKYT_Twin_t *twin, uint32_t status)
         case SKY_STATUS_UNAUTHENTICATED:
         case SKY_STATUS_REFUSED:
             return twin->attack != NULL ? SKYT_CAUSE_UNREACHABLE : SKYT_CAUSE_UNEXPLAINED;
+        case SKY_STATUS_BAD_KEY:
+        case SKY_STATUS_OLD_VERSION:
+            return active->version != 0u ? SKYT_CAUSE_REPLACED : SKYT_CAUSE_UNEXPLAINED;
         default:
             return SKYT_CAUSE_UNEXPLAINED;
     }
@@ -555,6 +594,10 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     {
         SKYT_Check_Chunk(twin, active, chunk);
     }
+    if (block->status == SKY_STATUS_DONE)
+    {
+        SKYT_Version_Ended(twin, active);
+    }
     active->failed_on.plane   = (uint16_t)block->failed_plane;
     active->failed_on.slot    = (uint16_t)block->failed_slot;
     active->at_stand_in       = false;
@@ -566,6 +609,6 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
         block->status == SKY_STATUS_MISS && (active->astray & SKYT_ShareRecord_Bit(twin, block->failed_chunk)) != 0u;
     SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
                                SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
-    active->failed = cause_of(twin, active->attempts.status);
+    active->failed = cause_of(twin, active, active->attempts.status);
     go_on(twin, active);
 }

@@ -110,8 +110,8 @@ typedef struct
 typedef struct
 {
     bool     is_held; /**< a put ended well */
-    uint8_t  taint;   /**< bits (1 << SKYT_Cause_t): causes why chunks may be gone since */
-    uint8_t  fresh;   /**< the same bits, since the running put began */
+    uint16_t taint;   /**< bits (1 << SKYT_Cause_t): causes why chunks may be gone since */
+    uint16_t fresh;   /**< the same bits, since the running put began */
     uint16_t putting, purging;
     uint64_t purged_us;
     uint64_t put_us; /**< time at which a put last began or ended; 0: never */
@@ -125,6 +125,7 @@ typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private
 typedef struct
 {
     uint64_t evicted, scrubbed, puts, hits, rumoured;
+    uint64_t version; /**< of the value of a PUT or PURGE, as it was held; 0: it was not held, or is no value */
     uint32_t slots;
     bool     is_known;  /**< the block of a PUT was known */
     bool     is_moving; /**< at a PUT for a row, the satellite was handing something over */
@@ -175,6 +176,7 @@ struct SKYT_Twin
     /* script */
     SKYT_Block_t  *blocks;
     SKYT_Truth_t  *truth;
+    uint64_t      *known; /**< host x block_count + block: newest version of a value that the host knows */
     SKYT_Op_t     *ops;
     SKYT_Result_t *results;
     SKYT_Fault_t  *faults;
@@ -206,7 +208,7 @@ struct SKYT_Twin
     uint32_t    sky_links_down; /**< links that the sky has down, besides those of the seam */
     uint32_t    entry_count;
     uint32_t    active_free_count;
-    uint32_t    lanes; /**< requests begun */
+    uint32_t    lanes; /**< last number that a host has drawn */
     uint32_t    block_count;
     uint32_t    op_count, op_next;
     uint32_t    fault_count, fault_next;
@@ -350,9 +352,13 @@ void     SKYT_Content_Key(const SKYT_Twin_t *twin, uint32_t block, uint8_t *key)
 uint32_t SKYT_Content_Tenant(const SKYT_Twin_t *twin, uint32_t block);
 /** Find a block by its key. @return SKYT_NONE if it is none of the twin's */
 uint32_t SKYT_Content_BlockOf(const SKYT_Twin_t *twin, uint32_t tenant, const uint8_t *key);
-void     SKYT_Content_Chunk(uint32_t block, uint32_t chunk, uint8_t *out, uint32_t len);
-/** Return the block that these bytes claim to be of; it is wrong if they are damaged. */
-uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint32_t *chunk);
+/** Write the content of a chunk. @param version  of a value; 0: the block is none */
+void SKYT_Content_Chunk(uint32_t block, uint64_t version, uint32_t chunk, uint8_t *out, uint32_t len);
+/** Return the block that these bytes claim to be of; it is wrong if they are damaged. @param version  receives the version that they claim,
+ *  if they are of a value */
+uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint64_t *version);
+/** Return the content instance of a value; 0 for a block without versions. */
+uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version);
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block);
 uint32_t SKYT_Content_ChunkBytes(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk);
 
@@ -383,7 +389,7 @@ void SKYT_Check_Window(SKYT_Twin_t *twin, uint32_t ground);
 void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node);
 /** Check the bytes of a chunk against its content. */
 void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t node, uint32_t op, uint32_t block,
-                      uint32_t chunk);
+                      uint64_t version, uint32_t chunk);
 
 /* ---- twin_pace.c ----------------------------------------------------------------------------------------------------- */
 
@@ -423,6 +429,23 @@ uint32_t SKYT_Use_Epoch(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 uint64_t SKYT_Use_PutUntil(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 /** Return the time at which it last took in a chunk of the block, or a part of one. */
 uint64_t SKYT_Use_TakenUs(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+
+/* ---- twin_version.c -------------------------------------------------------------------------------------------------- */
+
+/** Begin, once the blocks are known. @return false if there is no memory */
+bool SKYT_Version_Init(SKYT_Twin_t *twin);
+/** Return true if a block is a value, which has versions. */
+bool SKYT_Version_IsValue(const SKYT_Twin_t *twin, uint32_t block);
+/** Return the version under which a host puts a value, or purges it, now; 0 for other blocks. @param above  a version that it is to be above */
+uint64_t SKYT_Version_Next(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t above);
+/** Let a get go on with the version that satellites have named. @return false if the host knows a newer one */
+bool SKYT_Version_Take(const SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Note that an operation with a version has ended well. */
+void SKYT_Version_Ended(SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Return the version of the value of a PUT or PURGE that a satellite holds; 0: it holds none, or it is no value. */
+uint64_t SKYT_Version_Held(const SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
+/** Check what a satellite has made of a PUT or PURGE of a value. */
+void SKYT_Version_Served(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before);
 
 /* ---- twin_listen.c --------------------------------------------------------------------------------------------------- */
 

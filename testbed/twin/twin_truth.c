@@ -5,7 +5,7 @@
  */
 #include "twin_priv.h"
 
-#define BIT(cause)  ((uint8_t)(1u << (cause)))
+#define BIT(cause)  ((uint16_t)(1u << (cause)))
 #define HOLDERS_MAX 8u
 #define SETTLING_US 60000000u /* time after a fault in which its traces may last: timers that have backed off, queues */
 
@@ -261,7 +261,7 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     const bool          is_way_made = !active->is_lazy && active->op % 2u == 1u;
 
     if (!active->clear.is_calm || SKYT_Clear_IsLate(twin) || SKYT_Fault_Since(&twin->hard, since_us) ||
-        is_disturbed(truth, active->started_us) || truth->astray != 0u)
+        is_disturbed(truth, active->started_us) || truth->astray != 0u || SKYT_Version_IsValue(twin, active->block))
     {
         return;
     }
@@ -326,7 +326,8 @@ uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, u
 /* Return why a get might miss, as things are now; NONE means that it must not. */
 static SKYT_Cause_t excuse(const SKYT_Truth_t *truth)
 {
-    static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED, SKYT_CAUSE_SCRUBBED};
+    static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED, SKYT_CAUSE_SCRUBBED,
+                                         SKYT_CAUSE_REPLACED};
 
     if (!truth->is_held)
     {
@@ -368,7 +369,9 @@ void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
                 const bool is_purged =
                     truth->purging > 0 || (truth->purged_us != 0 && twin->now_us < truth->purged_us + SKYT_PURGE_ECHO_US);
 
-                truth->fresh = is_purged ? BIT(SKYT_CAUSE_PURGED) : 0;
+                /* Of a value satellites may hold several versions, so its chunks are not followed: twin_version.c has what must hold. */
+                truth->fresh = (uint16_t)((is_purged ? BIT(SKYT_CAUSE_PURGED) : 0u) |
+                                          (SKYT_Version_IsValue(twin, active->block) ? BIT(SKYT_CAUSE_REPLACED) : 0u));
             }
             break;
         case SKYT_OP_PURGE:
@@ -397,6 +400,7 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
     switch (cause)
     {
         case SKYT_CAUSE_NOBODY:
+        case SKYT_CAUSE_REPLACED:
             return true;
         case SKYT_CAUSE_UNREACHABLE:
             return is_hard || twin->sky_links_down > 0;
@@ -427,7 +431,7 @@ static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
     const SKYT_Truth_t *truth = &twin->truth[active->block];
 
     return !truth->is_held || truth->putting > 0 || truth->put_us >= active->started_us ||
-           (truth->taint & BIT(SKYT_CAUSE_PURGED)) != 0 || active->excuse == SKYT_CAUSE_PURGED ||
+           (truth->taint & (BIT(SKYT_CAUSE_PURGED) | BIT(SKYT_CAUSE_REPLACED))) != 0 || active->excuse == SKYT_CAUSE_PURGED ||
            active->excuse == SKYT_CAUSE_ABSENT;
 }
 

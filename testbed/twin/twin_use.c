@@ -161,7 +161,7 @@ static void note_put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, 
     SKYT_Use_t    *use = use_of(twin, node, pkt->tenant, pkt->key);
     const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
-    use->epoch = before->is_known ? use->epoch : 0;
+    use->epoch = before->is_known && before->version == pkt->block_version ? use->epoch : 0; /* another version begins anew */
     if (pkt->epoch > use->epoch)
     {
         use->epoch     = pkt->epoch;

@@ -34,6 +34,8 @@ _ASK_FIRST: Final = 4
 """One get of so many is preceded by a question of its host to all servers what they hold."""
 _LOOK_UP: Final = 4
 """One get of so many, in every other seed, is preceded by a look-up of the block by its key."""
+_VALUES: Final = 5
+"""One name of so many, in two of three seeds with look-ups, is that of values: a host looks for their version first."""
 _ODD: Final = 0.2
 """Share of the seeds with small stores, of those with late clocks of hosts, and of those with a window that goes to and fro. It
 is also the share of the puts with another row than the first put of their block."""
@@ -95,6 +97,7 @@ def setup_of(seed: int) -> Setup:
         late_put_ms=int(more.random() * defaults.HOST_SKEW_US / 1000) if more.random() < _ODD else 0,
         ask_first=_ASK_FIRST,
         look_up=_LOOK_UP if seed % 2 == 1 else 0,
+        values=_VALUES if seed % 6 in (1, 5) else 0,
     )
     keys = Random(f"keys {seed}")
     setup = replace(setup, suite=keys.choice(_SUITES)) if keys.random() < _KEYED else setup

@@ -91,6 +91,8 @@ class Setup:
     """One get of so many is preceded by a question of its host to all servers what they hold; 0: none is."""
     look_up: int = 0
     """One get of so many is preceded by a look-up of the block by its key; 0: none is."""
+    values: int = 0
+    """One name of so many is that of values, which have versions; 0: none is."""
     suite: SuiteName = "off"
     """Security suite that satellites and hosts ask for; off: nobody has keys."""
     quota: tuple[int, int] = (0, 0)
@@ -330,6 +332,7 @@ class Twin:
             violations_max=setup.violations_max,
             ask_first=setup.ask_first,
             look_up=setup.look_up,
+            values=setup.values,
             suite=_SUITES[setup.suite],
             quota_reserved=setup.quota[0],
             quota_most=setup.quota[1],

@@ -26,9 +26,9 @@ LINK_DOWN: Final = 4
 LINK_UP: Final = 5
 VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
-CAUSES: Final = 12
+CAUSES: Final = 13
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 18
+INVARIANTS: Final = 19
 ATTACKS: Final = 9
 REFUSALS: Final = 6
 
@@ -78,6 +78,8 @@ class Cause(IntEnum):
     """chunks wait for a later row, which an earlier put named; the last put named another"""
     UNEXPLAINED = 11
     """no cause is known: a violation"""
+    REPLACED = 12
+    """another version of the value has taken its place, or was in the way of a put"""
 
 
 class FaultKind(IntEnum):
@@ -137,6 +139,8 @@ class Invariant(IntEnum):
     """nothing is acted upon that the attacker has made, or sent again"""
     NONCE = 17
     """no key seals two packets under one sequence number, in no boot"""
+    VERSION = 18
+    """no older version takes the place of a newer one, and none are mixed"""
 
 
 class AttackKind(IntEnum):
@@ -258,6 +262,8 @@ class Break(IntEnum):
     """AUTHENTIC: satellites draw the same salt at each boot"""
     STUTTER = 33
     """NONCE: satellites forget the last sequence number that they sent"""
+    REVERT = 34
+    """VERSION: satellites forget a newer version of a value when an older one comes"""
 
 
 class Config(Structure):
@@ -328,6 +334,8 @@ class Config(Structure):
     """share that each tenant may have at most; 0: no tenant has a quota"""
     suite: int
     """SKY_SUITE_*: what satellites and hosts, which all have keys then, ask for; 0: nobody has keys"""
+    values: int
+    """names of which one is that of values, which have versions; 0: none is"""
     livelock_steps: int
     """steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it"""
     _fields_ = (
@@ -367,6 +375,7 @@ class Config(Structure):
         ("quota_reserved", c_uint32),
         ("quota_most", c_uint32),
         ("suite", c_uint32),
+        ("values", c_uint32),
         ("livelock_steps", c_uint32),
     )
 
@@ -596,7 +605,7 @@ class Counters(Structure):
         ("gets", c_uint64),
         ("hits", c_uint64),
         ("purges", c_uint64),
-        ("misses", c_uint64 * 12),
+        ("misses", c_uint64 * 13),
         ("fallback_hits", c_uint64),
         ("handovers", c_uint64),
         ("migrated_chunks", c_uint64),
@@ -606,7 +615,7 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 18),
+        ("violations", c_uint64 * 19),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),
