@@ -302,7 +302,8 @@ typedef enum
     SKYT_BREAK_OBLIVIOUS = 31, /**< AUTHENTIC: satellites forget which sequence numbers they have seen */
     SKYT_BREAK_SALT      = 32, /**< AUTHENTIC: satellites draw the same salt at each boot */
     SKYT_BREAK_STUTTER   = 33, /**< NONCE: satellites forget the last sequence number that they sent */
-    SKYT_BREAK_REVERT    = 34  /**< VERSION: satellites forget a newer version of a value when an older one comes */
+    SKYT_BREAK_REVERT    = 34, /**< VERSION: satellites forget a newer version of a value when an older one comes */
+    SKYT_BREAK_BLEND = 35 /**< VERSION: a satellite sends a chunk of another version of a value, and makes both checksums right */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

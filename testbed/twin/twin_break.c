@@ -15,7 +15,8 @@ uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
     uint8_t       *bytes = twin->scratch2;
     SKY_Packet_t   pkt;
 
-    if ((twin->broken != SKYT_BREAK_FLIP && twin->broken != SKYT_BREAK_SWAP) || out->body_len == 0)
+    if ((twin->broken != SKYT_BREAK_FLIP && twin->broken != SKYT_BREAK_SWAP && twin->broken != SKYT_BREAK_BLEND) ||
+        out->body_len == 0)
     {
         return 0;
     }
@@ -32,6 +33,10 @@ uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
     if (twin->broken == SKYT_BREAK_FLIP)
     {
         bytes[PAYLOAD_AT + pkt.length - 1u] ^= 1u;
+    }
+    else if (twin->broken == SKYT_BREAK_BLEND)
+    {
+        SKYT_Content_Chunk(block, pkt.block_version - 1u, pkt.chunk_id, &bytes[PAYLOAD_AT], pkt.length);
     }
     else
     {

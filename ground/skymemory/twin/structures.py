@@ -264,6 +264,8 @@ class Break(IntEnum):
     """NONCE: satellites forget the last sequence number that they sent"""
     REVERT = 34
     """VERSION: satellites forget a newer version of a value when an older one comes"""
+    BLEND = 35
+    """VERSION: a satellite sends a chunk of another version of a value, and makes both checksums right"""
 
 
 class Config(Structure):

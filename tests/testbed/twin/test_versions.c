@@ -70,6 +70,14 @@ static void test_an_older_version_in_the_place_of_a_newer_one(void)
     check_only_broken(&rig, SKYT_BREAK_REVERT, SKYT_INVARIANT_VERSION, "took in an older version");
 }
 
+static void test_a_chunk_of_another_version(void)
+{
+    Rig_t rig;
+
+    rig_values(&rig, 1);
+    check_only_broken(&rig, SKYT_BREAK_BLEND, SKYT_INVARIANT_VERSION, "a chunk of another version");
+}
+
 /* Satellites that crash, lose and double packets leave nobody with chunks of two versions. */
 static void test_faults_mix_no_versions(void)
 {
@@ -108,6 +116,7 @@ int main(void)
     RUN(test_values_are_replaced_while_the_sky_turns);
     RUN(test_the_same_seed_is_the_same_run);
     RUN(test_an_older_version_in_the_place_of_a_newer_one);
+    RUN(test_a_chunk_of_another_version);
     RUN(test_faults_mix_no_versions);
     RUN(test_a_purged_value_is_gone_for_who_purged_it);
     return CHECK_RESULT();
