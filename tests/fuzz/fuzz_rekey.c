@@ -91,6 +91,7 @@ static void Step(uint8_t what, const uint8_t *payload, size_t bytes)
     const SKY_Associations_t *table   = &security.associations;
     const SKY_MasterKey_t    *one     = &table->masters[what % SKY_MASTER_KEYS];
     const uint8_t             sender  = one->is_set ? one->generation : table->masters[1u - what % SKY_MASTER_KEYS].generation;
+    const uint64_t            done    = security.rekey.done;
     const uint64_t            refused = security.rekey.refused;
     SKY_Rekey_t               command;
     const bool                is_one = SKY_Rekey_Decode(payload, bytes, &command);
@@ -98,7 +99,8 @@ static void Step(uint8_t what, const uint8_t *payload, size_t bytes)
     uint8_t                   key[SKY_CRYPTO_KEY_BYTES];
 
     ENSURE(is_one == (status != SKY_STATUS_BAD_OP));
-    ENSURE(security.rekey.refused == refused + (status == SKY_STATUS_BAD_KEY ? 1u : 0u));
+    ENSURE(security.rekey.done + security.rekey.refused == done + refused + 1u);
+    ENSURE((security.rekey.done > done) == (status == SKY_STATUS_OK));
     ENSURE(SKY_Associations_HasMaster(table, sender)); /* the sender's own key stays */
     if (is_one && status == SKY_STATUS_OK)
     {

@@ -40,7 +40,7 @@ typedef struct ISL_HkSecurity
 {
     uint8  Secured;     /**< 1: there is a master key, and links are secured */
     uint8  MasterKeys;  /**< valid generations of the master key */
-    uint8  Generation;  /**< newest one: that of the keys between satellites, too */
+    uint8  Generation;  /**< newest one */
     uint8  Older;       /**< the other valid one; the newest if there is none */
     uint8  Suites;      /**< mask of the suites that others get, bit 1 << number (docs/icd.md) */
     uint8  PeerSuite;   /**< suite that other satellites are asked for */
@@ -50,7 +50,8 @@ typedef struct ISL_HkSecurity
     uint16 Asking;      /**< satellites that were asked for a session and have not answered yet */
     uint16
         BySuite[ISL_SUITES]; /**< associations and sessions by suite: gmac_header, gmac_packet, blake2b_header, blake2b_packet */
-    uint16 Spare;
+    uint8  PeersGeneration;  /**< generation of the keys under which other satellites are asked first */
+    uint8  Spare;
     uint32 Begun;         /**< associations granted */
     uint32 Repeated;      /**< handshakes that came again */
     uint32 Evicted;       /**< associations in use that made room for others */
@@ -63,7 +64,9 @@ typedef struct ISL_HkSecurity
     uint64 WrongTenant;   /**< requests for a tenant that the sender may not name */
     uint64 NoCookie;      /**< requests from the ground without a cookie */
     uint64 Unsent;        /**< own packets to a satellite with which there was no session yet */
-    uint64 RekeyRefused;  /**< commands about keys with a wrong wrap, or to forget a key that has to stay */
+    uint64 RekeyDone;     /**< commands about keys that were carried out */
+    uint64 RekeyRefused;  /**< commands about keys that were not, for whatever reason */
+    uint64 Limited;       /**< packets of strangers that were too many from their source, or from all */
 } ISL_HkSecurity_t;
 
 typedef struct ISL_HkTlm_Payload

@@ -293,6 +293,7 @@ static void Test_Housekeeping(void)
     UtAssert_UINT32_EQ(hk->MasterKeys, 2);
     UtAssert_UINT32_EQ(hk->Generation, 2);
     UtAssert_UINT32_EQ(hk->Older, 1);
+    UtAssert_UINT32_EQ(hk->PeersGeneration, 2);
     UtAssert_UINT32_EQ(hk->NoAssociation, 1);
     UT_LastEvent = 0;
     UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
@@ -300,6 +301,20 @@ static void Test_Housekeeping(void)
     UT_Send(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, sizeof(ISL_ResetCountersCmd_t), NULL);
     UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
     UtAssert_UINT32_EQ(hk->NoAssociation, 0);
+}
+
+/** Keys that come over the air are in the core: the app tells of them when it wakes up, once. */
+static void Test_KeysOverTheAir(void)
+{
+    const uint8 key[ISL_KEY_BYTES] = {9};
+
+    UtAssert_BOOL_TRUE(SKY_Associations_SetMaster(&StartWithPeers()->associations, 2, key));
+    UT_LastEvent = 0;
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_SECURITY_INF_EID);
+    UT_LastEvent = 0;
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
+    UtAssert_ZERO(UT_LastEvent);
 }
 
 /** At the end no key is left. */
@@ -319,6 +334,7 @@ void UT_AddSecurity(void)
     UtTest_Add(Test_ErasedTable, UT_Setup, NULL, "a table that was taken over");
     UtTest_Add(Test_Move, UT_Setup, NULL, "a new place");
     UtTest_Add(Test_Housekeeping, UT_Setup, NULL, "housekeeping of security");
+    UtTest_Add(Test_KeysOverTheAir, UT_Setup, NULL, "keys that come over the air");
     UtTest_Add(Test_End, UT_Setup, NULL, "keys at the end");
     UtTest_Add(Test_Validation, UT_Setup, NULL, "tables of keys");
     UtTest_Add(Test_NoKey, UT_Setup, NULL, "no key");

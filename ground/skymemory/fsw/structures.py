@@ -381,7 +381,7 @@ class IslHkSecurity(LittleEndianStructure):
     master_keys: int
     """valid generations of the master key"""
     generation: int
-    """newest one: that of the keys between satellites, too"""
+    """newest one"""
     older: int
     """the other valid one; the newest if there is none"""
     suites: int
@@ -398,6 +398,8 @@ class IslHkSecurity(LittleEndianStructure):
     """satellites that were asked for a session and have not answered yet"""
     by_suite: Array[c_uint16]
     """associations and sessions by suite: gmac_header, gmac_packet, blake2b_header, blake2b_packet"""
+    peers_generation: int
+    """generation of the keys under which other satellites are asked first"""
     spare: int
     begun: int
     """associations granted"""
@@ -423,8 +425,12 @@ class IslHkSecurity(LittleEndianStructure):
     """requests from the ground without a cookie"""
     unsent: int
     """own packets to a satellite with which there was no session yet"""
+    rekey_done: int
+    """commands about keys that were carried out"""
     rekey_refused: int
-    """commands about keys with a wrong wrap, or to forget a key that has to stay"""
+    """commands about keys that were not, for whatever reason"""
+    limited: int
+    """packets of strangers that were too many from their source, or from all"""
     _fields_ = (
         ("secured", c_uint8),
         ("master_keys", c_uint8),
@@ -437,7 +443,8 @@ class IslHkSecurity(LittleEndianStructure):
         ("sessions", c_uint16),
         ("asking", c_uint16),
         ("by_suite", c_uint16 * 4),
-        ("spare", c_uint16),
+        ("peers_generation", c_uint8),
+        ("spare", c_uint8),
         ("begun", c_uint32),
         ("repeated", c_uint32),
         ("evicted", c_uint32),
@@ -450,7 +457,9 @@ class IslHkSecurity(LittleEndianStructure):
         ("wrong_tenant", c_uint64),
         ("no_cookie", c_uint64),
         ("unsent", c_uint64),
+        ("rekey_done", c_uint64),
         ("rekey_refused", c_uint64),
+        ("limited", c_uint64),
     )
 
 

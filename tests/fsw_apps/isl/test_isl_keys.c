@@ -5,6 +5,7 @@
 #include "app_rig.h"
 #include "isl_eventids.h"
 #include "sky/party_rig.h"
+#include "sky/rekey_rig.h"
 
 #define TENANT         7u
 #define LAST_OF_TENANT 19u /* byte of a credential: its first tenant */
@@ -335,37 +336,73 @@ static void test_there_is_an_event_for_each_reason(void)
     }
 }
 
+/* Return the answer to a command about keys. */
+static uint8_t rekey(party_t *mission, const uint8_t *payload, uint32_t bytes)
+{
+    uint8_t      wire[PARTY_WIRE];
+    SKY_Packet_t pkt = rig_request(&rig, SKY_APID_ISL, SKY_OP_REKEY);
+
+    pkt.payload = payload;
+    pkt.length  = bytes;
+    return exchange(rig.ground, wire, party_request(mission, &pkt, wire)).status;
+}
+
+static void open_mission(party_t *mission, uint8_t generation)
+{
+    open_host(mission, generation);
+    mission->credential.bytes[0] = SKY_ROLE_MISSION;
+    SKY_Keys_Pair(mission->crypto, masters[generation], &mission->credential, mission->pair);
+    CHECK(associate(mission, rig.ground));
+}
+
 /* A mission's commands with keys that were not wrapped for this satellite, and one to forget the key under which it is sent. */
 static void test_refused_keys_are_counted_and_told(void)
 {
-    uint8_t      payload[SKY_REKEY_BYTES + SKY_CRYPTO_KEY_BYTES + SKY_CRYPTO_TAG_BYTES] = {SKY_REKEY_LOAD, 4, 3};
-    uint8_t      wire[PARTY_WIRE];
-    party_t      mission;
-    SKY_Packet_t pkt;
+    uint8_t payload[REKEY_LOAD_BYTES] = {SKY_REKEY_LOAD, 4, 3};
+    party_t mission;
 
-    open_host(&mission, 3);
-    mission.credential.bytes[0] = SKY_ROLE_MISSION;
-    SKY_Keys_Pair(mission.crypto, masters[3], &mission.credential, mission.pair);
-    CHECK(associate(&mission, rig.ground));
-    for (unsigned i = 0; i < 3u; ++i)
-    {
-        pkt         = rig_request(&rig, SKY_APID_ISL, SKY_OP_REKEY);
-        pkt.payload = payload;
-        pkt.length  = i < 2u ? sizeof(payload) : SKY_REKEY_BYTES;
-        if (i == 2u)
-        {
-            payload[SKY_REKEY_OFF_COMMAND]    = SKY_REKEY_FORGET;
-            payload[SKY_REKEY_OFF_GENERATION] = 3;
-            payload[SKY_REKEY_OFF_UNDER]      = 0;
-        }
-        CHECK_EQ(exchange(rig.ground, wire, party_request(&mission, &pkt, wire)).status, SKY_STATUS_BAD_KEY);
-    }
-    CHECK_EQ(rig_isl_hk(&rig).Security.RekeyRefused, 3);
+    open_mission(&mission, 3);
+    CHECK_EQ(rekey(&mission, payload, sizeof(payload)), SKY_STATUS_BAD_KEY);
+    CHECK_EQ(rekey(&mission, payload, sizeof(payload)), SKY_STATUS_BAD_KEY);
+    CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_FORGET, 3, payload)), SKY_STATUS_BAD_KEY);
+    CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_ACTIVATE, 9, payload)), SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(rekey(&mission, payload, 1), SKY_STATUS_BAD_OP);
+    CHECK_EQ(rig_isl_hk(&rig).Security.RekeyRefused, 5);
+    CHECK_EQ(rig_isl_hk(&rig).Security.RekeyDone, 0);
     RIG_EVENT(&rig, "ISL", ISL_REFUSED_ERR_EID, "new keys refused: wrapped wrongly");
     RIG_EVENT(&rig, "ISL", ISL_REFUSED_ERR_EID, "1 keys kept that were to be forgotten");
+    RIG_EVENT(&rig, "ISL", ISL_REFUSED_ERR_EID, "commands about keys refused");
     rig_command(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, NULL, 0);
     RIG_EVENT(&rig, "ISL", ISL_RESET_INF_EID, "counters reset");
     CHECK_EQ(rig_isl_hk(&rig).Security.RekeyRefused, 0);
+}
+
+/* Keys that come over the air, and keys that are forgotten, are told of by an event, and by the generations in the housekeeping. */
+static void test_new_keys_over_the_air_are_told(void)
+{
+    static const uint8_t next[SKY_CRYPTO_KEY_BYTES] = {14};
+    uint8_t              payload[REKEY_LOAD_BYTES];
+    party_t              mission;
+    ISL_HkSecurity_t     hk;
+
+    open_mission(&mission, 3);
+    const rekey_wrap_t wrap = {mission.crypto, rig_self, 3, masters[3], NULL};
+
+    CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_ACTIVATE, 3, payload)), SKY_STATUS_OK); /* it is */
+    CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_FORGET, 2, payload)), SKY_STATUS_OK);
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID,
+              "1 master keys are valid, of generations 3 and 3; links use keys of generation 3");
+    hk = rig_isl_hk(&rig).Security;
+    CHECK(hk.MasterKeys == 1 && hk.Generation == 3 && hk.Older == 3 && hk.PeersGeneration == 3);
+    CHECK_EQ(rekey(&mission, payload, rekey_load(&wrap, 4, next, payload)), SKY_STATUS_OK);
+    CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_ACTIVATE, 4, payload)), SKY_STATUS_OK);
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID,
+              "2 master keys are valid, of generations 4 and 3; links use keys of generation 3");
+    hk = rig_isl_hk(&rig).Security;
+    CHECK(hk.MasterKeys == 2 && hk.Generation == 4 && hk.Older == 3 && hk.PeersGeneration == 3);
+    CHECK_EQ(hk.RekeyDone, 4);
+    CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_FORGET, 4, payload)), SKY_STATUS_OK);
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "1 master keys are valid, of generations 3 and 3");
 }
 
 static void test_a_satellite_that_moves_serves_nobody_of_before(void)
@@ -438,6 +475,7 @@ int main(void)
         RUN(test_housekeeping_tells_of_keys_and_who_uses_them);
         RUN(test_there_is_an_event_for_each_reason);
         RUN(test_refused_keys_are_counted_and_told);
+        RUN(test_new_keys_over_the_air_are_told);
         rig_close(&rig);
     }
     crypto_rig_close(&theirs);

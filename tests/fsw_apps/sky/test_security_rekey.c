@@ -10,9 +10,16 @@
 
 static party_t one, two;
 
+/* Send a command. It is counted, whatever becomes of it. */
 static SKY_Status_t send_to(party_t *satellite, uint8_t sender, const uint8_t *payload, uint32_t bytes)
 {
-    return SKY_Security_Rekey(&satellite->security, sender, SLOTS, payload, bytes);
+    const SKY_RekeyState_t *state = &satellite->security.rekey;
+    const uint64_t          done = state->done, refused = state->refused;
+    const SKY_Status_t      status = SKY_Security_Rekey(&satellite->security, sender, SLOTS, payload, bytes);
+
+    CHECK_EQ(state->done, done + (status == SKY_STATUS_OK ? 1u : 0u));
+    CHECK_EQ(state->refused, refused + (status == SKY_STATUS_OK ? 0u : 1u));
+    return status;
 }
 
 static SKY_Status_t command(party_t *satellite, uint8_t sender, uint8_t what, uint8_t generation)

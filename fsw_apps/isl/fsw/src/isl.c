@@ -20,7 +20,7 @@ ISL_Data_t ISL_Data;
 
 CompileTimeAssert(sizeof(ISL_SetLink_Payload_t) == 4, IslSetLinkHasNoPadding);
 CompileTimeAssert(sizeof(ISL_HkLink_t) == 24u + 8u * sizeof(uint64), IslHkLinkHasNoPadding);
-CompileTimeAssert(sizeof(ISL_HkSecurity_t) == 40u + 9u * sizeof(uint64), IslHkSecurityHasNoPadding);
+CompileTimeAssert(sizeof(ISL_HkSecurity_t) == 40u + 11u * sizeof(uint64), IslHkSecurityHasNoPadding);
 CompileTimeAssert(sizeof(ISL_HkTlm_Payload_t) == 24u + 4u * 8u + ISL_LINK_COUNT * sizeof(ISL_HkLink_t) + sizeof(ISL_HkSecurity_t),
                   IslHkHasNoPadding);
 CompileTimeAssert(sizeof(ISL_Neighbour_t) == 12, IslNeighbourHasNoPadding);

@@ -13,7 +13,7 @@
 #include "sky_lib.h"
 
 #define ISL_CAUSES  SKY_STATUS_COUNT /**< causes of drops, by status */
-#define ISL_REASONS 10u              /**< reasons for which security acts upon nothing: ISL_Security_Reasons */
+#define ISL_REASONS 12u              /**< reasons for which security acts upon nothing: ISL_Security_Reasons */
 
 typedef struct
 {

@@ -35,6 +35,14 @@ static const struct
 #define ISL_LACKS_LIBRARY "there is no cryptographic library, or its answers are wrong"
 #define ISL_LACKS_RANDOM  "there is no source of random bytes, and cookies can be guessed"
 
+/** Generations of the keys that are in use. */
+typedef struct
+{
+    uint8 count;         /**< valid master keys */
+    uint8 newest, other; /**< their generations: the same if there is one; 0: there is none */
+    uint8 peers;         /**< generation of the keys under which other satellites are asked first */
+} ISL_Generations_t;
+
 /* Keys are held here and in the core alone: they are erased from a table once it was taken over, so that no dump of it has one. */
 static struct
 {
@@ -45,6 +53,7 @@ static struct
     const char         *lacks;  /**< what links would need to be secured: no table with a key is taken; NULL: nothing */
     const SKY_Crypto_t *crypto; /**< NULL: there is no library */
     SKY_Addr_t          self;   /**< place that sessions and associations are of */
+    ISL_Generations_t   told;   /**< generations of the last event about keys */
     SKY_Security_t      security;
     uint8 rekey_peers[SKY_REKEY_BANKS * ISL_PEERS_PAGES * ISL_PEERS_OF_PAGE * ISL_KEY_BYTES]; /**< keys that came over the air */
     uint64_t memory[ISL_PLATFORM_SECURITY_BYTES / sizeof(uint64_t)];
@@ -250,6 +259,37 @@ static void ISL_TakePeers(void)
     }
 }
 
+static ISL_Generations_t ISL_UsedGenerations(void)
+{
+    ISL_Generations_t used = {0, 0, 0, ISL_Security.security.generation};
+    uint32            i;
+
+    for (i = 0; i < SKY_MASTER_KEYS; ++i)
+    {
+        const SKY_MasterKey_t *const master = &ISL_Security.security.associations.masters[i];
+
+        if (master->is_set)
+        {
+            used.other  = used.count == 0 || master->generation < used.newest ? master->generation : used.newest;
+            used.newest = master->generation > used.newest ? master->generation : used.newest;
+            ++used.count;
+        }
+    }
+    return used;
+}
+
+/** Note which keys are in use. @return true if others were told of last: commands over the air have changed them, or a table */
+static bool ISL_NoteGenerations(void)
+{
+    const ISL_Generations_t used = ISL_UsedGenerations();
+    const ISL_Generations_t told = ISL_Security.told;
+    const bool              is_new =
+        used.count != told.count || used.newest != told.newest || used.other != told.other || used.peers != told.peers;
+
+    ISL_Security.told = used;
+    return is_new;
+}
+
 /** Note the satellite's place. The core has ended all sessions and associations if it is a new one. @return true if so */
 static bool ISL_NotePlace(const SKY_Node_t *node)
 {
@@ -269,6 +309,8 @@ CFE_Status_t ISL_Security_Update(void)
     const char        *why     = "";
     bool               is_safe = true;
     bool               moved   = false;
+    bool               others  = false; /* keys came over the air */
+    ISL_Generations_t  used    = {0, 0, 0, 0};
     ISL_Node_t *const  isl     = ISL_Task_Enter();
 
     if (isl != NULL)
@@ -292,6 +334,11 @@ CFE_Status_t ISL_Security_Update(void)
             ISL_TakeKeys(keys);
             what = ISL_Security.security.is_keyed ? "are secured" : "are not secured: there is no master key";
         }
+        if (ISL_Security.is_open)
+        {
+            others = ISL_NoteGenerations() && what == NULL;
+            used   = ISL_Security.told;
+        }
         ISL_Task_Leave();
     }
     if (keys != NULL)
@@ -302,6 +349,12 @@ CFE_Status_t ISL_Security_Update(void)
     {
         (void)CFE_EVS_SendEvent(ISL_SECURITY_INF_EID, CFE_EVS_EventType_INFORMATION,
                                 "ISL: sessions and associations have ended: they were those of another place");
+    }
+    if (others)
+    {
+        (void)CFE_EVS_SendEvent(ISL_SECURITY_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL: %u master keys are valid, of generations %u and %u; links use keys of generation %u",
+                                (unsigned)used.count, (unsigned)used.newest, (unsigned)used.other, (unsigned)used.peers);
     }
     if (what != NULL)
     {
@@ -318,6 +371,7 @@ CFE_Status_t ISL_Security_InitTables(void)
 
     ISL_Security.is_open = false; /* the app may have been started before */
     ISL_Security.lacks   = NULL;
+    memset(&ISL_Security.told, 0, sizeof(ISL_Security.told));
     ISL_Security.crypto  = ISL_Crypto_Open(ISL_PLATFORM_KEYS);
     for (page = 0; page < ISL_PEERS_PAGES; ++page)
     {
@@ -369,18 +423,13 @@ static void ISL_CountSessions(ISL_HkSecurity_t *hk)
 
 static void ISL_FillKeys(ISL_HkSecurity_t *hk)
 {
-    uint32 i;
+    const ISL_Generations_t used = ISL_UsedGenerations();
 
-    hk->Secured    = ISL_Security.security.is_keyed ? 1 : 0;
-    hk->Generation = ISL_Security.security.generation;
-    hk->Older      = hk->Generation;
-    for (i = 0; i < SKY_MASTER_KEYS; ++i)
-    {
-        const SKY_MasterKey_t *const master = &ISL_Security.security.associations.masters[i];
-
-        hk->MasterKeys = (uint8)(hk->MasterKeys + (master->is_set ? 1u : 0u));
-        hk->Older      = master->is_set && master->generation != hk->Generation ? master->generation : hk->Older;
-    }
+    hk->Secured         = ISL_Security.security.is_keyed ? 1 : 0;
+    hk->MasterKeys      = used.count;
+    hk->Generation      = used.newest;
+    hk->Older           = used.other;
+    hk->PeersGeneration = used.peers;
 }
 
 void ISL_Security_FillHk(ISL_HkSecurity_t *hk)
@@ -411,7 +460,9 @@ void ISL_Security_FillHk(ISL_HkSecurity_t *hk)
     hk->WrongTenant   = counters->wrong_tenant;
     hk->NoCookie      = counters->no_cookie;
     hk->Unsent        = counters->unsent;
+    hk->RekeyDone     = security->rekey.done;
     hk->RekeyRefused  = security->rekey.refused;
+    hk->Limited       = counters->limited;
 }
 
 void ISL_Security_Reasons(uint64_t counts[ISL_REASONS])
@@ -422,16 +473,21 @@ void ISL_Security_Reasons(uint64_t counts[ISL_REASONS])
     memset(counts, 0, ISL_REASONS * sizeof(*counts));
     if (is_keyed) /* else each host is asked for a cookie once, which the drops tell */
     {
-        counts[0] = counters->no_association;
-        counts[1] = counters->wrong_tag;
-        counts[2] = counters->handshakes;
-        counts[3] = counters->replayed;
-        counts[4] = counters->wrong_role;
-        counts[5] = counters->wrong_tenant;
-        counts[6] = counters->no_cookie;
-        counts[7] = ISL_Security.security.associations.stats.evicted;
-        counts[8] = ISL_Security.security.rekey.wrong;
-        counts[9] = ISL_Security.security.rekey.refused - ISL_Security.security.rekey.wrong;
+        counts[0]  = counters->no_association;
+        counts[1]  = counters->wrong_tag;
+        counts[2]  = counters->handshakes;
+        counts[3]  = counters->replayed;
+        counts[4]  = counters->wrong_role;
+        counts[5]  = counters->wrong_tenant;
+        counts[6]  = counters->no_cookie;
+        counts[7]  = ISL_Security.security.associations.stats.evicted;
+        counts[8]  = ISL_Security.security.rekey.wrong;
+        counts[9]  = ISL_Security.security.rekey.kept;
+        counts[10] = ISL_Security.security.rekey.refused - ISL_Security.security.rekey.wrong - ISL_Security.security.rekey.kept;
+    }
+    if (ISL_Security.is_open)
+    {
+        counts[11] = counters->limited; /* without a key, too: whoever is served sends no more than is allowed */
     }
 }
 
@@ -448,6 +504,8 @@ const char *ISL_Security_ReasonName(uint32 reason)
         "associations in use ended to make room",
         "new keys refused: wrapped wrongly",
         "keys kept that were to be forgotten: the last one, or that of the command",
+        "commands about keys refused: malformed, no room, or no such key",
+        "packets of strangers not answered: too many",
     };
 
     return names[reason];

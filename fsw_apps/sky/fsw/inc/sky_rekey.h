@@ -65,8 +65,10 @@ typedef struct
     SKY_MasterKey_t waiting; /**< the key that was loaded last and is not active */
     SKY_RekeyBank_t banks[SKY_REKEY_BANKS];
     uint32_t        peers_max; /**< keys that a bank has room for */
-    uint64_t refused; /**< commands that brought a wrong key, and those that would leave no key, or not that of the sender */
-    uint64_t wrong;   /**< the former of these: a wrong wrap, or zeros */
+    uint64_t        done;      /**< commands carried out, also if nothing was left to do */
+    uint64_t refused; /**< commands that were not: the next two, and what is no command, has no room, or names no such key */
+    uint64_t wrong;   /**< commands that brought a wrong key: a wrong wrap, or zeros */
+    uint64_t kept;    /**< commands that would leave no key, or not that of the sender */
 } SKY_RekeyState_t;
 
 /** Read a command, without opening it. @return false if it is none */

@@ -107,7 +107,6 @@ static SKY_Status_t load(SKY_RekeyState_t *state, const SKY_Associations_t *tabl
     }
     if (!SKY_Rekey_Open(crypto, under, self, command, key) || SKY_Bytes_AreZeros(key, sizeof(key))) /* everybody knows that key */
     {
-        ++state->refused;
         ++state->wrong;
         return SKY_STATUS_BAD_KEY;
     }
@@ -149,7 +148,7 @@ static SKY_Status_t forget(SKY_RekeyState_t *state, SKY_Associations_t *table, u
     {
         if (generation == sender || !SKY_Associations_HasOther(table, generation))
         {
-            ++state->refused;
+            ++state->kept;
             return SKY_STATUS_BAD_KEY;
         }
         (void)SKY_Associations_ForgetMaster(table, generation);

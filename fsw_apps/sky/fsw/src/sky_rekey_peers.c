@@ -144,7 +144,6 @@ SKY_Status_t SKY_RekeyPeers_Load(SKY_RekeyState_t *state, const SKY_Associations
     }
     if (!SKY_Rekey_Open(crypto, under, self, command, text))
     {
-        ++state->refused;
         ++state->wrong;
         return SKY_STATUS_BAD_KEY;
     }

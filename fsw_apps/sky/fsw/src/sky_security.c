@@ -94,8 +94,10 @@ void SKY_Security_ResetCounters(SKY_Security_t *security)
     SKY_ASSERT(security->sessions != NULL);
     (void)memset(&security->counters, 0, sizeof(security->counters));
     (void)memset(&security->associations.stats, 0, sizeof(security->associations.stats));
+    security->rekey.done    = 0;
     security->rekey.refused = 0;
     security->rekey.wrong   = 0;
+    security->rekey.kept    = 0;
 }
 
 void SKY_Security_Wipe(const SKY_Security_t *security, void *secret, size_t bytes)

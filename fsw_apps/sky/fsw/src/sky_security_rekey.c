@@ -27,6 +27,7 @@ SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16
     SKY_ASSERT(SKY_Associations_HasMaster(table, sender));
     if (!SKY_Rekey_Decode(payload, bytes, &command))
     {
+        ++security->rekey.refused;
         return SKY_STATUS_BAD_OP;
     }
     const bool         was_valid = SKY_Associations_HasMaster(table, command.generation);
@@ -50,6 +51,8 @@ SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16
         security->generation = command.generation; /* preferred from now on; sessions under the older keys go on */
     }
     SKY_Security_CheckPeers(security);
+    security->rekey.done += status == SKY_STATUS_OK ? 1u : 0u;
+    security->rekey.refused += status == SKY_STATUS_OK ? 0u : 1u;
     SKY_ASSERT(SKY_Associations_HasMaster(table, sender));
     return status;
 }
