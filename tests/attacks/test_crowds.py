@@ -23,6 +23,8 @@ ENTRY, FAR = Satellite(2, 3), Satellite(1, 5)
 NEAREST = {"uplink": "nearest"}
 BURST = 64
 """Datagrams that a satellite's socket takes at once."""
+PORTS = 80
+"""More than the places of the table of hosts."""
 
 
 def entry_counts(sky: GuardedSky) -> dict[str, int]:
@@ -57,16 +59,20 @@ def test_invented_hosts_are_passed_on_nowhere(is_keyed: bool, start_guarded: Cal
     assert after["forwarded"] - before["forwarded"] < 6000
 
 
-def test_one_endpoint_under_many_numbers_takes_nobodys_place(start_guarded: Callable[..., GuardedSky]) -> None:
-    """Somebody with a cookie of his own: his numbers take places from each other."""
+def test_one_address_with_many_ports_takes_nobodys_place(start_guarded: Callable[..., GuardedSky]) -> None:
+    """Somebody with more ports than the table has places, and a cookie for each: they take places from each other."""
     sky = start_guarded(is_keyed=False, cache=NEAREST)
-    with sky.host("alice", 5000) as alice, sky.host("stranger", 6000) as attacker:
-        for host in (alice, attacker):
+    with sky.host("alice", 5000) as alice, ExitStack() as stack:
+        thieves = [
+            stack.enter_context(RawHost(sky.local.constellation, 6000 + number, source=("127.0.2.1", 0)))
+            for number in range(PORTS)
+        ]
+        for host in (alice, *thieves):
             host.open(ENTRY)
         ask = alice.request(icd.OP_PING, FAR, gateway=ENTRY, cookie=alice.cookies[ENTRY])
         for _ in range(20):
-            for one in invented(attacker, 100):
-                attacker.send(one, ENTRY)
+            for thief in thieves:
+                thief.send(thief.request(icd.OP_PING, FAR, gateway=ENTRY, cookie=thief.cookies[ENTRY]).encode(), ENTRY)
             alice.send(replace(ask, request_id=ask.request_id).encode(), ENTRY)
             assert alice.receive()
 

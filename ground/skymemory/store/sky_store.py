@@ -505,8 +505,13 @@ class SkyStore(BlockStore):
         """Return chains with the blocks by which other hosts replaced those of keys `others`, and take these into the index."""
         known = {entry.key: entry for chain in chains for entry in chain}
         newest = self._lookups.newest(others)
-        # A satellite that holds a version from before it was cut off tells nothing of the block that was found.
-        replaced = {key: entry for key, entry in newest.items() if entry.version >= known[key].version}
+        # A satellite that holds a version from before it was cut off tells nothing of the block that was found. A block of another
+        # length is none that whoever looked the chain up can use.
+        replaced = {
+            key: entry
+            for key, entry in newest.items()
+            if entry.version >= known[key].version and entry.block_len == known[key].block_len
+        }
         self.index.add(replaced.values())
         return [[replaced.get(entry.key, entry) for entry in chain] for chain in chains]
 

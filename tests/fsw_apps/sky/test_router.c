@@ -289,23 +289,24 @@ static void Floods(void)
     CHECK_EQ(EndpointOf(100), ENDPOINT);
 }
 
-/* Somebody with one endpoint and many numbers takes places from nobody else, and a new host finds one. */
-static void OneEndpointUnderManyNumbers(void)
+/* Somebody with one address, many ports and many numbers takes places from nobody else, and a new host finds one. */
+static void OneAddressUnderManyNumbers(void)
 {
-    const uint64_t attacker = ENDPOINT + 77u;
+    const uint64_t other = ENDPOINT + (1u << SKY_ROUTER_PORT_BITS);
 
     Start();
-    CHECK_EQ(Ask(NOW_US, 100, ENDPOINT), SKY_ROUTE_FORWARD);
+    CHECK_EQ(Ask(NOW_US, 100, other), SKY_ROUTE_FORWARD);
     for (uint32_t i = 0; i < 1000u; ++i)
     {
-        CHECK_EQ(Ask(NOW_US + 1u + i, 3000u + i, attacker), SKY_ROUTE_FORWARD);
+        CHECK_EQ(Ask(NOW_US + 1u + i, 3000u + i, ENDPOINT + i), SKY_ROUTE_FORWARD);
     }
-    CHECK_EQ(EndpointOf(100), ENDPOINT);
-    CHECK_EQ(EndpointOf(3999), attacker);
-    CHECK_EQ(EndpointOf(3999u - SKY_ROUTER_GROUNDS + 2u), attacker);
-    CHECK_EQ(EndpointOf(3999u - SKY_ROUTER_GROUNDS + 1u), 0); /* its own oldest number made room */
-    CHECK_EQ(Ask(NOW_US + 2000u, 101, ENDPOINT + 1u), SKY_ROUTE_FORWARD);
-    CHECK_EQ(EndpointOf(101), ENDPOINT + 1u);
+    CHECK_EQ(EndpointOf(100), other);
+    CHECK_EQ(EndpointOf(3999), ENDPOINT + 999u);
+    CHECK_EQ(EndpointOf(3999u - SKY_ROUTER_GROUNDS + 2u), ENDPOINT + 1001u - SKY_ROUTER_GROUNDS);
+    CHECK_EQ(EndpointOf(3999u - SKY_ROUTER_GROUNDS + 1u), 0); /* the oldest number of the address made room */
+    CHECK_EQ(Ask(NOW_US + 2000u, 101, other + 1u), SKY_ROUTE_FORWARD);
+    CHECK_EQ(EndpointOf(101), other + 1u);
+    CHECK_EQ(EndpointOf(100), other); /* the address with most places made room again */
 }
 
 static bool Tell(SKY_Map_t *map, SKY_Addr_t satellite, uint32_t sequence, uint32_t down)
@@ -371,7 +372,7 @@ int main(void)
     RUN(LinksGoDown);
     RUN(HostsMove);
     RUN(Floods);
-    RUN(OneEndpointUnderManyNumbers);
+    RUN(OneAddressUnderManyNumbers);
     RUN(RoutesByTheMap);
     RUN(CountsDrops);
     return CHECK_RESULT();

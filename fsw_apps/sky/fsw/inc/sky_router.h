@@ -7,12 +7,12 @@
  * a response from any satellite finds the way back, and teaches the gateway under which number the host is reached. Only the first
  * satellite writes the gateway, so a response has one destination and no loop to run in.
  *
- * The table of ground hosts is small and bounded; the one unheard for longest makes room, first among those of the same endpoint. So an endpoint
- * that asks under many numbers takes them from nobody but itself. A number stays with the endpoint that
+ * The table of ground hosts is small and bounded; of the address that has most places the host unheard for longest makes room. So whoever
+ * asks under many numbers, from whichever ports, takes places from nobody but hosts of his own address. A number stays with the endpoint that
  * was heard under it within SKY_ROUTER_GROUND_HOLD_US, so that a second user of it does not take away the responses of a host in
  * the middle of a transfer. An endpoint may have several numbers: were it held to one, a single packet with a forged source would
  * take its number away or lock it out. Who may be in the table is decided before (sky_node_guard.c): those whose cookie has shown that their
- * endpoint can be reached. With SKY_ROUTER_GROUNDS such endpoints between two packets of a host somebody makes the table forget it until its
+ * endpoint can be reached. With SKY_ROUTER_GROUNDS such addresses between two packets of a host somebody makes the table forget it until its
  * next one, and the first user of a number keeps others from it.
  */
 #ifndef SKY_ROUTER_H
@@ -20,6 +20,7 @@
 
 #include "sky_map.h"
 
+#define SKY_ROUTER_PORT_BITS      16u /**< of an endpoint: who has its other bits, the address, has all its ports */
 #define SKY_ROUTER_GROUNDS        64u
 #define SKY_ROUTER_GROUND_HOLD_US 10000000u /**< well above the longest pause between two attempts of a client */
 #define SKY_ROUTER_SLACK          8u        /**< hops that a packet may take beyond the shortest way around what is down */

@@ -70,11 +70,28 @@ static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
     return NULL;
 }
 
-/* Return a free entry, or else the one unheard for longest: of those of this endpoint if it has some, so that it takes nobody else's. */
-static SKY_Ground_t *FindPlace(SKY_Router_t *router, uint64_t endpoint)
+/* Count the places of an address. Whoever has an address has all its ports. */
+static uint32_t PlacesOf(const SKY_Router_t *router, uint64_t endpoint)
+{
+    const uint64_t address = endpoint >> SKY_ROUTER_PORT_BITS;
+    uint32_t       count   = 0;
+
+    SKY_ASSERT(endpoint != 0u);
+    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
+    {
+        const SKY_Ground_t *ground = &router->grounds[i];
+
+        count += ground->used && ground->endpoint >> SKY_ROUTER_PORT_BITS == address ? 1u : 0u;
+    }
+    SKY_ASSERT(count <= SKY_ROUTER_GROUNDS);
+    return count;
+}
+
+/* Return a free entry, or else the one unheard for longest of the address that has most places. */
+static SKY_Ground_t *FindPlace(SKY_Router_t *router)
 {
     SKY_Ground_t *place = &router->grounds[0];
-    SKY_Ground_t *own   = NULL;
+    uint32_t      most  = 0;
 
     for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
     {
@@ -84,15 +101,17 @@ static SKY_Ground_t *FindPlace(SKY_Router_t *router, uint64_t endpoint)
         {
             return ground;
         }
-        place = ground->heard_us < place->heard_us ? ground : place;
-        if (ground->endpoint == endpoint && (own == NULL || ground->heard_us < own->heard_us))
+        const uint32_t count = PlacesOf(router, ground->endpoint);
+
+        if (count > most || (count == most && ground->heard_us < place->heard_us))
         {
-            own = ground;
+            place = ground;
+            most  = count;
         }
     }
     SKY_ASSERT(place >= &router->grounds[0]);
     SKY_ASSERT(place < &router->grounds[SKY_ROUTER_GROUNDS]);
-    return own != NULL ? own : place;
+    return place;
 }
 
 /* Note that responses to @p host are to come to @p endpoint. @return false if another host has the number */
@@ -108,7 +127,7 @@ static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t
     }
     if (ground == NULL)
     {
-        ground = FindPlace(router, endpoint);
+        ground = FindPlace(router);
     }
     SKY_ASSERT(host != 0u);
     SKY_ASSERT(!ground->used || ground->host == host || FindHost(router, host) == NULL); /* a host has one entry */

@@ -19,6 +19,8 @@ from skymemory.testbed.local import LocalConstellation
 
 StartSky = Callable[..., LocalConstellation]
 KEY = b"k" * 32
+KEYED = {"secured": True, "generations": [{"valid": [1], "satellites": 15}], "keys_refused": 0}
+"""What `status` tells of 15 satellites with keys."""
 NONE_YET = "secured: no satellite has made an association yet"
 
 
@@ -33,7 +35,7 @@ def keyed(tmp_path: Path, start_sky: StartSky) -> Constellation:
 @pytest.mark.parametrize("suite", ["blake2b_header", "blake2b_packet"])
 def test_everybody_sees_the_suite_that_was_asked_for(keyed: Constellation, suite: str) -> None:
     sky = keyed.replace(security={"suite": suite})
-    assert collect(sky)["security"] == {"secured": True, "asked": suite, "suites": [suite]}
+    assert collect(sky)["security"] == KEYED | {"asked": suite, "suites": [suite]}
     with SkyStore(sky) as store:
         assert store.suites() == frozenset()
         assert store.put([(KEY, b"x" * 20_000)])[0].status is Status.DONE
@@ -55,12 +57,13 @@ def test_the_default_is_named_as_it_was_granted(keyed: Constellation) -> None:
         control.ping([Route(place, place) for place in keyed.torus.satellites()], 5.0)
         (suite,) = control.suites()
     assert suite in {"gmac_header", "blake2b_header"}
-    assert collect(keyed)["security"] == {"secured": True, "asked": "auto", "suites": [suite]}
+    assert collect(keyed)["security"] == KEYED | {"asked": "auto", "suites": [suite]}
 
 
 def test_without_a_keyring_there_is_none(start_sky: StartSky) -> None:
     sky = start_sky().constellation
-    assert collect(sky)["security"] == {"secured": False, "asked": None, "suites": []}
+    none = {"secured": False, "asked": None, "suites": [], "generations": [], "keys_refused": 0}
+    assert collect(sky)["security"] == none
     with SkyStore(sky) as store, closing(Survey(store)) as survey:
         survey.take()
         assert survey.sky()["security"] == "not secured: no keyring"
