@@ -58,7 +58,7 @@ static void test_of_orders_to_evacuate_the_last_one_counts(void)
     svc->core.cfg.migrate_all_from_ground = true;
     node_at(silent)->deaf                 = true;
     put_at(from, &some, 0, 0);
-    for (uint16_t slot = 1; slot <= SKY_SERVICE_MIGRATIONS; ++slot)
+    for (uint16_t slot = 1; slot <= SKY_SERVICE_TENANT_MIGRATIONS; ++slot)
     {
         CHECK_EQ(SKY_Service_Evacuate(svc, now_us, silent), SKY_STATUS_OK);
         CHECK_EQ(SKY_Service_Evacuate(svc, now_us, from), SKY_STATUS_OK); /* the other way round: all stays */

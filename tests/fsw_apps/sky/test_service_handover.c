@@ -202,7 +202,7 @@ static void test_requests_do_not_lock_it_out(void)
     follow(SKY_LAYOUT_ROTATION, 1, 2);
     block          = put_block(4, 1, 0);
     nodes[19].deaf = true;
-    for (; some.number < 50 + SKY_SERVICE_MIGRATIONS; ++some.number)
+    for (; some.number < 50 + SKY_SERVICE_TENANT_MIGRATIONS; ++some.number)
     {
         put_at(SKY_Schedule_Server(&schedule, 1, 0), &some, 0, 9);
         CHECK_EQ(migrate(SKY_Schedule_Server(&schedule, 1, 0), &some, (SKY_Addr_t){4, 5}, 9, 60000), SKY_STATUS_OK);

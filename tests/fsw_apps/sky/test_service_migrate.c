@@ -163,7 +163,7 @@ static void test_windows_of_a_long_block(void)
 
 static void test_requests_that_cannot_be(void)
 {
-    uint8_t      key[SKY_KEY_BYTES];
+    uint8_t      key[SKY_KEY_BYTES], data[500];
     fx_block_t   some = {0, 0, 1, 500, 500};
     SKY_Packet_t req;
 
@@ -181,14 +181,20 @@ static void test_requests_that_cannot_be(void)
     CHECK_EQ(migrate(key, 1, away, 0, 0), SKY_STATUS_NOT_FOUND);
     CHECK_EQ(jobs(), 0);
     CHECK_EQ(a.svc.core.counters.errors[SKY_STATUS_BAD_ADDRESS], 3);
-    for (some.number = 20; some.number < 20 + SKY_SERVICE_MIGRATIONS; ++some.number)
+    for (some.number = 20; some.number < 20 + SKY_SERVICE_TENANT_MIGRATIONS; ++some.number)
     {
         rig_put(&a, &some, 0);
         CHECK_EQ(migrate_block(&some, nobody, 0, 0), SKY_STATUS_OK);
         CHECK_EQ(migrate_block(&some, nobody, 0, 0), SKY_STATUS_OK); /* the same again is no new job */
     }
-    CHECK_EQ(jobs(), SKY_SERVICE_MIGRATIONS);
+    CHECK_EQ(jobs(), SKY_SERVICE_TENANT_MIGRATIONS);
     CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_BUSY);
+    fx_put(&some, 0, data, &req);
+    req.tenant = 9; /* one place is left to other tenants */
+    rig_serve(&a, &req);
+    CHECK_EQ(migrate(req.key, 9, nobody, 0, 0), SKY_STATUS_OK);
+    CHECK_EQ(jobs(), SKY_SERVICE_MIGRATIONS);
+    CHECK_EQ(migrate(NULL, 9, nobody, 0, 0), SKY_STATUS_BUSY);
     CHECK_EQ(migrate(NULL, 0, nobody, 0, 0), SKY_STATUS_BUSY); /* all blocks is another job than one of them */
 }
 
@@ -212,6 +218,10 @@ static void test_ends_at_the_deadline(void)
     CHECK_EQ(a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MAX_MS * 1000ull);
     steps = run(10000);
     CHECK(steps <= 1300);
+    CHECK_EQ(migrate_block(&block, nobody, 0, 1), SKY_STATUS_OK); /* nobody begins jobs that end at once, one after the other */
+    CHECK_EQ(a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MIN_MS * 1000u);
+    steps = run(1000);
+    CHECK(steps >= 95 && steps <= 101);
     CHECK_EQ(a.svc.core.counters.migrated_out, 0);
 }
 

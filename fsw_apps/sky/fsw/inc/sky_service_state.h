@@ -29,13 +29,16 @@
 #include "sky_torus.h"
 #include "sky_transfer.h"
 
-#define SKY_SERVICE_MIGRATIONS       4u                            /**< at a time */
-#define SKY_SERVICE_JOBS             (SKY_SERVICE_MIGRATIONS + 1u) /**< and one more, which requests cannot take: the handover's */
-#define SKY_SERVICE_REQUEST_LANES    16u /**< of a migration that was asked for: blocks under way at a time */
-#define SKY_SERVICE_HANDOVER_LANES   64u /**< of the handover */
-#define SKY_SERVICE_LANES            (SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES + SKY_SERVICE_HANDOVER_LANES)
-#define SKY_SERVICE_LANE_CHUNKS      64u      /**< chunk ids that one lane goes over */
-#define SKY_SERVICE_MIGRATION_MS     60000u   /**< how long one may take when its request has no deadline */
+#define SKY_SERVICE_MIGRATIONS        4u                            /**< at a time */
+#define SKY_SERVICE_TENANT_MIGRATIONS (SKY_SERVICE_MIGRATIONS - 1u) /**< of one tenant: it leaves a place to others */
+#define SKY_SERVICE_JOBS              (SKY_SERVICE_MIGRATIONS + 1u) /**< and one more, which requests cannot take: the handover's */
+#define SKY_SERVICE_REQUEST_LANES     16u /**< of a migration that was asked for: blocks under way at a time */
+#define SKY_SERVICE_HANDOVER_LANES    64u /**< of the handover */
+#define SKY_SERVICE_LANES             (SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES + SKY_SERVICE_HANDOVER_LANES)
+#define SKY_SERVICE_LANE_CHUNKS       64u    /**< chunk ids that one lane goes over */
+#define SKY_SERVICE_MIGRATION_MS      60000u /**< how long one may take when its request has no deadline */
+#define SKY_SERVICE_MIGRATION_MIN_MS \
+    1000u /**< at least: a job that ended at once would leave its session with the target to the next one */
 #define SKY_SERVICE_MIGRATION_MAX_MS 3600000u /**< and at most, whatever deadline its request has */
 #define SKY_SERVICE_MIGRATION_TRIES  6u /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
 #define SKY_SERVICE_MIGRATION_ROUNDS 8u /**< in a row that deliver nothing: the chunks of the lane are checked */

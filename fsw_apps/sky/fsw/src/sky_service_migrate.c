@@ -104,27 +104,32 @@ bool SKY_Migrate_CanGoTo(const SKY_ServiceCore_t *core, SKY_Addr_t target)
     return SKY_Torus_Contains(&core->cfg.torus, target) && !SKY_Addr_Equal(target, core->cfg.self);
 }
 
-/* Return a place for one more job, or NULL. */
-static SKY_Migration_t *idle_job(SKY_Migrations_t *migrations)
+/* Return a place for one more job of a tenant, or NULL. */
+static SKY_Migration_t *idle_job(SKY_Migrations_t *migrations, uint32_t tenant)
 {
     SKY_Migration_t *idle = NULL;
+    uint32_t         own  = 0;
 
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
-        idle = migrations->jobs[i].active ? idle : &migrations->jobs[i];
+        SKY_Migration_t *job = &migrations->jobs[i];
+
+        idle = job->active ? idle : job;
+        own += job->active && job->tenant == tenant ? 1u : 0u;
     }
     SKY_ASSERT(idle == NULL || idle->lanes == 0);
     SKY_ASSERT(idle == NULL || idle < &migrations->jobs[SKY_SERVICE_MIGRATIONS]); /* the last place is the handover's */
-    return idle;
+    return own < SKY_SERVICE_TENANT_MIGRATIONS ? idle : NULL;
 }
 
 static SKY_Status_t start_request(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, const SKY_Packet_t *pkt,
                                   SKY_Addr_t target)
 {
     const uint32_t   asked_ms = pkt->deadline_ms != 0 ? pkt->deadline_ms : SKY_SERVICE_MIGRATION_MS;
-    const uint32_t   limit_ms = asked_ms < SKY_SERVICE_MIGRATION_MAX_MS ? asked_ms : SKY_SERVICE_MIGRATION_MAX_MS;
-    SKY_Migration_t *job      = idle_job(migrations);
-    SKY_ASSERT(limit_ms >= 1);
+    const uint32_t   least_ms = asked_ms > SKY_SERVICE_MIGRATION_MIN_MS ? asked_ms : SKY_SERVICE_MIGRATION_MIN_MS;
+    const uint32_t   limit_ms = least_ms < SKY_SERVICE_MIGRATION_MAX_MS ? least_ms : SKY_SERVICE_MIGRATION_MAX_MS;
+    SKY_Migration_t *job      = idle_job(migrations, pkt->tenant);
+    SKY_ASSERT(limit_ms >= SKY_SERVICE_MIGRATION_MIN_MS);
     SKY_ASSERT(limit_ms <= SKY_SERVICE_MIGRATION_MAX_MS);
 
     if (job == NULL)
