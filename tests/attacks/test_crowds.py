@@ -17,7 +17,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.packets import Packet, decode
 from support.guarded_sky import GuardedSky
 from support.raw_host import RawHost, handshake
-from support.waiting import PATIENT, wait_until
+from support.waiting import PATIENCE_S, PATIENT, wait_until
 
 ENTRY, FAR = Satellite(2, 3), Satellite(1, 5)
 NEAREST = {"uplink": "nearest"}
@@ -171,3 +171,32 @@ def test_a_flood_of_handshakes_locks_no_host_out(start_guarded: Callable[..., Gu
         assert answer.status == icd.STATUS_OK
         with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:  # and so does a real one
             assert control.ping([Route(ENTRY, ENTRY)], 20)
+
+
+def test_forged_handshakes_on_the_way_lock_no_host_out(start_guarded: Callable[..., GuardedSky]) -> None:
+    """Somebody with a cookie of an entry satellite sends them through it. The satellite at the end looks at their tags first."""
+    sky = start_guarded(is_keyed=True)
+    keyring = sky.keyring_of("alice")
+    assert keyring is not None
+    with sky.host("alice", 5) as alice, sky.host("mallory", 66) as attacker:
+        alice.open(ENTRY)
+        attacker.open(ENTRY)
+        order = attacker.request(icd.OP_ASSOCIATE, FAR, cookie=attacker.cookies[ENTRY])
+        forged = [handshake(order, keyring.credential, token_bytes(32), token_bytes(16))] * BURST
+        for _ in range(40):
+            flood(alice, attacker, forged)
+
+        def is_granted() -> bool:
+            """More come than a second had room for, and then an honest one."""
+            for _ in range(10):
+                flood(alice, attacker, forged)
+            asked = alice.request(icd.OP_ASSOCIATE, FAR, cookie=alice.cookies[ENTRY])
+            alice.send(handshake(asked, keyring.credential, keyring.pair_key(*FAR), token_bytes(16)), ENTRY)
+            alice.socket.settimeout(1)
+            with suppress(TimeoutError):
+                answer = decode(alice.receive())
+                return answer.op == icd.OP_ASSOCIATE and answer.status == icd.STATUS_OK
+            alice.socket.settimeout(PATIENCE_S)
+            return False
+
+        wait_until(is_granted, "a handshake is answered", patience_s=20, pause_s=0)

@@ -1,7 +1,7 @@
 """A host of another tenant lets a satellite move a block of his own to one satellite after the other.
 
-Before: with `deadline_ms = 1` each packet, 2,000 a second, was a job that ended at once and had taken one of the satellite's 64 sessions.
-A session was gone before the answer to its handshake was back, so nobody's blocks moved, for as long as that lasted.
+Before: with `deadline_ms = 1` each packet, 2,000 a second, was a job that ended at once and had taken one of the satellite's 64
+sessions. A session was gone before the answer to its handshake was back, so nobody's blocks moved, for as long as that lasted.
 """
 
 from collections.abc import Callable, Iterator

@@ -180,7 +180,9 @@ static inline bool answer(party_t *satellite, uint64_t now_us, const SKY_Packet_
     const SKY_HandshakeOrigin_t origin = {ENDPOINT, false};
     SKY_SecurityHandshake_t     handshake;
     SKY_Packet_t                reply;
-    const uint32_t              spi = SKY_Security_Handshake(&satellite->security, now_us, request, &origin, &handshake);
+    const uint32_t              spi = SKY_Security_IsHandshake(&satellite->security, request, &handshake)
+                                          ? SKY_Security_Handshake(&satellite->security, now_us, &origin, &handshake)
+                                          : SKY_SPI_NONE;
 
     if (spi != SKY_SPI_NONE)
     {

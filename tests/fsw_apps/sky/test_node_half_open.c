@@ -80,24 +80,30 @@ static void test_without_room_a_host_is_asked_for_a_cookie(void)
     end();
 }
 
-/* Handshakes that a neighbour passes on push out each other, and not its own. */
-static void test_handshakes_that_are_passed_on_push_out_each_other(void)
+/* Over a link a place is that of a credential: who begins many associations pushes out his own. */
+static void test_handshakes_over_a_link_push_out_their_own(void)
 {
-    party_t far;
+    for (uint32_t i = 0; i < 2u; ++i)
+    {
+        party_t far, behind;
 
-    secure(true, 0);
-    party_satellite(&far, &theirs.crypto, 3, (SKY_Addr_t){3, 3}, self, endpoint_of(SKY_LINK_EAST));
-    CHECK(associate(1, &east));
-    flood(2, &far, endpoint_of(SKY_LINK_EAST), 0);
-    CHECK(has_association(&east));
-    CHECK_EQ(security.associations.half_open, HALF_OPEN);
-    end();
+        secure(true, 0);
+        party_satellite(&far, &theirs.crypto, 3, (SKY_Addr_t){3, 3}, self, endpoint_of(SKY_LINK_EAST));
+        party_satellite(&behind, &theirs.crypto, 4, (SKY_Addr_t){3, 1}, self, endpoint_of(SKY_LINK_EAST));
+        party_t *const first = i == 0u ? &east : &behind;
+
+        CHECK(associate(1, first));
+        flood(2, &far, endpoint_of(SKY_LINK_EAST), 0);
+        CHECK(has_association(first));
+        CHECK_EQ(security.associations.half_open, HALF_OPEN);
+        end();
+    }
 }
 
 int main(void)
 {
     RUN(test_a_cookie_wins_against_recorded_handshakes);
     RUN(test_without_room_a_host_is_asked_for_a_cookie);
-    RUN(test_handshakes_that_are_passed_on_push_out_each_other);
+    RUN(test_handshakes_over_a_link_push_out_their_own);
     return CHECK_RESULT();
 }

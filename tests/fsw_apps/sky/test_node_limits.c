@@ -159,53 +159,85 @@ static void test_invented_addresses_lock_no_host_out(void)
     end();
 }
 
-static void test_handshakes_of_an_address_and_of_a_neighbour_are_limited(void)
+static void test_handshakes_of_an_address_are_limited(void)
+{
+    static uint8_t wire[PARTY_WIRE];
+    SKY_Packet_t   pkt   = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    uint32_t       taken = 0;
+
+    secure(true, 0);
+    while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, &(SKY_HandshakeOrigin_t){GROUND, true}))
+    {
+        ++taken;
+    }
+    CHECK_EQ(taken, HANDSHAKES);
+    pkt.cookie = SKY_Security_CookieOf(&security, 1, GROUND);
+    come_bytes(1, wire, party_handshake(&host, &pkt, 1, wire), GROUND);
+    CHECK_EQ(sent_count, 0);
+    CHECK_EQ(security.associations.half_open, 0);
+    CHECK(associate(SECOND_US, &host));
+    end();
+}
+
+/* A handshake comes from the neighbour in the east. @return true if it was granted */
+static bool comes_from_the_east(uint64_t now_us, party_t *party)
 {
     static uint8_t wire[PARTY_WIRE];
     SKY_Packet_t   pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
 
-    secure(true, 0);
-    const uint64_t from[] = {GROUND, endpoint_of(SKY_LINK_EAST)};
-    party_t *const who[]  = {&host, &east};
-
-    for (uint32_t i = 0; i < 2u; ++i)
-    {
-        uint32_t taken = 0;
-
-        while (taken < FLOOD && SKY_Security_MayGreet(&security, 1, &(SKY_HandshakeOrigin_t){from[i], true}))
-        {
-            ++taken;
-        }
-        CHECK_EQ(taken, HANDSHAKES);
-        pkt.cookie = SKY_Security_CookieOf(&security, 1, from[i]);
-        pkt.src    = who[i]->addr;
-        come_bytes(1 + i, wire, party_handshake(who[i], &pkt, 1 + i, wire), from[i]);
-        CHECK_EQ(sent_count, 0);
-    }
-    CHECK_EQ(security.associations.half_open, 0);
-    CHECK(associate(SECOND_US, &host));
-    CHECK(associate(SECOND_US, &east));
-    end();
+    party->session.next_us = 0;
+    pkt.gateway            = party->addr.plane == 0u ? in_the_east : (SKY_Addr_t){0, 0};
+    come_bytes(now_us, wire, party_handshake(party, &pkt, now_us, wire), endpoint_of(SKY_LINK_EAST));
+    return sent_count == 1u && answer().status == SKY_STATUS_OK;
 }
 
-/* Whoever sends handshakes through a neighbour uses up what there is for those, and not the neighbour's own. */
-static void test_handshakes_that_a_neighbour_passes_on_do_not_shut_it_out(void)
+/* Over a link a share is that of a credential. So one that asks too often takes from itself alone, whoever it is that sends. */
+static void test_handshakes_of_a_credential_over_a_link_are_limited(void)
 {
-    static uint8_t wire[PARTY_WIRE];
-    SKY_Packet_t   pkt   = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
-    uint32_t       count = 0;
-
-    secure(true, 0);
-    party_t behind = east;
-
-    behind.addr = (SKY_Addr_t){1, 1}; /* its tag is wrong, which costs as much */
-    do
+    for (uint32_t i = 0; i < 2u; ++i)
     {
-        come_bytes(1, wire, party_handshake(&behind, &pkt, ++count, wire), endpoint_of(SKY_LINK_EAST));
-    } while (security.counters.limited == 0u && count < FLOOD);
-    CHECK_EQ(count, HANDSHAKES + 1u);
-    CHECK(associate(1, &east));
-    end();
+        party_t *const who[] = {&host, &east};
+        uint64_t       now   = 0;
+
+        secure(true, 0);
+        while (now < FLOOD && comes_from_the_east(now + 1u, who[i]))
+        {
+            ++now;
+        }
+        CHECK(now >= HANDSHAKES && now <= HANDSHAKES + 1u);
+        CHECK_EQ(sent_count, 0);
+        CHECK_EQ(security.counters.limited, 1);
+        CHECK(comes_from_the_east(now + 1u, who[1u - i]));
+        CHECK(comes_from_the_east(now + 2u, &mission));
+        CHECK(comes_from_the_east(now + SECOND_US, who[i]));
+        end();
+    }
+}
+
+/* Wrong tags take nothing from anybody, even if they come from a neighbour's address and name it. Only so many are told so. */
+static void test_wrong_handshakes_over_a_link_shut_nobody_out(void)
+{
+    for (uint32_t i = 0; i < 2u; ++i)
+    {
+        uint32_t told = 0;
+
+        secure(true, 0);
+        party_t forger = i == 0u ? host : east;
+
+        (void)memset(forger.pair, 0x55, sizeof(forger.pair));
+        for (uint64_t count = 0; count < FLOOD; ++count)
+        {
+            CHECK(!comes_from_the_east(1, &forger));
+            told += sent_count;
+        }
+        CHECK_EQ(told, ANSWERS);
+        CHECK_EQ(security.counters.handshakes, FLOOD);
+        CHECK_EQ(security.counters.limited, FLOOD - ANSWERS);
+        CHECK(comes_from_the_east(1, &host));
+        CHECK(comes_from_the_east(1, &east));
+        CHECK(!comes_from_the_east(SECOND_US, &forger) && sent_count == 1u && answer().status == SKY_STATUS_UNAUTHENTICATED);
+        end();
+    }
 }
 
 /* A right tag is never too much: a flood from the same address, whether forged or not, takes nothing from it. */
@@ -367,8 +399,9 @@ int main(void)
     RUN(test_openings_are_answered_in_a_flood_of_other_packets);
     RUN(test_a_handshake_without_a_cookie_gets_one_in_a_flood);
     RUN(test_invented_addresses_lock_no_host_out);
-    RUN(test_handshakes_of_an_address_and_of_a_neighbour_are_limited);
-    RUN(test_handshakes_that_a_neighbour_passes_on_do_not_shut_it_out);
+    RUN(test_handshakes_of_an_address_are_limited);
+    RUN(test_handshakes_of_a_credential_over_a_link_are_limited);
+    RUN(test_wrong_handshakes_over_a_link_shut_nobody_out);
     RUN(test_a_right_tag_is_always_served);
     RUN(test_puts_are_charged_by_the_slot);
     RUN(test_what_takes_no_slot_is_charged_by_its_bytes);

@@ -69,7 +69,7 @@ typedef struct
 /** Where a handshake comes from. */
 typedef struct
 {
-    uint64_t endpoint;     /**< address and port */
+    uint64_t endpoint;     /**< address and port; a number in their place, if a right tag has shown more than an address does */
     bool     is_reachable; /**< it was shown that the address can be reached */
 } SKY_HandshakeOrigin_t;
 

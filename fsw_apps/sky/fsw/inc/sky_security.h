@@ -83,11 +83,12 @@ typedef struct
 /** What strangers and sources without a key may take: see sky_security_limits.c. */
 typedef struct
 {
-    SKY_Rates_t          answers;        /**< answers to each address from which nothing was shown, but those to openings */
+    SKY_Rates_t
+        answers; /**< answers to each address from which nothing was shown, but those to openings; rejections to each link */
     SKY_Rate_t           all_answers;    /**< those to all such addresses */
     SKY_Rates_t          openings;       /**< answers to openings of each such address, which give cookies */
     SKY_Rate_t           all_openings;   /**< those to all such addresses */
-    SKY_Rates_t          handshakes;     /**< handshakes of each address with a cookie, and of each neighbour */
+    SKY_Rates_t          handshakes;     /**< handshakes of each address with a cookie, and of each credential over links */
     SKY_Rate_t           all_handshakes; /**< those of all addresses without a cookie */
     SKY_Rates_t          bytes;          /**< bytes of requests of each address, where there are no keys */
     SKY_SecurityChunks_t chunks[SKY_RATE_BUCKETS]; /**< those whose slots were charged to a bucket of bytes last */
@@ -172,10 +173,12 @@ bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY
  */
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /**
- * Return true if a handshake may be looked at, which costs much. Counts it if not. If its sender's address was not shown there has to be a place
- * for its association, too.
+ * Return true if a handshake of this origin may be answered, which costs much. Counts it if not. If its sender's address was not shown there has
+ * to be a place for its association, too.
  */
 bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, const SKY_HandshakeOrigin_t *origin);
+/** Return true if a handshake with a wrong tag, which came over a link from this endpoint, may be answered so. Counts it if not. */
+bool SKY_Security_MayBeRejected(SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /** Return true if a request from the ground may be told why it is not served. Counts it if not. */
 bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Return the cookie with which somebody at an endpoint that was not served may come again. With keys it helps with a handshake alone: others
@@ -211,16 +214,22 @@ typedef struct
     SKY_HandshakeRequest_t request;
     uint8_t                pair[SKY_CRYPTO_KEY_BYTES];
     uint8_t                payload[SKY_HANDSHAKE_RESPONSE_BYTES];
-    SKY_TagKey_t           key; /**< points into this structure */
+    uint64_t               key_mark; /**< of @c pair: it shows whose handshake this is, whichever way it came */
+    SKY_TagKey_t           key;      /**< points into this structure */
 } SKY_SecurityHandshake_t;
 
 /**
- * Answer a handshake.
- * @param handshake  receives payload and key of the answer; wipe it afterwards (SKY_Security_Wipe)
+ * Return true if a handshake has a right tag. Counts it if not.
+ * @param handshake  receives request, key and mark; wipe it afterwards (SKY_Security_Wipe), whatever comes of it
+ */
+bool SKY_Security_IsHandshake(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_SecurityHandshake_t *handshake);
+/**
+ * Answer a handshake whose tag is right.
+ * @param handshake  receives payload and key of the answer
  * @return the SPI of the association; SKY_SPI_NONE: the sender is to be told that it is unauthenticated
  */
-uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt,
-                                const SKY_HandshakeOrigin_t *origin, SKY_SecurityHandshake_t *handshake);
+uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_HandshakeOrigin_t *origin,
+                                SKY_SecurityHandshake_t *handshake);
 void     SKY_Security_Wipe(const SKY_Security_t *security, void *secret, size_t bytes);
 
 /* ---- what goes ------------------------------------------------------------------------------------------------------- */

@@ -249,12 +249,8 @@ static bool IsOwn(const SKY_Security_t *security, const SKY_Credential_t *creden
            SKY_Addr_Equal(SKY_Credential_Satellite(credential), security->self);
 }
 
-uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt,
-                                const SKY_HandshakeOrigin_t *origin, SKY_SecurityHandshake_t *handshake)
+bool SKY_Security_IsHandshake(SKY_Security_t *security, const SKY_Packet_t *pkt, SKY_SecurityHandshake_t *handshake)
 {
-    SKY_HandshakeResponse_t response;
-    SKY_Association_t      *association;
-
     SKY_ASSERT(security->is_keyed);
     SKY_ASSERT(pkt->security == SKY_SUITE_HANDSHAKE);
     SKY_ASSERT(pkt->is_request);
@@ -265,8 +261,20 @@ uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const
         !SKY_Tag_IsRight(pkt, &handshake->key))
     {
         (void)Deny(security, &security->counters.handshakes);
-        return SKY_SPI_NONE;
+        return false;
     }
+    handshake->key_mark = SKY_Security_KeyMark(security, handshake->pair);
+    return true;
+}
+
+uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const SKY_HandshakeOrigin_t *origin,
+                                SKY_SecurityHandshake_t *handshake)
+{
+    SKY_HandshakeResponse_t response;
+    SKY_Association_t      *association;
+
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(handshake->key.pair == handshake->pair);
     association =
         SKY_Associations_Begin(&security->associations, &handshake->request, handshake->pair, origin, now_us, &response);
     if (association == NULL)
@@ -274,7 +282,7 @@ uint32_t SKY_Security_Handshake(SKY_Security_t *security, uint64_t now_us, const
         (void)Deny(security, &security->counters.handshakes);
         return SKY_SPI_NONE;
     }
-    association->key_mark = SKY_Security_KeyMark(security, handshake->pair);
+    association->key_mark = handshake->key_mark;
     SKY_Handshake_EncodeResponse(&response, handshake->payload);
     handshake->key.word = handshake->request.word;
     SKY_ASSERT(association->spi != SKY_SPI_NONE);

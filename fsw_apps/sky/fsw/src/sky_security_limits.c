@@ -156,6 +156,15 @@ bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, const SKY_
                                SKY_Associations_HasRoom(&security->associations));
 }
 
+bool SKY_Security_MayBeRejected(SKY_Security_t *security, uint64_t now_us, uint64_t endpoint)
+{
+    static const SKY_RateLimit_t limit = {ANSWERS_PER_S, ANSWERS_BURST};
+    SKY_ASSERT(security->is_keyed);
+    SKY_ASSERT(endpoint != 0u);
+
+    return Count(security, SKY_Rates_Take(&security->rates.answers, now_us, limit, AddressOf(endpoint), 1));
+}
+
 bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
     static const SKY_RateLimit_t limit = {ANSWERS_PER_S, ANSWERS_BURST};
