@@ -29,7 +29,8 @@
 #include "sky_tag.h"
 
 #define SKY_SECURITY_ENTROPY_BYTES 80u /**< random bytes that a boot takes */
-#define SKY_SECURITY_CHUNKS        4u  /**< chunks of which a source may send parts in turn and is charged for one slot each */
+#define SKY_SECURITY_CHUNKS \
+    16u /**< chunks of which the processes of a source may send parts in turn, charged for one slot each */
 
 /** A session with another satellite, which this one asks. */
 typedef struct
