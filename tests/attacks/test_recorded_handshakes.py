@@ -1,11 +1,13 @@
 """Somebody sends recorded handshakes again, from addresses that he invents: each is granted, and takes a place until it is used.
 
 Before: 16 of them pushed a new association out. At the rate at which strangers are heard, 1,024 a second, that took 16 ms, so a
-host with a longer way to a satellite got none.
+host with a longer way to a satellite got none. And each, from an address that can be reached, brought a cookie with which the
+satellite passed packets on.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import cycle
 from secrets import token_bytes
 from threading import Event, Thread
@@ -17,10 +19,11 @@ from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import Packet, decode
 from support.guarded_sky import GuardedSky
-from support.raw_host import RawHost, handshake
+from support.raw_host import RawHost, association_of, handshake, sealed
 from support.waiting import PATIENT
 
 HERE: Final = Satellite(2, 3)
+FAR: Final = Satellite(3, 5)
 PLACES: Final = 16
 """Associations that a satellite keeps until they are used."""
 PAUSE_S: Final = 0.002
@@ -107,3 +110,46 @@ def test_a_host_on_a_slow_link_associates_in_a_flood(start_guarded: Callable[...
         finally:
             is_over.set()
             attacker.join()
+
+
+def passed_on(host: RawHost, cookie: int) -> bool:
+    """Return True if a packet of a host to a far satellite gets there, with a cookie of the one that it is sent to."""
+    ping = host.request(icd.OP_PING, FAR, apid=icd.APID_ISL, gateway=HERE, cookie=cookie)
+    host.send(ping.encode(), HERE)
+    while (answer := decode(host.receive())).request_id != ping.request_id:
+        pass
+    assert answer.status == icd.STATUS_UNAUTHENTICATED  # it has no tag, which its target alone looks for
+    assert answer.src in (HERE, FAR)
+    return answer.src == FAR
+
+
+def test_a_recorded_handshake_opens_no_way(start_guarded: Callable[..., GuardedSky]) -> None:
+    """Its cookie serves for handshakes. The one for what is passed on needs a tag of the association. So it is after a boot."""
+    sky = start_guarded(is_keyed=True)
+    keyring = sky.keyring_of("alice")
+    assert keyring is not None
+    word, pair = token_bytes(16), keyring.pair_key(*HERE)
+    with sky.host("alice", 5) as alice, sky.host("stranger", 66) as thief:
+        tape = handshake(alice.request(icd.OP_ASSOCIATE, HERE), keyring.credential, pair, word)
+        granted = alice.ask(tape, HERE)
+        assert granted is not None
+        question = sealed(alice.request(icd.OP_ASSOCIATE, HERE), association_of(granted, pair, word))
+        answer = alice.ask(question, HERE)
+        assert answer is not None
+        assert not passed_on(alice, granted.cookie)
+        assert passed_on(alice, answer.cookie)
+        assert not passed_on(thief, answer.cookie)
+        for boot in range(2):
+            again = thief.ask(tape, HERE)
+            assert again is not None
+            assert again.status == icd.STATUS_OK
+            assert again.cookie != 0
+            assert not passed_on(thief, again.cookie)
+            other_number = replace(thief.request(icd.OP_PING, FAR, apid=icd.APID_ISL), src=Satellite(0, 999), cookie=again.cookie)
+            refused = thief.ask(other_number.encode(), HERE)
+            assert refused is not None
+            assert refused.src == HERE
+            renewal = thief.ask(question, HERE)
+            assert renewal is None if boot == 0 else renewal is not None and renewal.cookie == 0
+            sky.local.kill(HERE)
+            sky.local.restart(HERE)

@@ -66,7 +66,7 @@ OP_RELAY: Final = 8
 OP_HELLO: Final = 9
 """Ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response."""
 OP_ASSOCIATE: Final = 10
-"""Ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie."""
+"""Ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie, that of a handshake one that serves for handshakes alone."""
 OP_REKEY: Final = 11
 """Load, activate or forget a master key of the satellite, or load keys between it and others (payload `rekey`): a command of the mission, refused to all others. ok: done, or done before; bad_op: no such command; not_found: no valid key of generation `under`, or none of this generation was loaded; bad_key: wrapped wrongly, or the key stays, as it is the last one or that of the sender; store_full: keys of two other generations are valid; too_large: no room for keys of so many satellites."""
 STATUS_OK: Final = 0

@@ -114,6 +114,17 @@ static inline SKY_Status_t answered(const party_t *party)
     return pkt.status;
 }
 
+/* An associated party asks for the cookie that opens the way through the satellite. */
+static inline void take_cookie(uint64_t now_us, party_t *party)
+{
+    SKY_Packet_t pkt = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+
+    ask(now_us, party, &pkt);
+    CHECK_EQ(answered(party), SKY_STATUS_OK);
+    party->cookie = answer().cookie;
+    CHECK(party->cookie != SKY_COOKIE_NONE);
+}
+
 static inline uint64_t counter(uint64_t now_us, party_t *party, uint32_t number)
 {
     SKY_Packet_t pkt   = request_of(SKY_APID_ISL, SKY_OP_STATS);

@@ -226,6 +226,11 @@ static void test_a_keyed_satellite_passes_on_for_those_it_knows(void)
     CHECK_EQ(answer().cookie, 0); /* cookies go to associated hosts alone */
     CHECK_EQ(known_hosts(), 0);
     CHECK(associate(1, &host));
+    pkt.cookie = host.cookie; /* anybody who has recorded the handshake gets one, too: it opens no way */
+    come(1, &pkt, GROUND);
+    CHECK(sent_link == SKY_LINK_GROUND && answer().status == SKY_STATUS_UNAUTHENTICATED);
+    take_cookie(1, &host);
+    CHECK(host.cookie != pkt.cookie);
     pkt.cookie = host.cookie;
     come(1, &pkt, GROUND + 1u);
     CHECK(sent_link == SKY_LINK_GROUND && answer().status == SKY_STATUS_UNAUTHENTICATED);
@@ -237,8 +242,39 @@ static void test_a_keyed_satellite_passes_on_for_those_it_knows(void)
     pkt.gateway    = self;
     come(1, &pkt, endpoint_of(SKY_LINK_EAST));
     CHECK(sent_count == 1u && sent_link == SKY_LINK_GROUND && sent_endpoint == GROUND);
-    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_DROP_COOKIE), 2);
+    CHECK_EQ(counter(1, &host, SKY_STATS_ISL_DROP_COOKIE), 3);
     end();
+}
+
+/* Who sends a recorded handshake again, from an address of his own, gets a cookie for handshakes. So it is after a boot. */
+static void test_a_recorded_handshake_opens_no_way(void)
+{
+    static uint8_t wire[PARTY_WIRE], again[PARTY_WIRE];
+    const uint64_t thief = GROUND + 1u;
+    SKY_Packet_t   pkt   = request_of(SKY_APID_ISL, SKY_OP_ASSOCIATE);
+    uint32_t       len;
+
+    for (uint64_t boot = 0; boot < 2u; ++boot)
+    {
+        secure(true, 0);
+        if (boot == 0u)
+        {
+            len = party_handshake(&host, &pkt, 1, wire);
+        }
+        (void)memcpy(again, wire, len);
+        come_bytes(1, again, len, thief);
+        CHECK(sent_count == 1u && answer().status == SKY_STATUS_OK && sent_endpoint == thief);
+        pkt        = request_of(SKY_APID_ISL, SKY_OP_PING);
+        pkt.dst    = in_the_east;
+        pkt.cookie = answer().cookie;
+        CHECK(pkt.cookie != SKY_COOKIE_NONE);
+        CHECK(
+            SKY_Security_IsReachable(&security, 1, &pkt, thief)); /* a handshake with it is one of somebody who can be reached */
+        come(1, &pkt, thief);
+        CHECK(sent_count == 1u && sent_link == SKY_LINK_GROUND && answer().status == SKY_STATUS_UNAUTHENTICATED);
+        CHECK_EQ(known_hosts(), 0);
+        end();
+    }
 }
 
 static void test_a_request_is_served_once(void)
@@ -390,6 +426,7 @@ int main(void)
     RUN(test_an_associated_host_is_served_under_its_association);
     RUN(test_a_handshake_without_the_right_key_is_refused);
     RUN(test_a_keyed_satellite_passes_on_for_those_it_knows);
+    RUN(test_a_recorded_handshake_opens_no_way);
     RUN(test_a_request_is_served_once);
     RUN(test_what_a_host_may_not_is_refused_under_its_association);
     RUN(test_telemetry_ends_with_the_listeners_association);

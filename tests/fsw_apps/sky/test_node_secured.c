@@ -219,6 +219,10 @@ static void test_a_host_associates_through_another_satellite(void)
     pass(&now_us, 1);
     answer = from_ground(now_us, wire, party_handshake(&host, &pkt, now_us, wire));
     CHECK(party_take(&host, &answer));
+    pkt    = host_request(WESTERN, SKY_OP_ASSOCIATE); /* the cookie of the handshake opens no way */
+    answer = from_ground(now_us, wire, party_request(&host, &pkt, wire));
+    CHECK(answer.status == SKY_STATUS_OK && answer.cookie != host.cookie && party_trusts(&host, &answer));
+    host.cookie = answer.cookie;
 
     party_host(&far, &theirs.crypto, 1, SKY_ROLE_HOST, HOST, GROUND); /* the same host's association with the other one */
     pkt    = host_request(EASTERN, SKY_OP_ASSOCIATE);

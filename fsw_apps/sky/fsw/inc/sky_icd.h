@@ -36,7 +36,7 @@
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
 #define SKY_OP_HELLO 9u /**< ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response */
-#define SKY_OP_ASSOCIATE 10u /**< ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie */
+#define SKY_OP_ASSOCIATE 10u /**< ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie, that of a handshake one that serves for handshakes alone */
 #define SKY_OP_REKEY 11u /**< load, activate or forget a master key of the satellite, or load keys between it and others (payload `rekey`): a command of the mission, refused to all others. ok: done, or done before; bad_op: no such command; not_found: no valid key of generation `under`, or none of this generation was loaded; bad_key: wrapped wrongly, or the key stays, as it is the last one or that of the sender; store_full: keys of two other generations are valid; too_large: no room for keys of so many satellites */
 #define SKY_STATUS_OK 0u /**< done */
 #define SKY_STATUS_NOT_FOUND 1u /**< no such chunk or block here */

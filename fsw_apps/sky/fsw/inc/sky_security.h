@@ -13,8 +13,8 @@
  *
  * A request is acted upon once: its sequence number has to be new, that of a command higher than all before. Responses to this satellite
  * are taken under the keys of its own sessions. A packet that is passed on is not looked into; but only from a host on the ground with a
- * cookie, which a keyed satellite gives to those alone that have an association with it. In a flood of handshakes strangers get one, too,
- * which is good for a handshake alone.
+ * cookie, which a keyed satellite gives only in answer to a request under an association with it. An answer to a handshake has another one,
+ * which is good for handshakes alone: whoever has recorded a handshake can send it again.
  *
  * Sans I/O. Memory and entropy are handed in, time comes in as an argument. The node calls this for each packet (sky_node.c).
  */
@@ -182,12 +182,12 @@ bool SKY_Security_MayGreet(SKY_Security_t *security, uint64_t now_us, const SKY_
 bool SKY_Security_MayBeRejected(SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /** Return true if a request from the ground may be told why it is not served. Counts it if not. */
 bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
-/** Return the cookie with which somebody at an endpoint that was not served may come again. With keys it helps with a handshake alone: others
- * get theirs with an association. */
+/** Return the cookie with which somebody at an endpoint that has shown nothing yet may come again. With keys it helps with a handshake alone:
+ * the other one is asked for under an association. */
 uint64_t SKY_Security_GreetingCookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /** Return true if a request has either cookie of its endpoint, so that this can be reached. */
 bool SKY_Security_IsReachable(const SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
-/** Return the cookie of an endpoint. */
+/** Return the cookie that opens the way through this satellite to an endpoint. With keys only for one that has shown a right tag. */
 uint64_t SKY_Security_CookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /**
  * Decide about a request that is for this satellite, which is keyed. Not for handshakes.

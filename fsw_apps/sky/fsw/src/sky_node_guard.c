@@ -82,7 +82,11 @@ static SKY_Status_t CheckOfLink(SKY_Node_t *node, uint64_t now_us, const SKY_Pac
     return Greet(node, now_us, origin);
 }
 
-/* Answer a handshake whose tag is right. @return RUNNING if it was answered */
+/*
+ * Answer a handshake whose tag is right. Anybody can send one again that he has recorded, so its answer has the cookie for handshakes alone. That
+ * which opens the way through this satellite comes with the tag of an association.
+ * @return RUNNING if it was answered
+ */
 static SKY_Status_t Grant(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
                           const SKY_HandshakeOrigin_t *origin, SKY_SecurityHandshake_t *handshake)
 {
@@ -97,7 +101,7 @@ static SKY_Status_t Grant(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
     SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);
     reply.security  = SKY_SUITE_HANDSHAKE;
     reply.spi       = spi;
-    reply.cookie    = SKY_Security_CookieOf(node->security, now_us, node->asker);
+    reply.cookie    = node->asker != 0u ? SKY_Security_GreetingCookieOf(node->security, now_us, node->asker) : SKY_COOKIE_NONE;
     reply.length    = sizeof(handshake->payload);
     reply.payload   = handshake->payload;
     node->handshake = &handshake->key;

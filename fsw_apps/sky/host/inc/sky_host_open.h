@@ -3,8 +3,9 @@
  * Openings: what a satellite asks of a ground host before it serves it. Types only: the host opens satellites by itself (sky_host_open.c).
  *
  * Without a keyring that is a cookie, which shows that the host's address can be reached. With one it is an association. What goes
- * through another satellite needs the cookie of that one, too, and with a keyring an association with both. A host with a keyring takes no
- * answer without the tag of the satellite that it asked, but for reasons why a packet did not get there.
+ * through another satellite needs the cookie of that one, too, and with a keyring an association with both: a keyed satellite gives this cookie
+ * only under an association, so it is asked for once there is one. What goes to a keyed satellite itself needs none. A host with a keyring takes
+ * no answer without the tag of the satellite that it asked, but for reasons why a packet did not get there.
  *
  * A cookie lives for a minute at least. It is asked for anew before, while the old one goes on being used.
  */
@@ -35,8 +36,8 @@ typedef struct
 typedef struct
 {
     SKY_Session_t session;
-    bool          is_open; /**< the satellite has given a cookie, or wants none */
-    uint64_t      cookie;
+    bool          is_open;    /**< the satellite has given a cookie for what goes through it, or wants none */
+    uint64_t      cookie;     /**< of a satellite that is not open: the one for handshakes */
     uint64_t      cookie_us;  /**< time at which it was given */
     uint64_t      request_id; /**< that of the opening on its way; 0: none */
     uint64_t      endpoint;   /**< endpoint through which that is asked */

@@ -29,6 +29,13 @@ bool SKY_HostOpen_IsOpen(const SKY_Host_t *host, const SKY_HostPeer_t *gate)
     return gate->opening.is_open && host->now_us - gate->opening.cookie_us <= SKY_COOKIE_PERIOD_US;
 }
 
+/* Return true if a gate takes what goes to a satellite only with its cookie. What is for a keyed gate itself has a tag, which shows more. */
+static bool NeedsCookie(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_HostPeer_t *gate)
+{
+    SKY_ASSERT(host->cfg.security.is_on);
+    return !host->cfg.security.is_keyed || peer != gate;
+}
+
 SKY_HostPeer_t *SKY_HostOpen_GateOf(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry)
 {
     const SKY_Addr_t addr = peer->peer.addr;
@@ -167,7 +174,7 @@ static SKY_Status_t MakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, uint64
     return SKY_STATUS_OK;
 }
 
-/* Ask a satellite to be opened, if that is due. */
+/* Ask a satellite to be opened, if that is due: with a handshake if there is no association, else for a cookie. */
 static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, uint64_t endpoint)
 {
     SKY_HostOpening_t  *opening = &peer->opening;
@@ -271,9 +278,11 @@ bool SKY_HostOpen_May(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_Addr_t entry, 
     {
         return false;
     }
-    const bool is_open = SKY_HostOpen_IsOpen(host, gate);
+    const bool needs_cookie = NeedsCookie(host, peer, gate);
+    const bool is_open      = !needs_cookie || SKY_HostOpen_IsOpen(host, gate);
 
-    if (!is_open || host->now_us - gate->opening.cookie_us > SKY_HOST_COOKIE_FRESH_US)
+    if (needs_cookie && (!is_open || SKY_HostOpen_NeedsHandshake(host, gate) ||
+                         host->now_us - gate->opening.cookie_us > SKY_HOST_COOKIE_FRESH_US))
     {
         Ask(host, gate, gate, endpoint);
     }
@@ -299,7 +308,7 @@ uint64_t SKY_HostOpen_DueUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, 
     {
         return host->now_us + SKY_HostQuestions_TimeoutUs(host, NULL, 0);
     }
-    if (!SKY_HostOpen_IsOpen(host, gate))
+    if (NeedsCookie(host, peer, gate) && !SKY_HostOpen_IsOpen(host, gate))
     {
         due_us = gate->opening.next_us;
     }

@@ -162,11 +162,16 @@ static bool TakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Pack
         security->crypto->Wipe(security->crypto->context, pair, sizeof(pair));
     }
     peer->opening.is_open = peer->opening.is_open && SKY_HostOpen_HasSession(host, peer);
+    SKY_ASSERT(!taken || SKY_HostOpen_HasSession(host, peer));
     return taken;
 }
 
-/* Take the cookie of a satellite that is open now. @param woken  what waited for it may go */
-static void TakeCookie(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_t *pkt, bool woken)
+/*
+ * Take the cookie of a satellite that has answered an opening.
+ * @param greets  it is that of a handshake, which opens no way through the satellite
+ * @param woken   what waited for it may go
+ */
+static void TakeCookie(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_t *pkt, bool greets, bool woken)
 {
     SKY_HostOpening_t *opening = &peer->opening;
     SKY_ASSERT(opening->request_id == pkt->request_id);
@@ -179,7 +184,7 @@ static void TakeCookie(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_
         SKY_Peer_OnRtt(&peer->peer, rtt_us < UINT32_MAX ? (uint32_t)rtt_us : UINT32_MAX);
     }
     /* A satellite behind another one knows no endpoint, and gives no cookie: when it becomes an entry satellite it is asked for one. */
-    opening->is_open    = !host->cfg.security.is_keyed || pkt->cookie != SKY_COOKIE_NONE;
+    opening->is_open    = !greets && (!host->cfg.security.is_keyed || pkt->cookie != SKY_COOKIE_NONE);
     opening->cookie     = pkt->cookie;
     opening->cookie_us  = host->now_us;
     opening->request_id = 0;
@@ -262,7 +267,7 @@ void SKY_HostOpen_OnAnswer(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Pac
 
     if (is_theirs && (asks ? TakeHandshake(host, peer, pkt) : TakeRenewal(host, peer, pkt)))
     {
-        TakeCookie(host, peer, pkt, !was_open);
+        TakeCookie(host, peer, pkt, asks, !was_open || asks);
         if (asks && was_usable)
         {
             SKY_HostOpen_Wake(host, peer->peer.addr, true); /* what was sent under the old keys came to nothing */
