@@ -4,7 +4,8 @@
  */
 #include "open_rig.h"
 
-static SKY_Packet_t last;
+static SKY_Packet_t last, opening;
+static bool         drops_openings;
 
 static bool spy_last(uint32_t to, const SKY_Packet_t *pkt)
 {
@@ -183,9 +184,107 @@ static void test_a_handshake_with_a_cookie_comes_through(void)
     SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
 }
 
+/* Forge the word about the handshake that is on its way. */
+static void forge_about_handshake(uint32_t i, uint32_t entry)
+{
+    const SKY_Packet_t pkt = answer_of(&opening, i, SKY_STATUS_UNAUTHENTICATED);
+
+    inject(entry, &pkt, NULL);
+}
+
+static bool spy_opening(uint32_t to, const SKY_Packet_t *pkt)
+{
+    opening = pkt->op == SKY_OP_ASSOCIATE ? *pkt : opening;
+    return spy_last(to, pkt) && !(drops_openings && pkt->op == SKY_OP_ASSOCIATE);
+}
+
+/* A second word, about the handshake that follows the first one: the answer that is on its way proves it wrong. */
+static void test_two_forged_words_end_nothing(void)
+{
+    SKY_HostQuestion_t one;
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    ask_one(0, 0, SKY_STATUS_OK);
+    net_wait(SECOND_US);
+    net.spy        = spy_opening;
+    drops_openings = false;
+    for (uint32_t i = 0; i < 3u; ++i)
+    {
+        ask_and_forge(&one);
+        forge_about_handshake(0, 0);
+        CHECK_EQ(one.status, SKY_STATUS_RUNNING);
+        CHECK_EQ(peer_of(0)->opening.session.state, SKY_SESSION_DOUBTED);
+        net_run_all();
+        check_answered(&one, SKY_STATUS_OK);
+        CHECK_EQ(peer_of(0)->opening.session.state, SKY_SESSION_ESTABLISHED);
+        net_wait(SECOND_US);
+    }
+    SKY_Host_Stop(&net.host, net.now_us, NULL, SKY_STATUS_CANCELLED);
+}
+
+/* The same about the first handshake, when there are no keys yet. */
+static void test_a_forged_word_about_the_first_handshake(void)
+{
+    SKY_HostQuestion_t one = ping(0, 0);
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    net.spy        = spy_opening;
+    drops_openings = false;
+    ask(&one);
+    net_run(net.now_us + 1000);
+    forge_about_handshake(0, 0);
+    CHECK_EQ(one.status, SKY_STATUS_RUNNING);
+    net_run_all();
+    check_answered(&one, SKY_STATUS_OK);
+    CHECK_EQ(net.openings[0], 1);
+}
+
+/* A word about a cookie follows the forged one: the handshake goes again at once, and is waited for. */
+static void test_a_forged_word_before_that_about_a_cookie(void)
+{
+    SKY_HostQuestion_t one = ping(0, 0);
+    SKY_Packet_t       pkt;
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    net.spy        = spy_opening;
+    drops_openings = false;
+    ask(&one);
+    net_run(net.now_us + 1000);
+    forge_about_handshake(0, 0);
+    pkt        = answer_of(&opening, 0, SKY_STATUS_COOKIE);
+    pkt.cookie = 7;
+    inject(0, &pkt, NULL);
+    net_run_all();
+    check_answered(&one, SKY_STATUS_OK);
+    CHECK_EQ(net.openings[0], 2);
+}
+
+/* Nobody waits any more when the word would be believed: it says nothing to who comes later. */
+static void test_an_old_word_says_nothing(void)
+{
+    SKY_HostQuestion_t one = ping(0, 0);
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    net.spy         = spy_opening;
+    drops_openings  = true;
+    one.deadline_ms = 20;
+    ask(&one);
+    net_run(net.now_us + 1000);
+    forge_about_handshake(0, 0);
+    net_run_all();
+    CHECK_EQ(one.status, SKY_STATUS_EXPIRED);
+    drops_openings = false;
+    net_wait(10u * SECOND_US);
+    ask_one(0, 0, SKY_STATUS_OK);
+}
+
 int main(void)
 {
     RUN(test_a_forged_word_stops_nothing);
+    RUN(test_two_forged_words_end_nothing);
+    RUN(test_a_forged_word_about_the_first_handshake);
+    RUN(test_a_forged_word_before_that_about_a_cookie);
+    RUN(test_an_old_word_says_nothing);
     RUN(test_nothing_waits_while_in_doubt);
     RUN(test_who_has_begun_anew_is_asked_once);
     RUN(test_doubt_without_the_way_of_before);

@@ -7,6 +7,10 @@
  * only under an association, so it is asked for once there is one. What goes to a keyed satellite itself needs none. A host with a keyring takes
  * no answer without the tag of the satellite that it asked, but for reasons why a packet did not get there.
  *
+ * Anybody can say `unauthenticated`. So a handshake that is answered with it goes on being waited for, until its round trip is over: an answer
+ * with a right tag proves the word wrong. An association that is there is not given up before several handshakes, with longer and longer
+ * pauses, came to nothing else.
+ *
  * A cookie lives for a minute at least. It is asked for anew before, while the old one goes on being used.
  */
 #ifndef SKY_HOST_OPEN_H
@@ -45,6 +49,7 @@ typedef struct
     uint64_t      asked_us;   /**< time at which that left first */
     uint64_t      next_us;    /**< nothing more is sent before */
     uint64_t      keep_us;    /**< the satellite is not forgotten before: it is being opened, or another one is through it */
+    uint64_t      believe_us; /**< time at which a word of `unauthenticated` about it, without a tag, is believed; 0: none came */
     uint32_t      tries;      /**< sendings of it */
 } SKY_HostOpening_t;
 

@@ -8,6 +8,8 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
+#define REFUSED_TRIES 3u /* handshakes that come to nothing before an association that is there is given up */
+
 /* ---- what is known of a satellite ------------------------------------------------------------------------------------- */
 
 bool SKY_HostOpen_HasSession(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
@@ -94,6 +96,7 @@ void SKY_HostOpen_Fail(SKY_Host_t *host, SKY_HostPeer_t *failed, SKY_Status_t st
     SKY_ASSERT(status != SKY_STATUS_OK);
     failed->opening.request_id = 0;
     failed->opening.tries      = 0;
+    failed->opening.believe_us = 0;
     failed->opening.next_us    = next_us;
     SKY_ASSERT(next_us >= host->now_us);
     for (uint32_t at = 0; at < host->active_count; ++at)
@@ -174,6 +177,20 @@ static SKY_Status_t MakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, uint64
     return SKY_STATUS_OK;
 }
 
+/*
+ * Return true if a satellite's word that it does not know this host is believed now: nothing with a tag has come in the time of the handshake's
+ * answer. A word that is older still says nothing: nobody waited for the satellite when its time was over.
+ */
+static bool IsRefused(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint64_t wait_us)
+{
+    const SKY_HostOpening_t *opening = &peer->opening;
+    SKY_ASSERT(host->cfg.security.is_on);
+    SKY_ASSERT(opening->believe_us == 0u || host->cfg.security.is_keyed);
+
+    return opening->believe_us != 0u && host->now_us >= opening->believe_us && host->now_us - opening->believe_us <= wait_us &&
+           (opening->tries >= REFUSED_TRIES || !SKY_HostOpen_HasSession(host, peer));
+}
+
 /* Ask a satellite to be opened, if that is due: with a handshake if there is no association, else for a cookie. */
 static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, uint64_t endpoint)
 {
@@ -195,9 +212,18 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
         opening->endpoint   = endpoint;
         opening->entry      = gate->peer.addr;
         opening->tries      = 0;
+        opening->believe_us = 0;
     }
     const uint64_t wait_us = SKY_HostQuestions_TimeoutUs(host, peer, opening->tries);
 
+    if (IsRefused(host, peer, wait_us))
+    {
+        SKY_Session_End(&opening->session, host->cfg.security.crypto);
+        opening->is_open = false;
+        SKY_HostOpen_Fail(host, peer, SKY_STATUS_UNAUTHENTICATED, SKY_HostOpen_AgainUs(host, peer));
+        return;
+    }
+    opening->believe_us = 0;
     (void)memset(&pkt, 0, sizeof(pkt));
     pkt.is_request = true;
     pkt.apid       = SKY_APID_ISL;

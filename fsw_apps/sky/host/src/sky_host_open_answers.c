@@ -240,11 +240,8 @@ static void OnUnknown(SKY_Host_t *host, SKY_HostPeer_t *peer, bool is_theirs, co
     }
     else if (SKY_HostOpen_NeedsHandshake(host, peer))
     {
-        SKY_Session_End(&peer->opening.session, host->cfg.security.crypto);
-        peer->opening.is_open = false;
-        SKY_HostOpen_Fail(
-            host, peer, SKY_STATUS_UNAUTHENTICATED,
-            SKY_HostOpen_AgainUs(host, peer)); /* it does not know the key; or it knows none, and wants a cookie only */
+        /* It does not know the key; or it knows none, and wants a cookie only. Or somebody else says so, and its answer is on its way. */
+        peer->opening.believe_us = peer->opening.next_us > host->now_us ? peer->opening.next_us : host->now_us;
     }
     else if (IsEcho(peer, pkt))
     {
