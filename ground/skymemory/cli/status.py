@@ -133,11 +133,6 @@ def security(constellation: Constellation, used: Iterable[str], alive: Iterable[
     }
 
 
-def _generations(isl: dict[str, int]) -> list[int]:
-    """Return the generations of a satellite's valid master keys in ascending order; none if it has no keys."""
-    return sorted((isl["generation_first"], isl["generation_second"])[: isl["master_keys"]])
-
-
 def generations_text(report: dict[str, Any]) -> str:
     """Return which keys the satellites use, in words; '' if none of them has keys. Satellites of small groups are named."""
     lines: list[str] = []
@@ -235,7 +230,7 @@ def _satellite(
         entry |= {name: store[name] for name in SHOWN if name != "chunks"}
     if links is not None:
         entry |= {"isl": links.counters, "links": {name: _told(link) for name, link in links.links.items()}}
-        entry |= {"generations": _generations(links.counters), "peers_generation": links.counters["generation_peers"]}
+        entry |= {"generations": links.generations, "peers_generation": links.generation_peers}
     return entry
 
 

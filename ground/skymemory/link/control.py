@@ -54,6 +54,16 @@ class LinkStats:
     counters: dict[str, int]
     links: dict[str, dict[str, int]]
 
+    @property
+    def generations(self) -> list[int]:
+        """Generations of the satellite's valid master keys in ascending order; none if it has no keys."""
+        return sorted((self.counters["generation_first"], self.counters["generation_second"])[: self.counters["master_keys"]])
+
+    @property
+    def generation_peers(self) -> int:
+        """Generation of the keys with which it asks other satellites; 0: it has no keys."""
+        return self.counters["generation_peers"]
+
 
 class TenantStats(NamedTuple):
     """A tenant's quota on a satellite, and counts of what it holds there: a record `tenant` of the ICD."""

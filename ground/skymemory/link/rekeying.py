@@ -4,7 +4,7 @@ Satellites take one step after the other: `load` the next keys, `activate` them,
 and does nothing where it was taken before.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 from skymemory.common.progress import Progress
 from skymemory.link.ask import Ask
 from skymemory.link.association_keys import keys_from
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import ControlPlane, LinkStats
 from skymemory.security.keyring import MissionKeyring
 from skymemory.security.wrapped_keys import KeyCommand, load_payload, peer_payloads, plain_payload
 from skymemory.sky.constellation import Constellation
@@ -40,6 +40,18 @@ class StepTaken:
     """Satellites that did not answer. They may have taken it."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServedKeys:
+    """Keys that satellites serve, as they say themselves."""
+
+    stats: dict[Satellite, LinkStats] = field(default_factory=dict)
+    """Satellites that answered under one of the generations that were asked for."""
+    refused: list[Satellite] = field(default_factory=list)
+    """Satellites that serve none of them."""
+    silent: list[Satellite] = field(default_factory=list)
+    """Satellites that did not answer."""
+
+
 def take_step(
     constellation: Constellation,
     mission: MissionKeyring,
@@ -52,7 +64,8 @@ def take_step(
     """Let satellites take a step towards the mission's generation.
 
     Before they forget the old key, satellites are asked under it. Those that are silent are asked under the new one, too: they
-    may have forgotten the old key already.
+    may have forgotten the old key already. They forget all keys that are older than the mission's, whichever they are: one of
+    before may have stayed when `forget` was left out.
 
     Args:
         mission: Keyring of the new generation.
@@ -70,9 +83,14 @@ def take_step(
         if left:
             with ControlPlane(constellation, keys=keys_from(speaker, constellation)) as control:
                 for first in range(0, len(left), TOGETHER):
-                    waiting = {
-                        place: _payloads(step, mission, before, speaker, place) for place in left[first : first + TOGETHER]
-                    }
+                    some = left[first : first + TOGETHER]
+                    if step is KeyCommand.FORGET:
+                        stats = control.link_stats([Route(place, place) for place in some], answer_s)
+                        waiting = {place: _forgetting({old, *one.generations}, mission) for place, one in stats.items()}
+                        silent += [place for place in some if place not in stats]
+                        strangers |= control.refused
+                    else:
+                        waiting = {place: _payloads(step, mission, before, speaker, place) for place in some}
                     silent += _send(control, waiting, taken, answer_s)
                     strangers |= control.refused
                     if progress is not None:
@@ -89,39 +107,49 @@ def ask_who_serves(
     places: Sequence[Satellite],
     progress: Progress | None = None,
     answer_s: float = ANSWER_S,
-) -> StepTaken:
-    """Ask satellites whether they serve the mission's generation. Nothing changes.
+    oldest: int | None = None,
+) -> ServedKeys:
+    """Ask satellites which keys they serve, under the mission's generation first. Nothing changes.
 
     A satellite has confirmed its new keys when it answers under them: the tag shows that nobody else did.
 
     Args:
         mission: Keyring of that generation.
         answer_s: Seconds that satellites have for an answer.
+        oldest: Satellites that refuse are asked under the generations before, too, down to this one. By default they are not.
     """
-    found = StepTaken()
-    with ControlPlane(constellation, keys=keys_from(mission, constellation)) as control:
-        for first in range(0, len(places), TOGETHER):
-            some = places[first : first + TOGETHER]
-            answered = control.ping([Route(place, place) for place in some], answer_s, icd.APID_ISL)
-            for place in some:
-                if place in answered:
-                    found.done.append(place)
-                elif place in control.refused:
-                    found.refused[place] = icd.STATUSES[icd.STATUS_UNAUTHENTICATED]
-                else:
-                    found.silent.append(place)
-            if progress is not None:
-                progress(first + len(some), len(places))
+    found = ServedKeys()
+    left = list(places)
+    for generation in range(mission.generation, (oldest or mission.generation) - 1, -1):
+        refused: list[Satellite] = []
+        with ControlPlane(constellation, keys=keys_from(mission.changed(generation=generation), constellation)) as control:
+            for first in range(0, len(left), TOGETHER):
+                some = left[first : first + TOGETHER]
+                found.stats.update(control.link_stats([Route(place, place) for place in some], answer_s))
+                for place in some:
+                    if place not in found.stats:
+                        (refused if place in control.refused else found.silent).append(place)
+                if progress is not None:
+                    progress(len(places) - len(left) + first + len(some), len(places))
+        left = refused
+        if not left:
+            break
+    found.refused.extend(left)
     return found
 
 
 def _payloads(
     step: KeyCommand, mission: MissionKeyring, before: MissionKeyring, speaker: MissionKeyring, place: Satellite
 ) -> Iterator[bytes]:
-    """Return the commands that make a step, for one satellite."""
+    """Return the commands that load keys or make them valid, for one satellite."""
     if step is KeyCommand.LOAD:
         return chain([load_payload(mission, before, place)], peer_payloads(mission, speaker, place))
-    return iter([plain_payload(step, mission.generation if step is KeyCommand.ACTIVATE else before.generation)])
+    return iter([plain_payload(step, mission.generation)])
+
+
+def _forgetting(generations: Iterable[int], mission: MissionKeyring) -> Iterator[bytes]:
+    """Return the commands to forget those of the generations that are older than the mission's."""
+    return iter([plain_payload(KeyCommand.FORGET, one) for one in sorted(generations) if one < mission.generation])
 
 
 def _send(control: ControlPlane, waiting: dict[Satellite, Iterator[bytes]], taken: StepTaken, answer_s: float) -> list[Satellite]:

@@ -9,10 +9,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.link.association_keys import keys_from
+from skymemory.link.control import ControlPlane
 from skymemory.security.keyring import HostRecord
-from skymemory.security.mission_folder import begin_mission, rotate, satellites_folder
+from skymemory.security.mission_folder import begin_mission, load_mission, rotate, satellites_folder
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.waiting import PATIENCE_S
 
 Stopped = Callable[..., AbstractContextManager[None]]
 GRID = "[constellation]\nplanes = 2\nslots = 2\n[cache]\nservers = 2\ncentre = [1, 1]\n"
@@ -51,15 +56,16 @@ def test_the_steps_of_a_change(file: Path, keys: Path) -> None:
     rotate(keys)
     given = (keys, "--constellation", file)
     assert skymem("keys", "load", *given).output == (
-        f"4 of 4 satellites have the keys of generation 2\nnext: `skymem keys activate {keys}`\n"
+        f"4 of 4 satellites have the keys of generation 2\nnext: `skymem keys activate {keys} --constellation {file}`\n"
     )
     assert skymem("keys", "activate", *given).output == (
         "4 of 4 satellites serve generation 2\nnext: give hosts their keyrings of generation 2 (agents take them while they run, "
-        f"other programs when they start again), then `skymem keys forget {keys}`\n"
+        f"other programs when they start again), then `skymem keys forget {keys} --constellation {file}`\n"
     )
     told = json.loads(skymem("keys", "forget", keys / "mission.json", "--constellation", file, "--json").output)
     assert told == {
         "command": "forget", "generation": 2, "old": 1, "satellites": 4, "done": 4, "refused": [], "silent": [],
+        "forgotten": [1],
     }  # fmt: skip
     assert skymem("keys", "forget", *given).output == (
         "4 of 4 satellites serve generation 2, and 1 no more\n"
@@ -111,11 +117,63 @@ def test_nobody_forgets_before_all_have_the_new_keys(file: Path, keys: Path, loc
     assert skymem("keys", "forget", *given).output.startswith("4 of 4 satellites serve generation 2, and 1 no more\n")
 
 
+def generations(file: Path, keys: Path, generation: int) -> list[list[int]]:
+    """What each satellite says of its valid keys when it is asked under those of a generation."""
+    mission = load_mission(keys).changed(generation=generation)
+    constellation = Constellation.load(file, "none")
+    with ControlPlane(constellation, keys=keys_from(mission, constellation)) as control:
+        stats = control.link_stats([Route(place, place) for place in mission.satellites()], PATIENCE_S)
+    assert len(stats) == 4
+    return [one.generations for one in stats.values()]
+
+
+def test_all_older_keys_are_forgotten(file: Path, keys: Path) -> None:
+    """The one that was skipped, too, which is not the one before the mission's."""
+    rotate(keys)
+    rotate(keys)
+    sky = ("--constellation", file)
+    for step, then in (("load", "activate"), ("activate", "forget")):
+        told = skymem("keys", step, keys, *sky, "--old", "1").output
+        assert f"`skymem keys {then} {keys} --old 1 --constellation {file}`" in told
+    assert generations(file, keys, 3) == [[1, 3]] * 4
+    assert skymem("keys", "forget", keys, *sky, "--satellite", "1,2").output.startswith(
+        "1 of 1 satellites serve generation 3, and 1 and 2 no more\n"
+    )
+    assert sorted(generations(file, keys, 3)) == [[1, 3]] * 3 + [[3]]
+    told = json.loads(skymem("keys", "forget", keys, *sky, "--json").output)
+    assert (told["done"], told["forgotten"]) == (4, [1])
+    assert generations(file, keys, 3) == [[3]] * 4
+
+
+def test_an_old_copy_of_the_mission_forgets_nothing(file: Path, keys: Path, tmp_path: Path) -> None:
+    """Satellites have gone further than the keyring that is given: they would keep what it does not know."""
+    rotate(keys)
+    (copy := tmp_path / "copy.json").write_bytes((keys / "mission.json").read_bytes())
+    copy.chmod(0o600)
+    sky = ("--constellation", file)
+    for step in ("load", "activate", "forget"):
+        skymem("keys", step, keys, *sky)
+    rotate(keys)
+    for step in ("load", "activate"):
+        skymem("keys", step, keys, *sky, "--satellite", "2,1")
+    told = skymem("keys", "forget", copy, *sky, status=1)
+    assert told.stdout == ""
+    assert told.stderr.splitlines() == [
+        "satellite [2, 1] also serves generation 3",
+        "Error: 1 of 4 satellites serve a generation later than 2, so none was told to forget 1; allowed is the keyring of the "
+        "mission's newest generation",
+    ]
+    assert sorted(generations(file, keys, 2)) == [[2]] * 3 + [[2, 3]]
+
+
 def test_keys_of_another_mission(file: Path, tmp_path: Path) -> None:
     begin_mission(tmp_path / "others", 2, 2, HostRecord(name="host", tenants=(0,)))
     rotate(tmp_path / "others")
     told = skymem("keys", "load", tmp_path / "others", "--constellation", file, status=1)
-    assert told.stderr.splitlines()[0] == "satellite [1, 1] has other keys than those of this mission's generations 1 and 2"
+    assert (
+        told.stderr.splitlines()[0]
+        == "satellite [1, 1] has other keys than those of this mission's generations 1 and 2; --old names another one"
+    )
 
 
 def test_wrong_words(file: Path, keys: Path, tmp_path: Path) -> None:

@@ -163,15 +163,18 @@ def test_who_serves_the_new_keys(sky: LocalConstellation, keys: Path, stopped: S
     rotate(keys)
     mission, lost, late = load_mission(keys), Satellite(2, 2), Satellite(1, 1)
     nobody = ask_who_serves(sky.constellation, mission, PLACES, answer_s=PATIENCE_S)
-    assert (nobody.done, set(nobody.refused), nobody.silent) == ([], set(PLACES), [])
+    assert (nobody.stats, set(nobody.refused), nobody.silent) == ({}, set(PLACES), [])
+    before = ask_who_serves(sky.constellation, mission, PLACES, answer_s=REFUSED_S, oldest=1)
+    assert {place: one.generations for place, one in before.stats.items()} == {place: [1] for place in PLACES}
     assert step(sky, keys, KeyCommand.LOAD).done == PLACES
     others = [place for place in PLACES if place != late]
     assert take_step(sky.constellation, mission, KeyCommand.ACTIVATE, 1, others).done == others
     with stopped(sky, lost):
         found = ask_who_serves(sky.constellation, mission, PLACES, answer_s=REFUSED_S)
-    assert found == StepTaken([place for place in others if place != lost], {late: "unauthenticated"}, [lost])
+    assert (set(found.stats), found.refused, found.silent) == (set(others) - {lost}, [late], [lost])
     assert step(sky, keys, KeyCommand.ACTIVATE).done == PLACES
-    assert ask_who_serves(sky.constellation, mission, PLACES, answer_s=PATIENCE_S) == StepTaken(PLACES)
+    all_of_them = ask_who_serves(sky.constellation, mission, PLACES, answer_s=PATIENCE_S)
+    assert (set(all_of_them.stats), all_of_them.refused, all_of_them.silent) == (set(PLACES), [], [])
 
 
 def test_what_is_wrapped_wrongly_is_refused_and_counted(sky: LocalConstellation, keys: Path) -> None:
