@@ -1,7 +1,8 @@
 """`skymem keys load`, `activate` and `forget`: replace the keys of satellites in the sky."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +10,7 @@ import click
 
 from skymemory.cli.common import BadInput, Failure, find_sky, json_option, print_json, progress_bar, sky_option
 from skymemory.cli.parameters import Place, require_place
-from skymemory.link.control import LinkStats
-from skymemory.link.rekeying import ask_who_serves, take_step
+from skymemory.link.rekeying import ServedKeys, ask_who_serves, take_step
 from skymemory.security.constellation_keys import check_keyring
 from skymemory.security.credential import GENERATION_MAX
 from skymemory.security.keyring import MissionKeyring
@@ -28,10 +28,10 @@ _TOLD: Final = {
     KeyCommand.FORGET: "{0} satellites serve generation {new}, and {old} no more",
 }
 _NEXT: Final = {
-    KeyCommand.LOAD: "next: `{activate}`",
+    KeyCommand.LOAD: "next: {activate}",
     KeyCommand.ACTIVATE: (
         "next: give hosts their keyrings of generation {new} (agents take them while they run, other programs when they start "
-        "again), then `{forget}`"
+        "again), then {forget}"
     ),
     KeyCommand.FORGET: "done: satellites that start again need their key files of generation {new}",
 }
@@ -41,9 +41,11 @@ _WORDS: Final = {
     "bad_key": "keeps its keys: the wrap is wrong, or generation {old} is its only one",
     "not_found": "has no key of generation {old}, or did not load that of {new}: `skymem keys load` first",
     "too_large": "has no room for keys with so many satellites",
-    "store_full": "has two other keys; forget one of them first",
+    "store_full": "has two other keys; `skymem keys forget --old` makes room",
 }
 """Meaning of a satellite's refusal."""
+_Line = Callable[[KeyCommand, int | None], str]
+"""Function that returns the command line of a step, with an old generation."""
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -101,10 +103,12 @@ def activate(**given: Any) -> None:
     help="Satellite that is lost for good, and need not have the new keys; again for others.",
 )
 def forget(**given: Any) -> None:
-    """Let satellites erase the keys of the generation before, and serve no host under them.
+    """Let satellites erase the keys of all generations before, and serve no host under them.
 
     None is told before all satellites of the constellation have shown that they serve the mission's generation, for whoever has
-    the old keys alone loses its links. MISSION may also be a copy of the mission's keyring. The command may be repeated.
+    the old keys alone loses its links. With --old they may all serve another one that is later: so satellites that have two
+    keys already get room for those of the mission. MISSION may also be a copy of the mission's keyring. The command may be
+    repeated.
     """
     _run(KeyCommand.FORGET, **given)
 
@@ -118,9 +122,9 @@ def _run(
     as_json: bool,
     lost: tuple[Satellite, ...] = (),
 ) -> None:
-    mission = load_mission(mission_path)
-    commands = {step: _command_line(step, mission_path, old, constellation_path) for step in KeyCommand}
-    old = _old(mission, mission_path, old)
+    mission = newest = load_mission(mission_path)
+    line = partial(_command_line, mission_path, constellation_path)
+    old_named, old = old, _old(mission, mission_path, old)
     constellation = find_sky(constellation_path, "none").constellation
     check_keyring(mission_file(mission_path), constellation.planes, constellation.slots, constellation.cache.tenant)
     for option, named in (("--satellite", chosen), ("--lost", lost)):
@@ -134,8 +138,10 @@ def _run(
     places = list(dict.fromkeys(chosen)) or alive
     forgotten: set[int] = set()
     if command is KeyCommand.FORGET:
-        served = _require_new_keys(constellation, mission, old, alive)
-        forgotten = {one for place in places for one in served[place].generations if one < mission.generation}
+        served = _ask_all(constellation, mission, old, alive)
+        mission = _speaker(served, mission, old, alive, line, is_named=old_named is not None)
+        _require_nothing_later(served, newest, old)
+        forgotten = {one for place in places for one in served.stats[place].generations if one < mission.generation}
     with progress_bar(f"{command.name.lower()}: satellites") as progress:
         taken = take_step(constellation, mission, command, old, places, progress)
     if as_json:
@@ -153,22 +159,51 @@ def _run(
         print_json(report)
     else:
         new = mission.generation
-        no_more = " and ".join(str(one) for one in sorted({old, *forgotten}))
-        click.echo(_TOLD[command].format(f"{len(taken.done)} of {len(places)}", new=new, old=no_more))
+        click.echo(_TOLD[command].format(f"{len(taken.done)} of {len(places)}", new=new, old=_listed({old, *forgotten})))
         refused = {place: _WORDS.get(status, f"says {status}") for place, status in taken.refused.items()}
-        _name({place: text.format(new=new, old=old) for place, text in refused.items()}, taken.silent)
+        told = {place: text.format(new=new, old=old) for place, text in refused.items()}
+        full = [place for place, status in taken.refused.items() if status == "store_full"]
+        told |= _name_room(full, constellation, mission, old, line)
+        _name(told, taken.silent)
         if len(taken.done) == len(places):
-            following = {step.name.lower(): line for step, line in commands.items()}
-            click.echo(_NEXT[command].format(new=new, **following))
+            click.echo(_next(command, mission, newest, old_named, line))
     if len(taken.done) < len(places):
         raise Failure(f"{len(places) - len(taken.done)} of {len(places)} satellites did not do it; the command may be repeated")
 
 
-def _command_line(step: KeyCommand, mission_path: Path, old: int | None, constellation_path: Path | None) -> str:
-    """Return the command line of a step, to be pasted: on the same sky, and with the same old generation if one was named."""
+def _command_line(mission_path: Path, constellation_path: Path | None, step: KeyCommand, old: int | None) -> str:
+    """Return the command line of a step, to be pasted: on the same sky, and with an old generation if there is one to name."""
     options = [] if old is None else ["--old", str(old)]
     options += [] if constellation_path is None else ["--constellation", str(constellation_path)]
-    return shlex.join(["skymem", "keys", step.name.lower(), str(mission_path), *options])
+    return f"`{shlex.join(['skymem', 'keys', step.name.lower(), str(mission_path), *options])}`"
+
+
+def _next(command: KeyCommand, mission: MissionKeyring, newest: MissionKeyring, old: int | None, line: _Line) -> str:
+    """Return what follows a step that all satellites took."""
+    if mission.generation < newest.generation:
+        valid = None if mission.generation + 1 == newest.generation else mission.generation
+        steps = f"{line(KeyCommand.LOAD, valid)}, then {line(KeyCommand.ACTIVATE, valid)}"
+        return f"next: {steps}: satellites have room for generation {newest.generation} now"
+    activate, forget = (line(step, old) for step in (KeyCommand.ACTIVATE, KeyCommand.FORGET))
+    return _NEXT[command].format(new=mission.generation, activate=activate, forget=forget)
+
+
+def _name_room(
+    places: Sequence[Satellite], constellation: Constellation, mission: MissionKeyring, old: int, line: _Line
+) -> dict[Satellite, str]:
+    """Return for satellites without room for new keys which ones they have, and the command that makes room."""
+    if not places:
+        return {}
+    served = _ask_all(constellation, mission, old, places).stats
+    command = {place: line(KeyCommand.FORGET, one.generations[0]) for place, one in served.items()}
+    return {
+        place: f"serves generations {_listed(one.generations)}, and has no room for another: {command[place]} makes room"
+        for place, one in served.items()
+    }
+
+
+def _listed(generations: Iterable[int]) -> str:
+    return " and ".join(str(one) for one in sorted(generations))
 
 
 def _old(mission: MissionKeyring, path: Path, old: int | None) -> int:
@@ -180,36 +215,64 @@ def _old(mission: MissionKeyring, path: Path, old: int | None) -> int:
     return mission.generation - 1 if old is None else old
 
 
-def _require_new_keys(
-    constellation: Constellation, mission: MissionKeyring, old: int, places: Sequence[Satellite]
-) -> dict[Satellite, LinkStats]:
-    """Require that satellites serve the mission's generation, and none later, before any forgets those of before.
+def _ask_all(constellation: Constellation, mission: MissionKeyring, old: int, places: Sequence[Satellite]) -> ServedKeys:
+    """Ask satellites which keys they serve: under the mission's generation, and under those before as far as the old one."""
+    with progress_bar("who has which keys: satellites") as progress:
+        return ask_who_serves(constellation, mission, places, progress, oldest=old)
 
-    Returns:
-        For each satellite what it says of its keys.
+
+def _speaker(
+    served: ServedKeys, mission: MissionKeyring, old: int, places: Sequence[Satellite], line: _Line, *, is_named: bool
+) -> MissionKeyring:
+    """Return the keyring under which all satellites are told to forget older keys: one that all of them serve.
+
+    Args:
+        places: Satellites that were asked.
+        is_named: A person named the old generation. Then it need not be the mission's.
 
     Raises:
-        Failure: Some do not; they are named on standard error.
+        Failure: There is none. Satellites that do not serve the mission's generation are named on standard error.
     """
-    with progress_bar("who has the new keys: satellites") as progress:
-        found = ask_who_serves(constellation, mission, places, progress)
     new = mission.generation
-    if len(found.stats) < len(places):
-        _name(dict.fromkeys(found.refused, f"answers, but does not serve generation {new}"), found.silent)
-        without = f"{len(places) - len(found.stats)} of {len(places)} satellites"
-        raise Failure(
-            f"{without} have not shown that they serve generation {new}, so none was told to forget {old}: those would lose "
-            "their links. `skymem keys load` and `activate` may be repeated; --lost PLANE,SLOT leaves out a satellite that is "
-            "lost for good"
-        )
-    newest = {place: one.generations[-1] for place, one in found.stats.items()}
-    if later := {place: f"also serves generation {one}" for place, one in newest.items() if one > new}:
+    newest = 0
+    if len(served.stats) == len(places):
+        all_have = set.intersection(*({*one.generations} for one in served.stats.values()))
+        newest = max((one for one in all_have if one <= new), default=0)
+    if newest == new or (is_named and newest > old):
+        return mission.changed(generation=newest)
+    told = dict.fromkeys(served.refused, f"answers, but does not serve generation {new}")
+    told |= {
+        place: f"serves generation{'s' if len(one.generations) > 1 else ''} {_listed(one.generations)}, and not {new}"
+        for place, one in served.stats.items()
+        if new not in one.generations
+    }
+    _name(told, served.silent)
+    oldest = min((one.generations[0] for one in served.stats.values()), default=newest)
+    room = (
+        f" {line(KeyCommand.FORGET, oldest)} forgets {oldest} under generation {newest}, which all serve."
+        if oldest < newest
+        else ""
+    )
+    raise Failure(
+        f"{len(told) + len(served.silent)} of {len(places)} satellites have not shown that they serve generation {new}, so none "
+        f"was told to forget {old}: those would lose their links.{room} `skymem keys load` and `activate` may be repeated; "
+        "--lost PLANE,SLOT leaves out a satellite that is lost for good"
+    )
+
+
+def _require_nothing_later(served: ServedKeys, mission: MissionKeyring, old: int) -> None:
+    """Require that no satellite serves a generation later than the mission's, before any forgets those of before.
+
+    Raises:
+        Failure: Some do; they are named on standard error.
+    """
+    newest = {place: one.generations[-1] for place, one in served.stats.items()}
+    if later := {place: f"also serves generation {one}" for place, one in newest.items() if one > mission.generation}:
         _name(later)
         raise Failure(
-            f"{len(later)} of {len(places)} satellites serve a generation later than {new}, so none was told to forget {old}; "
-            "allowed is the keyring of the mission's newest generation"
+            f"{len(later)} of {len(newest)} satellites serve a generation later than {mission.generation}, so none was told to "
+            f"forget {old}; allowed is the keyring of the mission's newest generation"
         )
-    return found.stats
 
 
 def _name(told: dict[Satellite, str], silent: Sequence[Satellite] = ()) -> None:

@@ -99,7 +99,7 @@ def test_nobody_forgets_before_all_have_the_new_keys(file: Path, keys: Path, loc
     told = skymem("keys", "forget", *given, status=1)
     assert told.stdout == ""
     assert told.stderr.splitlines()[:4] == [
-        f"satellite {place} answers, but does not serve generation 2" for place in local.constellation.torus.satellites()
+        f"satellite {place} serves generation 1, and not 2" for place in local.constellation.torus.satellites()
     ]
     assert "4 of 4 satellites have not shown that they serve generation 2, so none was told to forget 1" in told.stderr
     skymem("keys", "load", *given)
@@ -142,6 +142,34 @@ def test_all_older_keys_are_forgotten(file: Path, keys: Path) -> None:
     assert sorted(generations(file, keys, 3)) == [[1, 3]] * 3 + [[3]]
     told = json.loads(skymem("keys", "forget", keys, *sky, "--json").output)
     assert (told["done"], told["forgotten"]) == (4, [1])
+    assert generations(file, keys, 3) == [[3]] * 4
+
+
+def test_two_keys_that_are_not_the_missions_leave_a_way_out(file: Path, keys: Path) -> None:
+    """Forgetting was put off, and then a host was revoked: satellites have no room for a third generation."""
+    given = (keys, "--constellation", file)
+    rotate(keys)
+    for step in ("load", "activate"):
+        skymem("keys", step, *given)
+    rotate(keys, "host")
+    skymem("keys", "load", *given)
+    way_out = f"`skymem keys forget {keys} --old 1 --constellation {file}`"
+    told = skymem("keys", "activate", *given, status=1)
+    assert told.stderr.splitlines()[:4] == [
+        f"satellite [{place}] serves generations 1 and 2, and has no room for another: {way_out} makes room"
+        for place in ("1, 1", "1, 2", "2, 1", "2, 2")
+    ]
+    told = skymem("keys", "forget", *given, status=1)
+    assert told.stderr.startswith("satellite [1, 1] serves generations 1 and 2, and not 3\n")
+    assert f" {way_out} forgets 1 under generation 2, which all serve. " in told.stderr
+    assert generations(file, keys, 2) == [[1, 2]] * 4
+    assert skymem("keys", "forget", *given, "--old", "1").output == (
+        f"4 of 4 satellites serve generation 2, and 1 no more\nnext: `skymem keys load {keys} --constellation {file}`, then "
+        f"`skymem keys activate {keys} --constellation {file}`: satellites have room for generation 3 now\n"
+    )
+    assert generations(file, keys, 2) == [[2]] * 4
+    for step in ("load", "activate", "forget"):
+        skymem("keys", step, *given)
     assert generations(file, keys, 3) == [[3]] * 4
 
 
