@@ -44,6 +44,8 @@ _WORDS: Final = {
     "store_full": "has two other keys; `skymem keys forget --old` makes room",
 }
 """Meaning of a satellite's refusal."""
+_LONELY: Final = "has no keys of generation {new} with other satellites yet"
+"""Words about a satellite whose `load` has not ended."""
 _Line = Callable[[KeyCommand, int | None], str]
 """Function that returns the command line of a step, with an old generation."""
 
@@ -127,23 +129,19 @@ def _run(
     old_named, old = old, _old(mission, mission_path, old)
     constellation = find_sky(constellation_path, "none").constellation
     check_keyring(mission_file(mission_path), constellation.planes, constellation.slots, constellation.cache.tenant)
-    for option, named in (("--satellite", chosen), ("--lost", lost)):
-        for place in named:
-            require_place(place, constellation.torus, f"{option} {place.plane},{place.slot}")
-            if option == "--lost" and place in chosen:
-                raise BadInput(f"--lost {place.plane},{place.slot} is also a --satellite; allowed is one of the two")
-    alive = [place for place in mission.satellites() if place not in lost]
-    if not alive:
-        raise BadInput("--lost names all satellites; allowed are fewer")
-    places = list(dict.fromkeys(chosen)) or alive
+    alive, places = _named_places(constellation, chosen, lost)
     forgotten: set[int] = set()
     if command is KeyCommand.FORGET:
         served = _ask_all(constellation, mission, old, alive)
         mission = _speaker(served, mission, old, alive, line, is_named=old_named is not None)
         _require_nothing_later(served, newest, old)
+        _require_peer_keys(served, mission, old, line(KeyCommand.LOAD, old_named))
         forgotten = {one for place in places for one in served.stats[place].generations if one < mission.generation}
     with progress_bar(f"{command.name.lower()}: satellites") as progress:
         taken = take_step(constellation, mission, command, old, places, progress)
+    lonely: list[Satellite] = []
+    if command is KeyCommand.ACTIVATE and taken.done:
+        lonely = _without_peer_keys(_ask_all(constellation, mission, mission.generation, taken.done), mission)
     if as_json:
         report: dict[str, Any] = {
             "command": command.name.lower(),
@@ -156,6 +154,8 @@ def _run(
         }
         if command is KeyCommand.FORGET:
             report["forgotten"] = sorted(forgotten)
+        if command is KeyCommand.ACTIVATE:
+            report["without_peer_keys"] = lonely
         print_json(report)
     else:
         new = mission.generation
@@ -164,11 +164,32 @@ def _run(
         told = {place: text.format(new=new, old=old) for place, text in refused.items()}
         full = [place for place, status in taken.refused.items() if status == "store_full"]
         told |= _name_room(full, constellation, mission, old, line)
+        told |= dict.fromkeys(lonely, _LONELY.format(new=new))
         _name(told, taken.silent)
-        if len(taken.done) == len(places):
+        if len(taken.done) == len(places) and not lonely:
             click.echo(_next(command, mission, newest, old_named, line))
     if len(taken.done) < len(places):
         raise Failure(f"{len(places) - len(taken.done)} of {len(places)} satellites did not do it; the command may be repeated")
+    if lonely:
+        raise Failure(
+            f"{len(lonely)} of {len(places)} satellites cannot ask others under generation {mission.generation} yet; "
+            f"{line(KeyCommand.LOAD, old_named)} gives them the keys for that"
+        )
+
+
+def _named_places(
+    constellation: Constellation, chosen: Sequence[Satellite], lost: Sequence[Satellite]
+) -> tuple[list[Satellite], list[Satellite]]:
+    """Return all satellites that are not lost, and those to command."""
+    for option, named in (("--satellite", chosen), ("--lost", lost)):
+        for place in named:
+            require_place(place, constellation.torus, f"{option} {place.plane},{place.slot}")
+            if option == "--lost" and place in chosen:
+                raise BadInput(f"--lost {place.plane},{place.slot} is also a --satellite; allowed is one of the two")
+    alive = [place for place in constellation.torus.satellites() if place not in lost]
+    if not alive:
+        raise BadInput("--lost names all satellites; allowed are fewer")
+    return alive, list(dict.fromkeys(chosen)) or alive
 
 
 def _command_line(mission_path: Path, constellation_path: Path | None, step: KeyCommand, old: int | None) -> str:
@@ -272,6 +293,26 @@ def _require_nothing_later(served: ServedKeys, mission: MissionKeyring, old: int
         raise Failure(
             f"{len(later)} of {len(newest)} satellites serve a generation later than {mission.generation}, so none was told to "
             f"forget {old}; allowed is the keyring of the mission's newest generation"
+        )
+
+
+def _without_peer_keys(served: ServedKeys, mission: MissionKeyring) -> list[Satellite]:
+    """Return the satellites that ask others under keys of a generation before that of a keyring: `load` has not ended there."""
+    return [place for place, one in served.stats.items() if one.generation_peers < mission.generation]
+
+
+def _require_peer_keys(served: ServedKeys, mission: MissionKeyring, old: int, load_line: str) -> None:
+    """Require that satellites have the new keys with each other, before any forgets those of before.
+
+    Raises:
+        Failure: Some do not; they are named on standard error.
+    """
+    new = mission.generation
+    if lonely := _without_peer_keys(served, mission):
+        _name(dict.fromkeys(lonely, _LONELY.format(new=new)))
+        raise Failure(
+            f"{len(lonely)} of {len(served.stats)} satellites cannot ask others under generation {new} yet, so none was told to "
+            f"forget {old}: those would lose their links. {load_line} gives them the keys for that"
         )
 
 

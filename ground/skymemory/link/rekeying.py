@@ -141,9 +141,12 @@ def ask_who_serves(
 def _payloads(
     step: KeyCommand, mission: MissionKeyring, before: MissionKeyring, speaker: MissionKeyring, place: Satellite
 ) -> Iterator[bytes]:
-    """Return the commands that load keys or make them valid, for one satellite."""
+    """Return the commands that load keys or make them valid, for one satellite.
+
+    The master key comes last: a satellite that did not get all keys with others has none to activate.
+    """
     if step is KeyCommand.LOAD:
-        return chain([load_payload(mission, before, place)], peer_payloads(mission, speaker, place))
+        return chain(peer_payloads(mission, speaker, place), [load_payload(mission, before, place)])
     return iter([plain_payload(step, mission.generation)])
 
 

@@ -9,13 +9,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.link.ask import Ask
 from skymemory.link.association_keys import keys_from
 from skymemory.link.control import ControlPlane
 from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import begin_mission, load_mission, rotate, satellites_folder
+from skymemory.security.wrapped_keys import load_payload
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from support.waiting import PATIENCE_S
 
@@ -171,6 +174,39 @@ def test_two_keys_that_are_not_the_missions_leave_a_way_out(file: Path, keys: Pa
     for step in ("load", "activate", "forget"):
         skymem("keys", step, *given)
     assert generations(file, keys, 3) == [[3]] * 4
+
+
+def test_nobody_forgets_before_all_have_their_keys_with_each_other(file: Path, keys: Path) -> None:
+    """A satellite got its master key alone, and would be cut off."""
+    rotate(keys)
+    given, late = (keys, "--constellation", file), Satellite(1, 2)
+    mission, constellation = load_mission(keys), Constellation.load(file, "none")
+    first = mission.changed(generation=1)
+    with ControlPlane(constellation, keys=keys_from(first, constellation)) as control:
+        payload = load_payload(mission, first, late)
+        (answer,) = control.exchange([Ask(Route(late, late), icd.OP_REKEY, icd.APID_ISL, payload=payload)], PATIENCE_S)
+    assert answer is not None
+    assert answer.ok
+    for place in ("1,1", "2,1", "2,2"):
+        skymem("keys", "load", *given, "--satellite", place)
+    lonely = "satellite [1, 2] has no keys of generation 2 with other satellites yet\n"
+    load = f"`skymem keys load {keys} --constellation {file}`"
+    told = skymem("keys", "activate", *given, status=1)
+    assert told.stdout == "4 of 4 satellites serve generation 2\n"
+    assert told.stderr == (
+        f"{lonely}Error: 1 of 4 satellites cannot ask others under generation 2 yet; {load} gives them the keys for that\n"
+    )
+    told = skymem("keys", "activate", *given, "--json", status=1)
+    assert json.loads(told.stdout)["without_peer_keys"] == [[1, 2]]
+    told = skymem("keys", "forget", *given, status=1)
+    assert told.stderr == (
+        f"{lonely}Error: 1 of 4 satellites cannot ask others under generation 2 yet, so none was told to forget 1: those would "
+        f"lose their links. {load} gives them the keys for that\n"
+    )
+    assert generations(file, keys, 2) == [[1, 2]] * 4
+    for step in ("load", "activate", "forget"):
+        skymem("keys", step, *given)
+    assert generations(file, keys, 2) == [[2]] * 4
 
 
 def test_an_old_copy_of_the_mission_forgets_nothing(file: Path, keys: Path, tmp_path: Path) -> None:

@@ -113,6 +113,19 @@ def test_steps_may_be_repeated(sky: LocalConstellation, keys: Path) -> None:
         assert step(sky, keys, command, REFUSED_S) == StepTaken(done=PLACES)
 
 
+def test_who_did_not_get_all_keys_activates_none(sky: LocalConstellation, keys: Path) -> None:
+    """Satellites with two generations that came over the air have no room for keys with others, but would have it for a third."""
+    for generation in (2, 3):
+        rotate(keys)
+        for command in STEPS if generation == 2 else STEPS[:2]:
+            assert take_step(sky.constellation, load_mission(keys), command, generation - 1, PLACES).done == PLACES
+    rotate(keys)
+    mission = load_mission(keys)
+    for command, status in ((KeyCommand.LOAD, "store_full"), (KeyCommand.ACTIVATE, "not_found")):
+        taken = take_step(sky.constellation, mission, command, 3, PLACES)
+        assert taken == StepTaken(refused=dict.fromkeys(PLACES, status))
+
+
 def test_who_was_silent_is_named_and_caught_up(sky: LocalConstellation, keys: Path, stopped: Stopped) -> None:
     rotate(keys)
     lost = Satellite(2, 2)
