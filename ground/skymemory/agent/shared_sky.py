@@ -114,6 +114,8 @@ class SharedSky:
         """Models whose engines have used this agent; `EngineServer` sets it."""
         self._source = source
         self._why = source.missing()
+        self._failed = False
+        """The constellation could not be opened, which may be put right: a secret or a keyring that is missing, for example."""
         self._prober: ControlPlane | None = None
         self._keyring: KeyringWatch | None = None
         self._answered_s: float | None = None
@@ -414,7 +416,7 @@ class SharedSky:
 
     def _look(self, calls: list[None]) -> list[None]:
         now_s = time.monotonic()
-        if self._source.changed() or self._has_new_keys(now_s):
+        if self._source.changed() or self._failed or self._has_new_keys(now_s):
             self._open()
         if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
             return calls
@@ -437,7 +439,7 @@ class SharedSky:
 
     def _open(self) -> None:
         """Serve what the source tells of now."""
-        serving, self._keyring = None, None
+        serving, self._keyring, failed = None, None, False
         try:
             serving = self._source.load()
             why = self._source.missing() if serving is None else ""
@@ -446,6 +448,7 @@ class SharedSky:
             prober = None if serving is None else ControlPlane(serving.constellation)
         except (OSError, RuntimeError, ValueError) as error:
             why, store, prober = str(error), None, None
+            failed = True
         if why and (self.store is not None or why != self._why):
             _log.warning("%s; every block is a miss until then", why)
         if serving is not None and store is not None:
@@ -453,7 +456,7 @@ class SharedSky:
             _log.info("constellation of %d planes x %d slots", grid.planes, grid.slots)
         before, before_prober = self.store, self._prober
         self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
-        self.store, self._prober = store, prober
+        self.store, self._prober, self._failed = store, prober, failed
         self.observer.serves(store)
         if before is not None:
             before.close()

@@ -1,20 +1,25 @@
 """The agent's keys: what it says when satellites refuse them, and how it takes new ones while it runs."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from prometheus_client import CollectorRegistry
 
+from skymemory.agent.constellation_source import FixedSource
 from skymemory.agent.keyring_watch import KeyringWatch
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.cli import main
+from skymemory.common.tenant_secrets import made_secret, read_tenant_secret
 from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import add_host, begin_mission, host_file, rotate
 from skymemory.sky.constellation import KEYRING_VARIABLE
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
-from support.waiting import wait_until
+from support.waiting import wait_until, wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
 StartAgent = Callable[..., AgentProcess]
@@ -103,3 +108,32 @@ def test_new_keys_are_taken_while_it_runs(
     put_in_place(own, host_file(keys, 3, "host"))
     agent.wait_ready()
     assert agent.log.read_text().count("satellites take its keys") == 2
+
+
+def test_it_comes_back_when_a_secret_that_was_missing_is_there(
+    local: LocalConstellation, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was missing when new keys were taken, on a constellation that is never another."""
+    put_in_place(own := tmp_path / "own.json", host_file(keys, 1, "host"))
+    made_secret(secret := tmp_path / "tenant.secret")
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path))
+    tell_up(tmp_path, local)
+    source = FixedSource(local.constellation.replace(security={"keyring": str(own)}), secret=lambda _: read_tenant_secret(secret))
+
+    async def run() -> None:
+        sky = SharedSky(source, CollectorRegistry())
+        await sky.start()
+        try:
+            await wait_until_async(lambda: sky.reachable)
+            secret.rename(kept := tmp_path / "kept")
+            rotate(keys)
+            for step in ("load", "activate"):
+                await asyncio.to_thread(take, step, keys)
+            put_in_place(own, host_file(keys, 2, "host"))
+            await wait_until_async(lambda: f"tenant secret {secret} cannot be read" in (sky.unready or ""))
+            kept.rename(secret)
+            await wait_until_async(lambda: sky.reachable)
+        finally:
+            await sky.close()
+
+    asyncio.run(run())
