@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from hmac import compare_digest
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -114,6 +115,8 @@ class SharedSky:
         """Models whose engines have used this agent; `EngineServer` sets it."""
         self._source = source
         self._why = source.missing()
+        self._refusal = ""
+        """Words about satellites that refuse this host's keys, as they are in the log."""
         self._failed = False
         """The constellation could not be opened, which may be put right: a secret or a keyring that is missing, for example."""
         self._prober: ControlPlane | None = None
@@ -416,18 +419,25 @@ class SharedSky:
 
     def _look(self, calls: list[None]) -> list[None]:
         now_s = time.monotonic()
-        if self._source.changed() or self._failed or self._has_new_keys(now_s):
+        if self._has_new_keys(now_s):
             self._open()
+        elif self._source.changed() or self._failed:
+            self._open(may_stay=True)
         if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
             return calls
         self._probed_s = now_s
         assert self._prober is not None
         self.rtt_s = self.store.probe(self._prober)
         self.observer.estimator.links(self.rtt_s)
+        refusal = ""
         if self.rtt_s:
             self._answered_s = time.monotonic()
         else:
+            refusal = self._prober.refusal()
             self._prober.new_host()  # another host may have this number, and get the answers
+        if refusal and refusal != self._refusal:
+            _log.warning("%s; every block is a miss until then", refusal)
+        self._refusal = refusal
         return calls
 
     def _has_new_keys(self, now_s: float) -> bool:
@@ -437,13 +447,20 @@ class SharedSky:
             return False
         return keyring.is_taken(store, self.rtt_s, now_s)
 
-    def _open(self) -> None:
-        """Serve what the source tells of now."""
-        serving, self._keyring, failed = None, None, False
+    def _open(self, *, may_stay: bool = False) -> None:
+        """Serve what the source tells of now.
+
+        Args:
+            may_stay: Keep the store on what is served already, and so the keys that satellites take. Those of a file that was
+                put in place meanwhile are tried first.
+        """
+        serving, keyring, failed = None, None, False
         try:
             serving = self._source.load()
+            if may_stay and serving is not None and self.store is not None and _is_served(serving, self.store):
+                return
             why = self._source.missing() if serving is None else ""
-            self._keyring = None if serving is None else KeyringWatch(serving.constellation)
+            keyring = None if serving is None else KeyringWatch(serving.constellation)
             store = None if serving is None else self._new_store(serving)
             prober = None if serving is None else ControlPlane(serving.constellation)
         except (OSError, RuntimeError, ValueError) as error:
@@ -456,7 +473,7 @@ class SharedSky:
             _log.info("constellation of %d planes x %d slots", grid.planes, grid.slots)
         before, before_prober = self.store, self._prober
         self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
-        self.store, self._prober, self._failed = store, prober, failed
+        self.store, self._prober, self._keyring, self._failed = store, prober, keyring, failed
         self.observer.serves(store)
         if before is not None:
             before.close()
@@ -472,6 +489,11 @@ class SharedSky:
             tenant_secret=serving.tenant_secret,
         )
         return store
+
+
+def _is_served(serving: Serving, store: SkyStore) -> bool:
+    """Return True if a store is on this constellation already, with this secret."""
+    return serving.constellation == store.constellation and compare_digest(serving.tenant_secret, store.tenant_secret)
 
 
 def _prefetch_from(store: SkyStore, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
-from skymemory.agent.constellation_source import FixedSource
+from skymemory.agent.constellation_source import FixedSource, RunningSource, Serving
 from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.cli import main
@@ -18,6 +18,7 @@ from skymemory.security.mission_folder import add_host, begin_mission, host_file
 from skymemory.sky.constellation import KEYRING_VARIABLE
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.run_record import RunRecord
 from support.agents import AgentProcess, tell_up
 from support.waiting import wait_until, wait_until_async
 
@@ -47,6 +48,7 @@ def test_it_says_that_its_keys_are_refused(
     wait_until(lambda: told in agent.ready().get("reason", ""), "it says that they refuse its keys")
     assert agent.get("/readyz")[0] == 503
     assert not agent.ready()["ready"]
+    wait_until(lambda: told in agent.log.read_text(), "it logs that, too")
 
 
 def put_in_place(own: Path, keyring: Path) -> None:
@@ -108,6 +110,39 @@ def test_new_keys_are_taken_while_it_runs(
     put_in_place(own, host_file(keys, 3, "host"))
     agent.wait_ready()
     assert agent.log.read_text().count("satellites take its keys") == 2
+
+
+def test_a_keyring_that_is_early_survives_another_record(
+    local: LocalConstellation, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`skymem kill` and `restart` write a record, which is read again; satellites do not have the new keys yet."""
+    put_in_place(own := tmp_path / "own.json", host_file(keys, 1, "host"))
+    tell_up(tmp_path, local)
+    monkeypatch.setenv(KEYRING_VARIABLE, str(own))
+    loads: list[Serving | None] = []
+
+    class Noted(RunningSource):
+        def load(self) -> Serving | None:
+            loads.append(serving := super().load())
+            return serving
+
+    async def run() -> None:
+        sky = SharedSky(Noted(RunRecord(tmp_path)), CollectorRegistry())
+        await sky.start()
+        try:
+            await wait_until_async(lambda: sky.reachable)
+            store = sky.store
+            rotate(keys)
+            put_in_place(own, host_file(keys, 2, "host"))
+            tell_up(tmp_path, local)
+            await wait_until_async(lambda: len(loads) == 2)
+            assert (await sky.put([(bytes(32), b"block")]))[0].ok
+            assert sky.store is store
+            assert sky.reachable
+        finally:
+            await sky.close()
+
+    asyncio.run(run())
 
 
 def test_it_comes_back_when_a_secret_that_was_missing_is_there(
