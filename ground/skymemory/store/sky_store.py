@@ -505,8 +505,8 @@ class SkyStore(BlockStore):
         """Return chains with the blocks by which other hosts replaced those of keys `others`, and take these into the index."""
         known = {entry.key: entry for chain in chains for entry in chain}
         newest = self._lookups.newest(others)
-        # A satellite that holds a version from before it was cut off tells nothing of the block that was found. A block of another
-        # length is none that whoever looked the chain up can use.
+        # A satellite that holds a version from before it was cut off tells nothing of the block that was found. Whoever looked
+        # the chain up has no use for a block of another length.
         replaced = {
             key: entry
             for key, entry in newest.items()
