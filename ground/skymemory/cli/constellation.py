@@ -67,11 +67,11 @@ def _up_local(constellation: Constellation, state: RunRecord) -> None:
     if free is not None and stores > free:
         sizes = f"{stores / 2**30:,.1f} GiB, {free / 2**30:,.1f} GiB are free"
         click.echo(f"stores take memory as they fill; full stores would take {sizes} (satellite.store_mib)", err=True)
-    _begin_secret(constellation)
     local = LocalConstellation(constellation, state.log_folder)
     with progress_bar("starting satellites") as progress:
         local.start(progress)
     try:
+        _begin_secret(constellation)
         state.save(Running("local", constellation, dict(local.processes)))
         local.detach()
     except BaseException:
@@ -82,6 +82,7 @@ def _up_local(constellation: Constellation, state: RunRecord) -> None:
 
 
 def _begin_secret(constellation: Constellation) -> None:
+    """Make a tenant secret that is missing, once all satellites are up: a start that fails replaces none that was lost."""
     if (made := begin_secret(constellation)) is not None:
         click.echo(f"{made}: a tenant secret was made. Other hosts of this sky need it, too; keep a copy", err=True)
 
@@ -91,11 +92,11 @@ def _up_docker(constellation: Constellation, state: RunRecord) -> None:
     check_room(constellation.planes * constellation.slots)
     with progress_lines("building the image") as progress:
         build_image(find_checkout(), progress=progress)
-    _begin_secret(in_containers(constellation))
     containers = DockerConstellation(constellation)
     with progress_lines("starting containers") as progress:
         containers.up(progress)
     try:
+        _begin_secret(in_containers(constellation))
         state.save(Running("docker", in_containers(constellation), {}))
     except BaseException:
         containers.down()

@@ -220,6 +220,9 @@ def test_up_makes_the_tenant_secret_and_nobody_makes_it_anew(skymem: Command, mo
     assert skymem("up").stderr == ""
     skymem("down")
     file.unlink()
+    with LocalConstellation(Constellation.load(skymem.folder / "constellation.toml")):
+        assert "is in use" in skymem("up", status=1).stderr  # who has a copy can still put it there
+    assert not file.exists()
     assert skymem("up").stderr.startswith(f"{file}: a tenant secret was made.")  # the sky that starts is empty
     skymem("put", "k", "-", stdin=b"text")
     assert skymem("get", "k", "-").stdout == "text"
