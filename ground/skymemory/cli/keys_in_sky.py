@@ -166,7 +166,11 @@ def _run(
         told |= _name_room(full, constellation, mission, old, line)
         told |= dict.fromkeys(lonely, _LONELY.format(new=new))
         _name(told, taken.silent)
-        if len(taken.done) == len(places) and not lonely:
+        if len(taken.done) == len(places) < len(alive) and not lonely:
+            click.echo(
+                f"next: {line(command, old_named)}, for the {len(alive) - len(places)} other satellites, unless it was done"
+            )
+        elif len(taken.done) == len(places) and not lonely:
             click.echo(_next(command, mission, newest, old_named, line))
     if len(taken.done) < len(places):
         raise Failure(f"{len(places) - len(taken.done)} of {len(places)} satellites did not do it; the command may be repeated")

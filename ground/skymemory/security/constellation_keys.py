@@ -46,7 +46,7 @@ def check_host_file(path: Path) -> None:
     if path.is_dir():
         raise KeyringError(
             f"{path} is a folder, and no host's keyring; allowed are the keyring of a host, generation-N/hosts/NAME.json, and "
-            f"that of the mission, {MISSION_FILE}"
+            f"that of the mission, {MISSION_FILE}; the variable SKYMEM_KEYRING names a host's keyring"
         )
 
 

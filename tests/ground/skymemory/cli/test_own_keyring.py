@@ -56,7 +56,8 @@ def test_a_folder_of_key_files_is_no_hosts_keyring(
     assert said.exit_code == 2
     assert said.output == (
         f"Error: {KEYRING_VARIABLE if is_named else 'security.keyring'}: {folder} is a folder, and no host's keyring; allowed "
-        "are the keyring of a host, generation-N/hosts/NAME.json, and that of the mission, mission.json\n"
+        "are the keyring of a host, generation-N/hosts/NAME.json, and that of the mission, mission.json; "
+        f"the variable {KEYRING_VARIABLE} names a host's keyring\n"
     )
     assert "15 of 15 satellites answer" in status(host_file(keys, 1, "host")).output
     for step in (("kill", "1", "1"), ("down",)):
