@@ -446,6 +446,11 @@ static void test_words_about_openings_that_are_ignored(void)
     pkt.spi = last.spi + 1u;
     inject(0, &pkt, NULL);
     CHECK_EQ(peer_of(0)->opening.session.state, SKY_SESSION_ESTABLISHED);
+    pkt.status = SKY_STATUS_COOKIE; /* of a satellite that has no keys now: with the cookie it will say so */
+    pkt.cookie = 77;
+    inject(0, &pkt, NULL);
+    net_run(net.now_us + 1000);
+    CHECK_EQ(peer_of(0)->opening.cookie, 77);
     net_run_all();
     check_answered(&one, SKY_STATUS_OK);
     CHECK_EQ(net.openings[0], 3);

@@ -154,6 +154,16 @@ static void test_a_session_without_a_number_left(void)
     CHECK_EQ(one.status, SKY_STATUS_EXPIRED);
     CHECK_EQ(net.requests[0], requests);
     CHECK_EQ(net.openings[0], 1);
+
+    /* The same at a gate: it cannot be asked for a cookie. */
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    ask_one(0, 0, SKY_STATUS_OK);
+    peer_of(0)->opening.session.sequence = UINT64_MAX - 1u;
+    one                                  = ping(1, 0);
+    ask(&one);
+    net_run_all();
+    CHECK_EQ(one.status, SKY_STATUS_EXPIRED);
+    CHECK_EQ(net.openings[0] + net.openings[1], 1);
 }
 
 static uint32_t refused, refused_by;

@@ -35,6 +35,25 @@ static bool has_association(const party_t *party)
     return SKY_Associations_Find(&security.associations, party->session.spi) != NULL;
 }
 
+static bool load_no_key(void *context, uint32_t place, uint8_t suite, const uint8_t key[SKY_CRYPTO_KEY_BYTES])
+{
+    (void)context;
+    (void)place;
+    (void)suite;
+    (void)key;
+    return false;
+}
+
+/* The library takes no more keys: the handshake is right and comes to nothing, and the host is told so. */
+static void test_without_a_place_for_keys_none_is_granted(void)
+{
+    secure(true, 0);
+    ours.crypto.LoadKey = load_no_key;
+    CHECK(!associate(1, &host));
+    CHECK(sent_count == 1u && answer().status == SKY_STATUS_UNAUTHENTICATED);
+    end();
+}
+
 /* A host that has shown nothing is pushed out. So it learns, comes again with the cookie that it got, and stays. */
 static void test_a_cookie_wins_against_recorded_handshakes(void)
 {
@@ -102,6 +121,7 @@ static void test_handshakes_over_a_link_push_out_their_own(void)
 
 int main(void)
 {
+    RUN(test_without_a_place_for_keys_none_is_granted);
     RUN(test_a_cookie_wins_against_recorded_handshakes);
     RUN(test_without_room_a_host_is_asked_for_a_cookie);
     RUN(test_handshakes_over_a_link_push_out_their_own);
