@@ -435,6 +435,21 @@ static void test_words_about_openings_that_are_ignored(void)
     CHECK_EQ(peer_of(0)->opening.session.state, SKY_SESSION_ESTABLISHED);
     CHECK_EQ(one.status, SKY_STATUS_RUNNING);
 
+    /* A word about an association that has ended is too late. */
+    net_run_all();
+    net.sats[1].is_deaf = false;
+    net_wait(SECOND_US);
+    ask_one(1, 0, SKY_STATUS_OK);
+    net.sats[1].is_deaf = true;
+    one                 = ping(1, 0);
+    ask(&one);
+    net_run(net.now_us + 1000);
+    pkt = answer_of(&last, 1, SKY_STATUS_UNAUTHENTICATED);
+    SKY_Session_End(&peer_of(1)->opening.session, &net.crypto.crypto);
+    inject(0, &pkt, NULL);
+    CHECK_EQ(one.status, SKY_STATUS_RUNNING);
+    CHECK_EQ(peer_of(1)->opening.session.state, SKY_SESSION_NONE);
+
     /* A renewal: what repeats nothing is ignored there, too. */
     net_run_all();
     net_wait(SKY_COOKIE_PERIOD_US);

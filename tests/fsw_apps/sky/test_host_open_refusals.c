@@ -32,6 +32,22 @@ static void check_refused(uint32_t i, uint32_t entry)
     check_ended(i, entry, SKY_STATUS_UNAUTHENTICATED);
 }
 
+/* What waits for another satellite goes on waiting. */
+static void test_others_wait_on(void)
+{
+    SKY_HostQuestion_t one = ping(0, 0), other = ping(3, 3);
+
+    net_open(MODE_KEYED, MODE_KEYED, usual);
+    net.sats[0].master = 7;
+    sat_boot(0, MODE_KEYED);
+    net.sats[3].is_deaf = true;
+    ask(&other);
+    ask(&one);
+    net_run_all();
+    check_answered(&one, SKY_STATUS_UNAUTHENTICATED);
+    CHECK_EQ(other.status, SKY_STATUS_EXPIRED);
+}
+
 static void test_a_satellite_that_refuses_the_keyring(void)
 {
     net_open(MODE_KEYED, MODE_KEYED, usual);
@@ -231,6 +247,7 @@ static void test_a_satellite_changes_its_mind(void)
 int main(void)
 {
     RUN(test_a_satellite_that_refuses_the_keyring);
+    RUN(test_others_wait_on);
     RUN(test_others_go_on_when_one_refuses);
     RUN(test_no_key_for_a_satellite);
     RUN(test_no_random_bytes);

@@ -307,6 +307,8 @@ static void OneAddressUnderManyNumbers(void)
     CHECK_EQ(Ask(NOW_US + 2000u, 101, other + 1u), SKY_ROUTE_FORWARD);
     CHECK_EQ(EndpointOf(101), other + 1u);
     CHECK_EQ(EndpointOf(100), other); /* the address with most places made room again */
+    CHECK_EQ(Ask(NOW_US + 2001u, 102, ENDPOINT + 5000u), SKY_ROUTE_FORWARD);
+    CHECK_EQ(EndpointOf(101), other + 1u);
 }
 
 static bool Tell(SKY_Map_t *map, SKY_Addr_t satellite, uint32_t sequence, uint32_t down)

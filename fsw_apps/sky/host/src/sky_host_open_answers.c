@@ -161,8 +161,7 @@ static bool TakeHandshake(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Pack
                 SKY_Session_Take(&peer->opening.session, security->crypto, pair, pkt->spi, pkt->payload, pkt->length);
         security->crypto->Wipe(security->crypto->context, pair, sizeof(pair));
     }
-    peer->opening.is_open = peer->opening.is_open && SKY_HostOpen_HasSession(host, peer);
-    SKY_ASSERT(!taken || SKY_HostOpen_HasSession(host, peer));
+    SKY_ASSERT(!(taken || peer->opening.is_open) || SKY_HostOpen_HasSession(host, peer));
     return taken;
 }
 
@@ -183,8 +182,7 @@ static void TakeCookie(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_
 
         SKY_Peer_OnRtt(&peer->peer, rtt_us < UINT32_MAX ? (uint32_t)rtt_us : UINT32_MAX);
     }
-    /* A satellite behind another one knows no endpoint, and gives no cookie: when it becomes an entry satellite it is asked for one. */
-    opening->is_open    = !greets && (!host->cfg.security.is_keyed || pkt->cookie != SKY_COOKIE_NONE);
+    opening->is_open    = !greets;
     opening->cookie     = pkt->cookie;
     opening->cookie_us  = host->now_us;
     opening->request_id = 0;
