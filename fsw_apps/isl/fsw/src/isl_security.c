@@ -372,7 +372,7 @@ CFE_Status_t ISL_Security_InitTables(void)
     ISL_Security.is_open = false; /* the app may have been started before */
     ISL_Security.lacks   = NULL;
     memset(&ISL_Security.told, 0, sizeof(ISL_Security.told));
-    ISL_Security.crypto  = ISL_Crypto_Open(ISL_PLATFORM_KEYS);
+    ISL_Security.crypto = ISL_Crypto_Open(ISL_PLATFORM_KEYS);
     for (page = 0; page < ISL_PEERS_PAGES; ++page)
     {
         ISL_Security.peers[page].Count = 0;
