@@ -179,8 +179,8 @@ def test_forged_handshakes_on_the_way_lock_no_host_out(start_guarded: Callable[.
     keyring = sky.keyring_of("alice")
     assert keyring is not None
     with sky.host("alice", 5) as alice, sky.host("mallory", 66) as attacker:
-        alice.open(ENTRY)
-        attacker.open(ENTRY)
+        alice.open_way(ENTRY)
+        attacker.open_way(ENTRY)
         order = attacker.request(icd.OP_ASSOCIATE, FAR, cookie=attacker.cookies[ENTRY])
         forged = [handshake(order, keyring.credential, token_bytes(32), token_bytes(16))] * BURST
         for _ in range(40):

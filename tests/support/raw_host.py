@@ -218,6 +218,14 @@ class RawHost:
         self.associations[satellite] = association_of(answer, pair, word)
         self.cookies[satellite] = answer.cookie
 
+    def open_way(self, satellite: Satellite) -> None:
+        """Get an association with a satellite, and the cookie with which it passes packets on to others."""
+        self.open(satellite)
+        answer = self.ask(self.made(self.request(icd.OP_ASSOCIATE, satellite)), satellite)
+        assert answer is not None
+        assert answer.status == icd.STATUS_OK, answer
+        self.cookies[satellite] = answer.cookie
+
     def made(self, packet: Packet) -> bytes:
         """Return the bytes of a request to a satellite that is open, with cookie and tag."""
         packet = replace(packet, cookie=self.cookies[packet.dst])

@@ -19,7 +19,7 @@ from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
-from skymemory.wire.envelope import Kind, seal
+from skymemory.wire.envelope import ENVELOPE_BYTES, Kind, seal
 from skymemory.wire.key_derivation import root_key, seal_keys
 from support.evictions import evict
 
@@ -228,7 +228,8 @@ def test_a_block_that_another_host_replaced_is_there_as_that_host_put_it(start_s
     with open_store(sky) as store, open_store(sky) as other:
         put(store, keys)
         for key in (keys[0], keys[2]):
-            block = bytes(seal(Kind.PROMPT, key, b"", BLOCK, keys=SEALS))
+            block = bytes(seal(Kind.PROMPT, key, b"", BLOCK[ENVELOPE_BYTES:], keys=SEALS))
+            assert len(block) == len(BLOCK)
             assert other.purge([key]).confirmed
             assert other.put([(key, block)])[0].ok
             (there,) = store.still_there([store.find_longest(keys).entries])
