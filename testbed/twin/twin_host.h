@@ -6,6 +6,7 @@
  *     twin_reach.c            what it knows of satellites: who is lost, who is late
  *     twin_reach_questions.c  what it asks satellites to know that
  *     twin_op.c               an operation of a host
+ *     twin_op_places.c        where it goes for the shares of its block
  *     twin_op_questions.c     what an operation asks satellites about its block
  *     twin_share_record.c     whom hosts have asked for a share
  *     twin_held.c             whether a block is whole
@@ -207,6 +208,15 @@ struct SKYT_Active
     bool                   is_ahead;    /**< the block is prefetched for a row to come, */
     uint32_t               ahead_epoch; /**< this one */
 };
+
+/* ---- twin_op_places.c ------------------------------------------------------------------------------------------------ */
+
+/** Return the rule by which the core finds places. */
+SKY_Places_t SKYT_OpPlaces_Rule(const SKYT_Twin_t *twin);
+/** Find the places of all shares, and tell the core's host of them. @return false if no satellite is in sight */
+bool SKYT_OpPlaces_Take(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Return a number of the places that are asked, from 1. */
+uint32_t SKYT_OpPlaces_Number(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
 

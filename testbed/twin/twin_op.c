@@ -1,22 +1,16 @@
 /**
  * @file
- * Operations of ground hosts: put a block, get it, forget it. The core's host runs them; this file says where the shares may be,
- * and what follows from the end.
+ * Operations of ground hosts: put a block, get it, forget it. The core's host runs them; this file says what
+ * follows from the end.
  */
 #include <stddef.h>
 #include <string.h>
 
 #include "twin_priv.h"
 
-#define MIX UINT64_C(0x100000001b3)
-
-/* ---- places ---------------------------------------------------------------------------------------------------------- */
-
-static SKY_Places_t places_of(const SKYT_Twin_t *twin)
+static SKYT_Ground_t *ground_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
-
-    return places;
+    return &twin->grounds[active->host - 1u];
 }
 
 bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index)
@@ -27,90 +21,6 @@ bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index)
         schedule != NULL && SKY_Schedule_RowAt(schedule, twin->now_us) == SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
     return SKY_Service_HandoverLeft(&node->service, twin->now_us) > 0 || (!knows && node->store.counters.slots_used > 0);
-}
-
-static SKYT_Ground_t *ground_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    return &twin->grounds[active->host - 1u];
-}
-
-/* Let these be a server's places. */
-static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count)
-{
-    const uint32_t   servers = twin->config.servers;
-    SKY_HostBlock_t *block   = &active->block_state;
-
-    for (; block->rounds + 1u < count; ++block->rounds) /* round 0 is no fallback */
-    {
-        (void)memset(&active->places[(size_t)(block->rounds + 1u) * servers], 0, servers * sizeof(*active->places));
-    }
-    for (uint32_t round = 0; round <= block->rounds; ++round)
-    {
-        const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0};
-
-        active->places[(size_t)round * servers + server] =
-            round < count ? SKYT_Reach_Place(ground_of(twin, active), found[round]) : nowhere;
-    }
-}
-
-/* Find the places of all shares, around satellites that this host calls lost, and at those that are late once they are searched. */
-static void find_shares(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    SKYT_Ground_t          *ground      = ground_of(twin, active);
-    const uint64_t          late_us     = (uint64_t)twin->config.late_put_ms * US_PER_MS;
-    const SKY_PlacesKnown_t known       = SKYT_Reach_Known(ground, active->attempts.is_searched);
-    const SKY_Places_t      places      = places_of(twin);
-    const uint64_t          put_late_us = late_us < twin->now_us ? late_us : 0u;
-
-    if (active->kind == SKYT_OP_PUT)
-    {
-        SKY_Places_FindPut(&places, twin->now_us - put_late_us, active->epoch, &known, &ground->shares);
-    }
-    else
-    {
-        SKY_Places_Find(&places, twin->now_us, active->epoch, &known, &ground->shares);
-    }
-}
-
-/* Tell the core's host where to go for the shares. @return false if no satellite is in sight */
-static bool take_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
-{
-    const SKY_Shares_t *shares = &ground_of(twin, active)->shares;
-
-    active->astray = 0;
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
-    {
-        SKY_Addr_t *found = &shares->found[(size_t)server * SKY_PLACES_MAX];
-        uint32_t    count = shares->counts[server];
-
-        active->astray |= shares->is_replaced[server] ? SKYT_ShareRecord_Bit(twin, server) : 0u;
-        if (active->kind != SKYT_OP_PUT && !active->attempts.is_searched)
-        {
-            count = SKYT_Break_Places(twin, found, count);
-        }
-        SKYT_ShareRecord_Places(twin, active, server, found, count);
-        set_places(twin, active, server, found, count);
-        if (active->places[server].plane == 0u)
-        {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Return a number of the places that are asked, from 1. */
-static uint32_t number_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    const size_t count  = (size_t)(active->block_state.rounds + 1u) * twin->config.servers;
-    uint64_t     number = count;
-
-    for (size_t i = 0; i < count; ++i)
-    {
-        const SKY_HostPlace_t *place = &active->places[i];
-
-        number = (number ^ ((uint64_t)place->plane << 48 | (uint64_t)place->slot << 32 | place->endpoint)) * MIX;
-    }
-    return (uint32_t)(number >> 32) | 1u;
 }
 
 SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
@@ -161,8 +71,7 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
 bool SKYT_Op_FindPlaces(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     describe(twin, active);
-    find_shares(twin, active);
-    return take_shares(twin, active);
+    return SKYT_OpPlaces_Take(twin, active);
 }
 
 /* Begin an attempt. @return false if there is nobody to ask, or nothing to gain; the attempts go on, or are over */
@@ -181,7 +90,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
     const SKY_Rows_t rows = {ground->shares.rows, ground->shares.row_count};
 
-    if (!SKY_TransferAttempts_Begin(&active->attempts, &rows, number_of(twin, active)))
+    if (!SKY_TransferAttempts_Begin(&active->attempts, &rows, SKYT_OpPlaces_Number(twin, active)))
     {
         return false;
     }
@@ -601,7 +510,7 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     active->failed_on.plane   = (uint16_t)block->failed_plane;
     active->failed_on.slot    = (uint16_t)block->failed_slot;
     active->at_stand_in       = false;
-    const SKY_Places_t places = places_of(twin);
+    const SKY_Places_t places = SKYT_OpPlaces_Rule(twin);
     uint32_t           found[SKY_PLACES_ROWS_MAX];
     const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
