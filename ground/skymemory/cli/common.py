@@ -22,6 +22,9 @@ from rich.table import Table
 from skymemory.common import progress
 from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.common.tenant_secrets import read_tenant_secret
+from skymemory.security.credential import CredentialError
+from skymemory.security.keyring import KeyringError
+from skymemory.security.mission_folder import MissionError
 from skymemory.sky.constellation import ConfigError, Constellation, KeyUse
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.run_record import RunRecord, RunSky
@@ -77,6 +80,10 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
+_WRONG = ConfigError, CredentialError, KeyringError, MissionError
+"""Errors of this package about what a person gave: files, names, and steps that the mission's keys do not allow."""
+
+
 class Commands(click.Group):
     """A group whose commands end with one clear line if they raise an error that a person can act on."""
 
@@ -111,7 +118,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             raise _one_line(error) from error
-        except ConfigError as error:
+        except _WRONG as error:
             raise BadInput(str(error)) from error
         except OSError as error:
             if isinstance(error, BrokenPipeError) and _nobody_reads():

@@ -1,7 +1,5 @@
 """`skymem keys`: makes, shows and replaces the keys of a mission and of its hosts and satellites."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +17,7 @@ from skymemory.cli.common import (
 from skymemory.cli.keys_in_sky import activate, forget, load
 from skymemory.cli.parameters import Place
 from skymemory.common import defaults
-from skymemory.security.credential import CredentialError, told_tenants
+from skymemory.security.credential import told_tenants
 from skymemory.security.keyring import HostRecord, MissionKeyring, Tenants, load_keyring
 from skymemory.security.mission_folder import (
     MISSION_FILE,
@@ -38,15 +36,6 @@ from skymemory.wire.address import Satellite
 
 _FIRST_HOST: Final = "host"
 _FOLDER: Final = click.Path(path_type=Path)
-
-
-@contextmanager
-def _checked() -> Iterator[None]:
-    """Report a name or tenants that are not allowed as wrong input."""
-    try:
-        yield
-    except CredentialError as error:
-        raise BadInput(str(error)) from error
 
 
 class TenantList(click.ParamType[Tenants]):
@@ -104,23 +93,22 @@ def new(
     names_size = planes is not None or slots is not None or constellation_path is not None
     if (planes is None) != (slots is None):
         raise BadInput("--planes and --slots belong together")
-    with _checked():
-        if is_mission and name is not None and not names_size:
-            mission, path = add_host(folder, HostRecord(name=name, tenants=tenants or (0,)))
-            if as_json:
-                print_json({"folder": str(folder), "host": name, "file": str(path), "generation": mission.generation})
-                return
-            click.echo(f"{path}: keyring of host {name}, generation {mission.generation}")
+    if is_mission and name is not None and not names_size:
+        mission, path = add_host(folder, HostRecord(name=name, tenants=tenants or (0,)))
+        if as_json:
+            print_json({"folder": str(folder), "host": name, "file": str(path), "generation": mission.generation})
             return
-        if is_mission:
-            raise BadInput(f"{folder} has a mission already; --host NAME without a size makes the keyring of a further host")
-        if name is not None and not names_size:
-            raise BadInput(f"{folder} has no {MISSION_FILE}; --planes and --slots, or --constellation, begin a mission there")
-        constellation = load_constellation(constellation_path, "none")
-        size = (planes, slots) if planes and slots else (constellation.planes, constellation.slots)
-        host = HostRecord(name=name or _FIRST_HOST, tenants=tenants or (constellation.cache.tenant,))
-        with progress_bar("making keys") as progress:
-            mission = begin_mission(folder, *size, host, progress)
+        click.echo(f"{path}: keyring of host {name}, generation {mission.generation}")
+        return
+    if is_mission:
+        raise BadInput(f"{folder} has a mission already; --host NAME without a size makes the keyring of a further host")
+    if name is not None and not names_size:
+        raise BadInput(f"{folder} has no {MISSION_FILE}; --planes and --slots, or --constellation, begin a mission there")
+    constellation = load_constellation(constellation_path, "none")
+    size = (planes, slots) if planes and slots else (constellation.planes, constellation.slots)
+    host = HostRecord(name=name or _FIRST_HOST, tenants=tenants or (constellation.cache.tenant,))
+    with progress_bar("making keys") as progress:
+        mission = begin_mission(folder, *size, host, progress)
     _tell(folder, mission, as_json)
 
 

@@ -32,7 +32,7 @@ Tenants = tuple[int, ...] | Literal["any"]
 
 
 class KeyringError(SecretFileError):
-    """A keyring is missing, open to others or damaged. The message names it and says what is allowed."""
+    """A keyring is missing, open to others, damaged or in the way. The message names it and says what is allowed."""
 
 
 class HostRecord(CheckedModel):

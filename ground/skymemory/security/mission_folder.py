@@ -92,8 +92,7 @@ def begin_mission(folder: Path, planes: int, slots: int, host: HostRecord, progr
         SecretFileError: The folder exists, or cannot be written.
     """
     host.credential(_FIRST_GENERATION)
-    if os.path.lexists(folder):
-        raise SecretFileError(f"{folder} exists; allowed is a folder that does not")
+    _check_free(folder)
     try:
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -167,7 +166,7 @@ def rotate(folder: Path, revoked: str | None = None, progress: Progress | None =
         following = mission.changed(generation=mission.generation + 1, hosts=hosts, revoked=names)
         target = generation_folder(folder, following.generation)
         if os.path.lexists(target):
-            raise SecretFileError(f"{target} exists, and is not of this mission; move it away")
+            raise KeyringError(f"{target} exists, and is not of this mission; move it away")
         with drafted(folder) as draft:
             _write_generation(draft / target.name, following, progress)
             replace_secret(folder / MISSION_FILE, following.dump())
@@ -183,6 +182,7 @@ def export_satellites(
     Raises:
         SecretFileError: The folder exists, or cannot be written.
     """
+    _check_free(folder)
     with drafted(folder.absolute().parent) as draft:
         make_folder(draft / folder.name)
         for number, place in enumerate(places, start=1):
@@ -196,6 +196,11 @@ def satellite_keys(mission: MissionKeyring, place: Satellite) -> SatelliteKeys:
     """Return the keys of one satellite."""
     peers = b"".join(mission.peer_key(place, other) for other in mission.satellites())
     return SatelliteKeys(mission.generation, mission.planes, mission.slots, place, mission.master_key(place), peers)
+
+
+def _check_free(folder: Path) -> None:
+    if os.path.lexists(folder):
+        raise KeyringError(f"{folder} exists; allowed is a folder that does not")
 
 
 @contextmanager

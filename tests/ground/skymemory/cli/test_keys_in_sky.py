@@ -254,10 +254,10 @@ def test_wrong_words(file: Path, keys: Path, tmp_path: Path) -> None:
     told = skymem("keys", "load", *given, "--satellite", "3,1", status=2).output
     assert told == "Error: --satellite 3,1: planes are 1 to 2, slots 1 to 2\n"
     host = keys / "generation-2" / "hosts" / "host.json"
-    assert "is the keyring of host host; allowed is the mission's" in skymem("keys", "forget", host, status=1).output
+    assert "is the keyring of host host; allowed is the mission's" in skymem("keys", "forget", host, status=2).output
     begin_mission(tmp_path / "others", 2, 3, HostRecord(name="host", tenants=(0,)))
     rotate(tmp_path / "others")
-    told = skymem("keys", "load", tmp_path / "others", "--constellation", file, status=1).output
+    told = skymem("keys", "load", tmp_path / "others", "--constellation", file, status=2).output
     assert "others/mission.json is for 2 planes x 3 slots; allowed is a keyring for 2 planes x 2 slots" in told
 
 
