@@ -11,6 +11,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "sky_endpoint.h"
+
 #define BACKLOG_MAX_US   100000u
 #define KEYS_A_SATELLITE 2u      /* one there, one back */
 #define ASK_US           100000u /* longest run of a call with questions: an interrupt has to wait that long */
@@ -32,7 +34,7 @@ static uint64_t now_us(void)
 static void send_packet(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     const SKYC_Engine_t  *engine = context;
-    const SKYC_Endpoint_t to     = {(uint32_t)(endpoint >> 16), (uint16_t)endpoint};
+    const SKYC_Endpoint_t to     = {(uint32_t)SKY_Endpoint_Address(endpoint), SKY_Endpoint_Port(endpoint)};
 
     (void)at_us;
     SKYC_Socket_Add(engine->sock, to, pkt, key);
@@ -227,14 +229,14 @@ static bool ports_check(const SKY_HostBlock_t *block)
 
     for (uint32_t i = 0; i < block->server_count; ++i)
     {
-        if ((block->servers[i].endpoint & UINT16_MAX) == 0)
+        if (SKY_Endpoint_Port(block->servers[i].endpoint) == 0)
         {
             return false;
         }
     }
     for (uint64_t i = 0; i < fallbacks; ++i)
     {
-        if (block->fallbacks[i].plane != 0 && (block->fallbacks[i].endpoint & UINT16_MAX) == 0)
+        if (block->fallbacks[i].plane != 0 && SKY_Endpoint_Port(block->fallbacks[i].endpoint) == 0)
         {
             return false;
         }
@@ -272,7 +274,7 @@ static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data
 {
     SKYC_Engine_t *engine = context;
 
-    SKY_Host_Receive(&engine->host, engine->now_us, (uint64_t)from.ipv4 << 16 | from.port, data, len);
+    SKY_Host_Receive(&engine->host, engine->now_us, SKY_Endpoint_Of(from.ipv4, from.port), data, len);
 }
 
 /* Refuse the requests that are too large for their path. @return true if there were some */
@@ -438,7 +440,7 @@ int SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32
 
     for (uint32_t i = 0; i < count; ++i)
     {
-        if ((questions[i].place.endpoint & UINT16_MAX) == 0 ||
+        if (SKY_Endpoint_Port(questions[i].place.endpoint) == 0 ||
             SKY_Host_Ask(&engine->host, begun_us, &questions[i]) != SKY_HOST_BEGUN)
         {
             SKYC_Engine_StopAsking(engine);

@@ -53,7 +53,7 @@ static void test_a_task_is_not_deleted_while_it_sends(void)
 
     CHECK_EQ(bind(fd, (const struct sockaddr *)&address, len), 0);
     CHECK_EQ(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    sender.endpoint = ISL_IO_Endpoint(INADDR_LOOPBACK, ntohs(address.sin_port));
+    sender.endpoint = SKY_Endpoint_Of(INADDR_LOOPBACK, ntohs(address.sin_port));
     CHECK_EQ(ISL_IO_Open(INADDR_LOOPBACK, 0), CFE_SUCCESS);
 
     CHECK_EQ(pthread_create(&thread, NULL, send_while_deleted, NULL), 0);

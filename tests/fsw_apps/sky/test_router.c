@@ -1,5 +1,6 @@
 /* The router: admission, the table of ground hosts under attack, gateways, and hop limits. */
 #include "router_rig.h"
+#include "sky_endpoint.h"
 
 #define ENDPOINT UINT64_C(0x7F0000010000)
 
@@ -292,7 +293,7 @@ static void Floods(void)
 /* Somebody with one address, many ports and many numbers takes places from nobody else, and a new host finds one. */
 static void OneAddressUnderManyNumbers(void)
 {
-    const uint64_t other = ENDPOINT + (1u << SKY_ROUTER_PORT_BITS);
+    const uint64_t other = ENDPOINT + (1u << SKY_ENDPOINT_PORT_BITS);
 
     Start();
     CHECK_EQ(Ask(NOW_US, 100, other), SKY_ROUTE_FORWARD);

@@ -3,13 +3,14 @@
  * Socket of ISL. One of two files implements this, chosen by the CMake variable ISL_IO: isl_io_osal.c (any OSAL) or
  * isl_io_linux.c (many packets a system call).
  *
- * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Turn, Receive, Send and Flush are called by one task at a time (ISL's
+ * Open, Close, Turn, Receive, Send and Flush are called by one task at a time (ISL's
  * node lock). Wait is called without the lock, so that commands get in.
  */
 #ifndef ISL_IO_H
 #define ISL_IO_H
 
 #include "cfe.h"
+#include "sky_endpoint.h"
 #include "sky_node.h"
 
 #define ISL_IO_DATAGRAM_BYTES 65536u /**< bytes of a receive buffer */
@@ -27,11 +28,6 @@ typedef enum
     ISL_IO_READABLE,
     ISL_IO_FAILED
 } ISL_IO_Event_t;
-
-static inline uint64_t ISL_IO_Endpoint(uint32_t ipv4, uint16_t port)
-{
-    return ((uint64_t)ipv4 << 16) | port;
-}
 
 /** Open the socket. @param ipv4  0: any. @return CFE_SUCCESS, or an error after an event that says why */
 CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port);

@@ -89,8 +89,8 @@ static void ISL_IO_ToAddress(uint64_t endpoint, struct sockaddr_in *address)
 {
     memset(address, 0, sizeof(*address));
     address->sin_family      = AF_INET;
-    address->sin_addr.s_addr = htonl((uint32_t)(endpoint >> 16));
-    address->sin_port        = htons((uint16_t)(endpoint & 0xFFFFu));
+    address->sin_addr.s_addr = htonl((uint32_t)SKY_Endpoint_Address(endpoint));
+    address->sin_port        = htons(SKY_Endpoint_Port(endpoint));
 }
 
 CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port)
@@ -100,7 +100,7 @@ CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port)
     struct sockaddr_in address;
     int                fd;
 
-    ISL_IO_ToAddress(ISL_IO_Endpoint(ipv4, port), &address);
+    ISL_IO_ToAddress(SKY_Endpoint_Of(ipv4, port), &address);
     fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
     {
@@ -187,7 +187,7 @@ static uint32_t ISL_IO_Cut(uint32_t message, uint32_t found)
     const uint32_t len     = ISL_IO.rx[message].msg_len;
     const uint32_t segment = ISL_IO_SegmentBytes(&ISL_IO.rx[message].msg_hdr, len);
     const uint64_t from =
-        ISL_IO_Endpoint(ntohl(ISL_IO.rx_from[message].sin_addr.s_addr), ntohs(ISL_IO.rx_from[message].sin_port));
+        SKY_Endpoint_Of(ntohl(ISL_IO.rx_from[message].sin_addr.s_addr), ntohs(ISL_IO.rx_from[message].sin_port));
     uint32_t at = 0;
 
     do /* an empty datagram counts as well, as somebody's mistake */

@@ -46,14 +46,15 @@ static size_t ISL_IO_FindIpv4(OS_SockAddr_t *address)
 
 static bool ISL_IO_ToAddress(uint64_t endpoint, OS_SockAddr_t *address)
 {
+    const uint64_t ipv4  = SKY_Endpoint_Address(endpoint);
     uint8_t *const bytes = &address->AddrData.Buffer[ISL_IO.ipv4_at];
 
     *address = ISL_IO.blank;
-    bytes[0] = (uint8_t)(endpoint >> 40);
-    bytes[1] = (uint8_t)(endpoint >> 32);
-    bytes[2] = (uint8_t)(endpoint >> 24);
-    bytes[3] = (uint8_t)(endpoint >> 16);
-    return OS_SocketAddrSetPort(address, (uint16)(endpoint & 0xFFFFu)) == OS_SUCCESS;
+    bytes[0] = (uint8_t)(ipv4 >> 24);
+    bytes[1] = (uint8_t)(ipv4 >> 16);
+    bytes[2] = (uint8_t)(ipv4 >> 8);
+    bytes[3] = (uint8_t)ipv4;
+    return OS_SocketAddrSetPort(address, SKY_Endpoint_Port(endpoint)) == OS_SUCCESS;
 }
 
 static bool ISL_IO_FromAddress(const OS_SockAddr_t *address, uint64_t *endpoint)
@@ -66,7 +67,7 @@ static bool ISL_IO_FromAddress(const OS_SockAddr_t *address, uint64_t *endpoint)
         return false;
     }
     *endpoint =
-        ISL_IO_Endpoint(((uint32_t)bytes[0] << 24) | ((uint32_t)bytes[1] << 16) | ((uint32_t)bytes[2] << 8) | bytes[3], port);
+        SKY_Endpoint_Of(((uint32_t)bytes[0] << 24) | ((uint32_t)bytes[1] << 16) | ((uint32_t)bytes[2] << 8) | bytes[3], port);
     return true;
 }
 
@@ -77,7 +78,7 @@ CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port)
 
     memset(&ISL_IO, 0, sizeof(ISL_IO));
     ISL_IO.ipv4_at = ISL_IO_FindIpv4(&ISL_IO.blank);
-    if (ISL_IO.ipv4_at == ISL_IO_NOWHERE || !ISL_IO_ToAddress(ISL_IO_Endpoint(ipv4, port), &address))
+    if (ISL_IO.ipv4_at == ISL_IO_NOWHERE || !ISL_IO_ToAddress(SKY_Endpoint_Of(ipv4, port), &address))
     {
         (void)CFE_EVS_SendEvent(ISL_SOCKET_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: OSAL has no IPv4 addresses");
         return CFE_STATUS_NOT_IMPLEMENTED;

@@ -136,7 +136,7 @@ void ISL_Node_Input(ISL_Node_t *isl, uint64_t now_us, uint8_t *data, uint32_t le
     {
         return;
     }
-    if ((endpoint & SKY_NODE_PORT_MASK) == 0 || SKY_Node_LinkOf(&isl->node, endpoint) != SKY_LINK_GROUND ||
+    if (SKY_Endpoint_Port(endpoint) == 0 || SKY_Node_LinkOf(&isl->node, endpoint) != SKY_LINK_GROUND ||
         !ISL_Line_DelayUplink(isl, now_us, endpoint, data, len)) /* a packet that is refused in any case waits nowhere */
     {
         SKY_Node_Receive(&isl->node, now_us, data, len, endpoint);
@@ -207,7 +207,7 @@ bool ISL_Node_SetNeighbours(ISL_Node_t *isl, uint64_t now_us, const ISL_Neighbou
         cfg.neighbours[id].is_present = entry->Present != 0;
         cfg.neighbours[id].addr.plane = entry->Plane;
         cfg.neighbours[id].addr.slot  = entry->Slot;
-        cfg.neighbours[id].endpoint   = ISL_IO_Endpoint(entry->Ipv4, entry->Port);
+        cfg.neighbours[id].endpoint   = SKY_Endpoint_Of(entry->Ipv4, entry->Port);
     }
     result = SKY_Node_Configure(&isl->node, now_us, &cfg); /* validated tables are not refused */
     if (result != SKY_NODE_REFUSED)

@@ -188,7 +188,7 @@ CFE_Status_t ISL_Task_Start(uint32 ipv4, uint16 port)
         return status;
     }
     (void)OS_TaskInstallDeleteHandler(ISL_OnTaskDelete);
-    ISL_Task.node.local_endpoint = ISL_IO_Endpoint(ipv4 != 0 ? ipv4 : ISL_LOOPBACK_IPV4, port);
+    ISL_Task.node.local_endpoint = SKY_Endpoint_Of(ipv4 != 0 ? ipv4 : ISL_LOOPBACK_IPV4, port);
     status = CFE_ES_CreateChildTask(&ISL_Task.task, "ISL_IO", ISL_IoTask, CFE_ES_TASK_STACK_ALLOCATE, ISL_PLATFORM_IO_STACK_BYTES,
                                     ISL_PLATFORM_IO_PRIORITY, 0);
     ISL_Task.running = status == CFE_SUCCESS;

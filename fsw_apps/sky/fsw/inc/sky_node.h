@@ -18,11 +18,10 @@
 #include "sky_security.h"
 #include "sky_service.h"
 
-#define SKY_NODE_SERVICES   4u      /**< places of services */
-#define SKY_NODE_BURST_MAX  4096u   /**< packets that one Begin or Poll of a service may cause; the rest is cut off and counted */
-#define SKY_NODE_COPY_BYTES 1152u   /**< a body of at most this size is copied by the shell's Send */
-#define SKY_NODE_HEAD_BYTES 192u    /**< the longest head that the node sends */
-#define SKY_NODE_PORT_MASK  0xFFFFu /**< the UDP port in an endpoint; 0: nobody can be answered there */
+#define SKY_NODE_SERVICES   4u    /**< places of services */
+#define SKY_NODE_BURST_MAX  4096u /**< packets that one Begin or Poll of a service may cause; the rest is cut off and counted */
+#define SKY_NODE_COPY_BYTES 1152u /**< a body of at most this size is copied by the shell's Send */
+#define SKY_NODE_HEAD_BYTES 192u  /**< the longest head that the node sends */
 
 /** A packet as parts, which follow each other. */
 typedef struct

@@ -20,7 +20,6 @@
 
 #include "sky_map.h"
 
-#define SKY_ROUTER_PORT_BITS      16u /**< of an endpoint: who has its other bits, the address, has all its ports */
 #define SKY_ROUTER_GROUNDS        64u
 #define SKY_ROUTER_GROUND_HOLD_US 10000000u /**< well above the longest pause between two attempts of a client */
 #define SKY_ROUTER_SLACK          8u        /**< hops that a packet may take beyond the shortest way around what is down */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_endpoint.h"
 
-#define PORT_BITS   16u /* of an endpoint */
-#define SHARE_LEAST 8u  /* associations that a credential may have in any table */
+#define SHARE_LEAST 8u /* associations that a credential may have in any table */
 
 static uint32_t entry_count(const SKY_AssociationsConfig_t *config)
 {
@@ -228,7 +228,7 @@ static SKY_Association_t *longest_unused(const SKY_Associations_t *table)
 static bool is_at(const SKY_Association_t *entry, uint64_t endpoint)
 {
     SKY_ASSERT(entry->state == SKY_ASSOCIATION_HALF_OPEN);
-    return entry->endpoint >> PORT_BITS == endpoint >> PORT_BITS;
+    return SKY_Endpoint_Address(entry->endpoint) == SKY_Endpoint_Address(endpoint);
 }
 
 /* How readily a half-open entry makes room: the first kind first. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_endpoint.h"
 #include "sky_node_priv.h"
 
 #define NO_APID     0xFFFFu /* no APID is as large: an APID has 11 bits */
@@ -336,7 +337,7 @@ void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t
     SKY_NodeLink_EndCuts(node, now_us);
     ingress = SKY_Node_LinkOf(node, endpoint);
     SKY_ASSERT(ingress == SKY_LINK_GROUND || node->links[ingress].is_present);
-    if ((endpoint & SKY_NODE_PORT_MASK) == 0u) /* without a port nobody can be answered, and trying fails like a refused train */
+    if (SKY_Endpoint_Port(endpoint) == 0u) /* without a port nobody can be answered, and trying fails like a refused train */
     {
         SKY_Router_CountDrop(&node->router, SKY_STATUS_BAD_ADDRESS);
     }

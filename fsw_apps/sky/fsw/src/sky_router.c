@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_endpoint.h"
 
 bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t self)
 {
@@ -73,7 +74,7 @@ static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
 /* Count the places of an address. Whoever has an address has all its ports. */
 static uint32_t PlacesOf(const SKY_Router_t *router, uint64_t endpoint)
 {
-    const uint64_t address = endpoint >> SKY_ROUTER_PORT_BITS;
+    const uint64_t address = SKY_Endpoint_Address(endpoint);
     uint32_t       count   = 0;
 
     SKY_ASSERT(endpoint != 0u);
@@ -81,7 +82,7 @@ static uint32_t PlacesOf(const SKY_Router_t *router, uint64_t endpoint)
     {
         const SKY_Ground_t *ground = &router->grounds[i];
 
-        count += ground->used && ground->endpoint >> SKY_ROUTER_PORT_BITS == address ? 1u : 0u;
+        count += ground->used && SKY_Endpoint_Address(ground->endpoint) == address ? 1u : 0u;
     }
     SKY_ASSERT(count <= SKY_ROUTER_GROUNDS);
     return count;

@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_endpoint.h"
 #include "sky_index.h"
 #include "sky_security_priv.h"
-
-#define PORT_BITS 16u /* of an endpoint */
 
 /*
  * Answers have few bytes more than what they answer. The rate of one address is for whoever is flooded with them. Openings (operation `associate`)
@@ -40,7 +39,7 @@
 static uint64_t AddressOf(uint64_t endpoint)
 {
     SKY_ASSERT(endpoint != 0u);
-    return endpoint >> PORT_BITS;
+    return SKY_Endpoint_Address(endpoint);
 }
 
 static bool Count(SKY_Security_t *security, bool may)
