@@ -306,15 +306,19 @@ static void Test_Housekeeping(void)
 /** Keys that come over the air are in the core: the app tells of them when it wakes up, once. */
 static void Test_KeysOverTheAir(void)
 {
-    const uint8 key[ISL_KEY_BYTES] = {9};
+    const uint8           key[ISL_KEY_BYTES] = {9};
+    SKY_Security_t *const security           = StartWithPeers();
 
-    UtAssert_BOOL_TRUE(SKY_Associations_SetMaster(&StartWithPeers()->associations, 2, key));
+    UtAssert_BOOL_TRUE(SKY_Associations_SetMaster(&security->associations, 2, key));
     UT_LastEvent = 0;
     UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_SECURITY_INF_EID);
     UT_LastEvent = 0;
     UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
     UtAssert_ZERO(UT_LastEvent);
+    UtAssert_BOOL_TRUE(SKY_Associations_ForgetMaster(&security->associations, 2)); /* one key is told of in other words */
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_SECURITY_INF_EID);
 }
 
 /** At the end no key is left. */

@@ -390,19 +390,18 @@ static void test_new_keys_over_the_air_are_told(void)
 
     CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_ACTIVATE, 3, payload)), SKY_STATUS_OK); /* it is */
     CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_FORGET, 2, payload)), SKY_STATUS_OK);
-    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID,
-              "1 master keys are valid, of generations 3 and 3; links use keys of generation 3");
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "ISL: 1 master key is valid, of generation 3; links use keys of generation 3");
     hk = rig_isl_hk(&rig).Security;
     CHECK(hk.MasterKeys == 1 && hk.Generation == 3 && hk.Older == 3 && hk.PeersGeneration == 3);
     CHECK_EQ(rekey(&mission, payload, rekey_load(&wrap, 4, next, payload)), SKY_STATUS_OK);
     CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_ACTIVATE, 4, payload)), SKY_STATUS_OK);
     RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID,
-              "2 master keys are valid, of generations 4 and 3; links use keys of generation 3");
+              "ISL: 2 master keys are valid, of generations 4 and 3; links use keys of generation 3");
     hk = rig_isl_hk(&rig).Security;
     CHECK(hk.MasterKeys == 2 && hk.Generation == 4 && hk.Older == 3 && hk.PeersGeneration == 3);
     CHECK_EQ(hk.RekeyDone, 4);
     CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_FORGET, 4, payload)), SKY_STATUS_OK);
-    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "1 master keys are valid, of generations 3 and 3");
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "ISL: 1 master key is valid, of generation 3; links");
 }
 
 static void test_a_satellite_that_moves_serves_nobody_of_before(void)

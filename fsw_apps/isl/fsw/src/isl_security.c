@@ -290,6 +290,22 @@ static bool ISL_NoteGenerations(void)
     return is_new;
 }
 
+static void ISL_TellGenerations(const ISL_Generations_t *used)
+{
+    if (used->count == 1)
+    {
+        (void)CFE_EVS_SendEvent(ISL_SECURITY_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL: 1 master key is valid, of generation %u; links use keys of generation %u",
+                                (unsigned)used->newest, (unsigned)used->peers);
+    }
+    else
+    {
+        (void)CFE_EVS_SendEvent(ISL_SECURITY_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL: %u master keys are valid, of generations %u and %u; links use keys of generation %u",
+                                (unsigned)used->count, (unsigned)used->newest, (unsigned)used->other, (unsigned)used->peers);
+    }
+}
+
 /** Note the satellite's place. The core has ended all sessions and associations if it is a new one. @return true if so */
 static bool ISL_NotePlace(const SKY_Node_t *node)
 {
@@ -352,9 +368,7 @@ CFE_Status_t ISL_Security_Update(void)
     }
     if (others)
     {
-        (void)CFE_EVS_SendEvent(ISL_SECURITY_INF_EID, CFE_EVS_EventType_INFORMATION,
-                                "ISL: %u master keys are valid, of generations %u and %u; links use keys of generation %u",
-                                (unsigned)used.count, (unsigned)used.newest, (unsigned)used.other, (unsigned)used.peers);
+        ISL_TellGenerations(&used);
     }
     if (what != NULL)
     {
