@@ -246,9 +246,9 @@ static bool look_up(SKYT_Twin_t *twin, SKYT_Active_t *active)
             active->failed = SKYT_CAUSE_ABSENT;
             break;
         default:
-            active->failed = active->look.core.passes == 0u ? SKYT_CAUSE_NOBODY
-                             : twin->sky_links_down > 0u    ? SKYT_CAUSE_UNREACHABLE
-                                                            : SKYT_CAUSE_EXPIRED;
+            active->failed = active->look.count == 0u    ? SKYT_CAUSE_NOBODY /* at first, or when the last were to be asked */
+                             : twin->sky_links_down > 0u ? SKYT_CAUSE_UNREACHABLE
+                                                         : SKYT_CAUSE_EXPIRED;
             break;
     }
     active->is_missed = true;

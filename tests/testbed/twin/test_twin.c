@@ -154,6 +154,31 @@ static void test_nobody_in_sight(void)
     SKYT_Destroy(twin);
 }
 
+/* A look-up asks one satellite after the other. The first has been asked when the sky goes out of sight: there is nobody to ask next. */
+static void test_nobody_in_sight_in_the_midst_of_a_look_up(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+    const uint32_t  entry = node_at(3, 8);
+    SKYT_Twin_t    *twin;
+
+    rig_init(&rig, 1);
+    rig.config.uplink  = SKYT_UPLINK_ENTRIES;
+    rig.config.look_up = 1;
+    rig.ops[0]         = (SKYT_Op_t){START_US + SECOND, SKYT_OP_GET, 0, 1, 5000, 0};
+    rig.op_count       = 1;
+    twin               = rig_create(&rig);
+    CHECK(SKYT_SetEntries(twin, &entry, 1));
+    (void)SKYT_Run(twin, START_US + SECOND + SECOND / 1000u);
+    CHECK(SKYT_SetEntries(twin, NULL, 0));
+    (void)SKYT_Run(twin, START_US + 100 * SECOND);
+    SKYT_Counters(twin, &counters);
+    CHECK(counters.packets > 0);
+    CHECK_EQ(counters.misses[SKYT_CAUSE_NOBODY], 1);
+    CHECK_EQ(violations_of(&counters), 0);
+    SKYT_Destroy(twin);
+}
+
 static void test_operations_wait_for_their_turn(void)
 {
     SKYT_Counters_t counters;
@@ -216,6 +241,7 @@ int main(void)
     RUN(test_prefetched_blocks_wait_for_their_row);
     RUN(test_purged_blocks_are_gone);
     RUN(test_nobody_in_sight);
+    RUN(test_nobody_in_sight_in_the_midst_of_a_look_up);
     RUN(test_operations_wait_for_their_turn);
     RUN(test_what_cannot_be_is_refused);
     return CHECK_RESULT();
