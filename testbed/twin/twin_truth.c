@@ -302,18 +302,22 @@ void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     taint(twin, block, SKYT_CAUSE_EVICTED);
 }
 
-uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most)
+static bool holds(const SKYT_Twin_t *twin, uint32_t node, uint32_t block, uint32_t chunk)
 {
-    const uint32_t tenant = SKYT_Content_Tenant(twin, block);
-    uint32_t       count  = 0;
-    uint8_t        key[SKY_KEY_BYTES];
+    const SKY_Store_t *store = &twin->nodes[node].store;
+    uint8_t            key[SKY_KEY_BYTES];
 
     SKYT_Content_Key(twin, block, key);
+    return SKY_Store_Has(store, SKY_Store_Find(store, SKYT_Content_Tenant(twin, block), key), chunk);
+}
+
+uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most)
+{
+    uint32_t count = 0;
+
     for (uint32_t node = 0; node < twin->node_count && count < most; ++node)
     {
-        const SKY_Store_t *store = &twin->nodes[node].store;
-
-        if (SKY_Store_Has(store, SKY_Store_Find(store, tenant, key), chunk))
+        if (holds(twin, node, block, chunk))
         {
             nodes[count++] = node;
         }
@@ -483,13 +487,21 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
+/* Return a holder of the first chunk: the first server, if it is one. A host need not ask a stand-in that has kept an old copy. */
+static uint32_t first_holder(const SKYT_Twin_t *twin, uint32_t block)
+{
+    const uint32_t row  = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const uint32_t home = SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, row, 0));
+
+    return holds(twin, home, block, 0) && !SKYT_Truth_IsAside(twin, block, home) ? home : holder_of(twin, block, 0, false);
+}
+
 /* Judge a look-up: satellites deny a block of which all chunks are held. A host that knows only its key does not ask where it
  * waits for a later row. */
 static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
-
-    const uint32_t holder = holder_of(twin, active->block, 0, false);
+    const uint32_t holder   = first_holder(twin, active->block);
 
     if (SKYT_Use_Epoch(twin, holder, active->block) > SKY_Schedule_RowAt(&twin->schedule, active->started_us))
     {

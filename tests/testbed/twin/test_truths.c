@@ -217,6 +217,69 @@ static void test_a_lease_ends(void)
     check_only_broken(&rig, SKYT_BREAK_LEASE, SKYT_INVARIANT_LIFETIME, "whose lease has ended");
 }
 
+/* Cut satellites off from all others, as if these were behind the earth, and no others. The satellites have four neighbours each. */
+static void cut_off(SKYT_Twin_t *twin, const uint32_t *nodes, uint32_t count)
+{
+    static const int32_t steps[SKY_ISL_COUNT] = {-(int32_t)SLOTS, 1, (int32_t)SLOTS, -1}; /* north, east, south, west */
+    static uint8_t       down[NODES * SKY_ISL_COUNT];
+
+    (void)memset(down, 0, sizeof(down));
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+        {
+            const uint32_t other = (uint32_t)((int32_t)nodes[i] + steps[link]);
+
+            down[nodes[i] * SKY_ISL_COUNT + link]          = 1;
+            down[other * SKY_ISL_COUNT + (link + 2u) % 4u] = 1;
+        }
+    }
+    SKYT_SetLinksDown(twin, down);
+}
+
+/* A stand-in keeps the copy that a first put has brought. A second put has found the server at home. When the server is out of reach, another
+ * stand-in denies the block, and the old copy does not make that wrong. */
+static void test_a_copy_at_a_former_stand_in_proves_no_look_up_wrong(void)
+{
+    const uint32_t entry  = node_at(3, 14);
+    const uint32_t away[] = {node_at(3, 10), node_at(2, 10), node_at(3, 11), node_at(4, 10)}; /* home, and who stands in first */
+    const SKYT_Result_t *results;
+    SKYT_Counters_t      counters;
+    SKYT_Twin_t         *twin;
+    Rig_t                rig;
+    uint32_t             count;
+
+    rig_init(&rig, 3);
+    rig.rows           = 1;
+    rig.config.layout  = SKY_LAYOUT_HOP;
+    rig.config.servers = 1;
+    rig.config.uplink  = SKYT_UPLINK_ENTRIES;
+    rig.config.look_up = 1;
+    rig.ops[0]         = (SKYT_Op_t){START_US + 10 * SECOND, SKYT_OP_PUT, 0, 1, 5000, 0};
+    rig.ops[1]         = (SKYT_Op_t){START_US + 150 * SECOND, SKYT_OP_PUT, 0, 1, 5000, 0};
+    rig.ops[2]         = (SKYT_Op_t){START_US + 160 * SECOND, SKYT_OP_GET, 0, 1, 5000, 0};
+    rig.ops[3]         = (SKYT_Op_t){START_US + 310 * SECOND, SKYT_OP_GET, 0, 1, 5000, 0};
+    rig.op_count       = 4;
+    twin               = rig_create(&rig);
+    CHECK(SKYT_SetEntries(twin, &entry, 1));
+    cut_off(twin, away, 4);
+    (void)SKYT_Run(twin, START_US + 100 * SECOND);
+    cut_off(twin, NULL, 0);
+    (void)SKYT_Run(twin, START_US + 300 * SECOND);
+    cut_off(twin, away, 1);
+    (void)SKYT_Run(twin, START_US + 400 * SECOND);
+    SKYT_Counters(twin, &counters);
+    show_violations(twin);
+    CHECK_EQ(violations_of(&counters), 0);
+    results = SKYT_Results(twin, &count);
+    for (uint32_t i = 0; i < 3u; ++i)
+    {
+        CHECK(results[i].ended == 1 && results[i].cause == SKYT_CAUSE_NONE);
+    }
+    CHECK_EQ(results[3].cause, SKYT_CAUSE_STRANDED);
+    SKYT_Destroy(twin);
+}
+
 int main(void)
 {
     RUN(test_a_chunk_waits_for_the_row_that_it_is_prefetched_for);
@@ -231,5 +294,6 @@ int main(void)
     RUN(test_nothing_goes_over_a_seam_that_is_cut);
     RUN(test_a_share_that_ends_gives_its_room_back);
     RUN(test_a_lease_ends);
+    RUN(test_a_copy_at_a_former_stand_in_proves_no_look_up_wrong);
     return CHECK_RESULT();
 }
