@@ -64,14 +64,18 @@ def test_what_waits_with_it_is_done_in_order(status: Status) -> None:
 
 
 def test_shares_of_two_values_are_deleted(full_sky: LocalConstellation, port: int) -> None:
-    """A host stored half of a value where another was."""
+    """A host stored half of a value where another was.
+
+    A put ends when the first satellite refuses it. The others have their shares by then if the host had cookies of all before.
+    """
     keys = ValueKeys(secret_of(full_sky.constellation))
-    key = keys.key_of("two values")
+    key, before = keys.key_of("two values"), keys.key_of("before two values")
     old, new = (keys.pack(key, bytes(length), FAR_UNIX_MS, version=1) for length in (60_000, 70_000))
     with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other, RawClient(port) as client:
         routes = server_routes(Whereabouts(full_sky.constellation), 0.0)
         assert store.put([(key, old)])[0].ok
         assert evict(store.control, routes[1:3], [key], full_sky.constellation.cache.tenant).chunks > 0
+        assert other.put([(before, keys.pack(before, bytes(60_000), FAR_UNIX_MS, version=1))])[0].ok
         assert other.put([(key, new)])[0].status is Status.BAD_KEY
         assert store.get([key])[0].status is Status.BAD_KEY
         assert client.ask("GET", "two values") is None
