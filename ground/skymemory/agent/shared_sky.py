@@ -159,6 +159,14 @@ class SharedSky:
         return store is None or store.silent
 
     @property
+    def is_refused(self) -> bool:
+        """True if satellites refuse this host's keys, and none answers under them."""
+        store, prober = self.store, self._prober
+        if store is None or prober is None or (self.rtt_s and not store.silent):
+            return False
+        return bool(store.control.refused or prober.refused)
+
+    @property
     def unready(self) -> str | None:
         """Return why no block can be fetched now; None: blocks can be fetched."""
         if self.store is None:

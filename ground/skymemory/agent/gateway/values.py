@@ -41,6 +41,10 @@ _ASIDE_BYTES: Final = 1 << 20
 """Length from which values are fetched aside; of others a call brings at most four times as much, as engines wait for it."""
 _BREATH_S: Final = 0.002
 NO_ANSWER: Final = "ERR the constellation does not answer; nothing was stored, try again"
+REFUSED: Final = (
+    "ERR satellites refuse the keys of this agent; nothing was stored. Put a keyring of a generation that they serve in place: "
+    "the agent takes it while it runs"
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -234,6 +238,11 @@ class Values:
             self._keys = secret, ValueKeys(secret, self._tenant)
         return self._keys[1]
 
+    @property
+    def _silence(self) -> str:
+        """Error of a change that no satellite has confirmed."""
+        return REFUSED if self._sky.is_refused else NO_ANSWER
+
     # ---- what must be known --------------------------------------------------------------------------------------------
 
     def _begin(self, line: _Line) -> None:
@@ -247,7 +256,7 @@ class Values:
         if line.keys is not None:
             line.key = line.keys.key_of(line.name, namespace_of(line.database))
         if store is None or line.keys is None or store.silent:
-            self._refuse(line, NO_ANSWER)
+            self._refuse(line, self._silence)
         elif needs is Needs.NOTHING:
             self._apply(line, State())
         elif not asks and (entry := store.index.get(line.key)) is not None:
@@ -338,7 +347,7 @@ class Values:
     def _unanswered(self, line: _Line) -> None:
         """Go on where nobody says whether there is a value: reads miss it, and changes that depend on it cannot be done."""
         first = next((at for at, (operation, _) in enumerate(line.doing) if operation.decides), len(line.doing))
-        self._fail(line, line.doing[:first], NO_ANSWER)
+        self._fail(line, line.doing[:first], self._silence)
         line.doing = line.doing[first:]
         if line.doing:
             self._apply(line, State())
@@ -374,7 +383,7 @@ class Values:
 
     def _deleted(self, line: _Line, purged: Purged) -> None:
         if not purged.confirmed:
-            self._refuse(line, NO_ANSWER)
+            self._refuse(line, self._silence)
             return
         self.directory.remove(line.database, line.name)
         self._versions.deleted(line.key)
@@ -421,8 +430,13 @@ class Values:
                 self._put_above(line, block, length, terms, above)
                 return
             self.directory.remove(line.database, line.name)
-            why = f"ERR not stored: {result.status.replace('_', ' ')}"
-            self._refuse(line, NO_ANSWER if result.status in SILENCE else why)
+            if result.status is Status.UNAUTHENTICATED:
+                why = REFUSED
+            elif result.status in SILENCE:
+                why = self._silence
+            else:
+                why = f"ERR not stored: {result.status.replace('_', ' ')}"
+            self._refuse(line, why)
 
         self._puts.ask((line.key, block), stored)
 

@@ -5,13 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.constellation_source import FixedSource, RunningSource, Serving
 from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.agent.shared_sky import SharedSky
-from skymemory.cli import main
 from skymemory.common.tenant_secrets import made_secret, read_tenant_secret
 from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import add_host, begin_mission, host_file, rotate
@@ -20,6 +18,7 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import RunRecord
 from support.agents import AgentProcess, tell_up
+from support.new_keys import put_in_place, take
 from support.waiting import wait_until, wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
@@ -49,19 +48,6 @@ def test_it_says_that_its_keys_are_refused(
     assert agent.get("/readyz")[0] == 503
     assert not agent.ready()["ready"]
     wait_until(lambda: told in agent.log.read_text(), "it logs that, too")
-
-
-def put_in_place(own: Path, keyring: Path) -> None:
-    """Replace a host's keyring as who brings it a new one."""
-    draft = own.with_suffix(".new")
-    draft.write_bytes(keyring.read_bytes())
-    draft.chmod(0o600)
-    draft.replace(own)
-
-
-def take(step: str, keys: Path) -> None:
-    done = CliRunner().invoke(main, ["keys", step, str(keys)], prog_name="skymem")
-    assert done.exit_code == 0, done.output
 
 
 def test_a_file_with_the_keys_of_before_changes_nothing(local: LocalConstellation, keys: Path) -> None:
