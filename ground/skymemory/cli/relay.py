@@ -10,11 +10,15 @@ import click
 from skymemory.cli.common import find_sky, sky_option
 from skymemory.cli.parameters import require_place
 from skymemory.fsw.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
+from skymemory.link.control import ControlPlane
+from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire.address import Satellite
 
 PORT_MAX = 65535
 LOOK_S = 0.5
+PING_S = 5.0
+"""Seconds for which the satellite is waited for at the start."""
 
 
 class Endpoint(click.ParamType[tuple[str, int]]):
@@ -48,7 +52,8 @@ class Endpoint(click.ParamType[tuple[str, int]]):
 def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str, int], constellation_path: Path | None) -> None:
     """Connect mission control to satellite PLANE SLOT, as cFS's ci_lab and to_lab would, until Ctrl-C.
 
-    Commands for the satellite's Software Bus come as cFS packets over UDP. Its telemetry goes out the same way.
+    Commands for the satellite's Software Bus come as cFS packets over UDP. Its telemetry goes out the same way. A satellite that
+    refuses this host's keys, or does not answer, is told of at the start.
     """
     constellation = find_sky(constellation_path).constellation
     place = Satellite(plane, slot)
@@ -56,7 +61,18 @@ def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with Relay(constellation, Route(place, place), commands, telemetry, lambda text: click.echo(text, err=True)) as running:
+    route = Route(place, place)
+    with Relay(constellation, route, commands, telemetry, lambda text: click.echo(text, err=True)) as running:
         click.echo(f"satellite {place}: commands at {commands[0]}:{running.port}, telemetry to {telemetry[0]}:{telemetry[1]}")
+        if why := _why_not(constellation, route):
+            click.echo(why, err=True)
         while not stop.wait(LOOK_S):  # a library's thread may get the signal, which then does not wake this one
             pass
+
+
+def _why_not(constellation: Constellation, route: Route) -> str:
+    """Ping a satellite, and return why it will not take commands now; '' if it may."""
+    with ControlPlane(constellation) as control:
+        if control.ping([route], PING_S):
+            return ""
+        return control.refusal() or f"satellite {route.satellite} does not answer yet"

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,8 @@ from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import RunRecord
+from skymemory.wire.address import Satellite
+from support.ports import free_ports
 
 StartSky = Callable[..., LocalConstellation]
 WANTED = "answer, but want keys, and this host has no keyring: name it as security.keyring in the constellation file, or "
@@ -90,6 +92,36 @@ def test_a_keyring_of_another_mission(
     assert all(one["refuses"] for one in report["satellites"])
     assert skymem(right, "get", "k", "-").stdout == "text"
     assert json.loads(skymem(right, "status", "--json").stdout)["refusal"] == ""
+
+
+def test_a_relay_says_so_at_its_start(
+    skymem: Callable[..., Result], local: LocalConstellation, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It also tells of a satellite that does not answer."""
+    begin_mission(tmp_path / "others", 3, 5, HostRecord(name="gpu-1", tenants=(0,)))
+    wrong = tmp_path / "others" / "mission.json"
+    monkeypatch.setenv("SKYMEM_CONSTELLATION", str(tmp_path / "sky.toml"))
+    local.kill(Satellite(3, 5))
+
+    def relay(keyring: Path, plane: int) -> Iterator[str]:
+        """What it says on standard error: its first line, then the rest."""
+        monkeypatch.setenv(KEYRING_VARIABLE, str(keyring))
+        (port,) = free_ports(1)
+        words = ["relay", str(plane), "5", "--commands", f"127.0.0.1:{port}"]
+        command = [sys.executable, "-c", "from skymemory.cli import main; main()", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            assert child.stdout.readline().startswith(f"satellite [{plane}, 5]: commands at ")
+            yield child.stderr.readline()
+            child.terminate()
+            yield child.stderr.read()
+
+    told = f"1 satellite answers, but refuses this host's keys: keyring {wrong}, the mission of generation 1, is of another mission"
+    first, rest = relay(wrong, 1)
+    assert first.startswith(told)
+    assert rest == ""
+    assert list(relay(keys / "mission.json", 3)) == ["satellite [3, 5] does not answer yet\n", ""]
 
 
 def test_no_keyring(skymem: Callable[..., Result], process: Callable[..., str]) -> None:
