@@ -62,6 +62,7 @@ def constants(icd: Icd) -> list[tuple[str, int, str]]:
         ("status", "status"),
         ("flag", "flag"),
         ("suite", "security"),
+        ("code", "code"),
     ):
         out += [(f"{table}_{name}".upper(), item["value"], item["doc"]) for name, item in icd[source].items()]
         if table == "status":
@@ -205,6 +206,7 @@ def document(icd: Icd) -> str:
         ("Status", "status"),
         ("Flags", "flag"),
         ("Security suites", "security"),
+        ("Erasure codes", "code"),
     ):
         rows = [[f"{v['value']:#x}", f"`{k}`", v["doc"]] for k, v in icd[name].items()]
         lines += [f"## {title}", "", *table(["value", "name", "meaning"], rows)]

@@ -73,6 +73,7 @@ MODULES = (
         "ground/skymemory/link/structures.py",
         {
             f"{_CORE}sky_packet.h": ("SKY_Addr_t", "SKY_Packet_t"),
+            f"{_CORE}sky_stripe.h": ("SKY_Stripe_t", "SKY_Stripe_Cut"),
             f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t", "SKY_HostPatience_t"),
             f"{_HOST}sky_host.h": ("SKY_HostBlock_t", "SKY_HostServed_t"),
             f"{_CORE}sky_chunkset.h": ("SKY_CHUNKSET_MAX_BYTES", "SKY_ChunkSet_t"),
@@ -84,6 +85,7 @@ MODULES = (
         names={
             "SKY_Addr_t": "Addr",
             "SKY_Packet_t": "Packet",
+            "SKY_Stripe_t": "Stripe",
             "SKY_HostPlace_t": "Place",
             "SKY_HostQuestion_t": "Question",
             "SKY_HostPatience_t": "Patience",

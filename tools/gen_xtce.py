@@ -17,6 +17,8 @@ from bus_model import COMMAND_BYTES, LENGTH_LESS, Field, Packet
 NAMESPACE = "http://www.omg.org/spec/XTCE/20180204"
 SCHEMA = "https://www.omg.org/spec/XTCE/20180204/SpaceSystem.xsd"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_LABELS = {"op": "op", "status": "status", "security": "security", "code_scheme": "code"}
+"""Tables of the ICD that name the values of a header field."""
 LINKS = ("north", "east", "south", "west", "ground")
 """Order of the link records in STATS of isl."""
 RESTS = {
@@ -196,7 +198,7 @@ class Wire:
             telemetry.types.payload(rest, -8 * self._fixed(kind))
 
     def _labels(self, name: str) -> dict[str, int]:
-        table = self._icd[name] if name in ("op", "status", "security") else {}
+        table = self._icd.get(_LABELS.get(name, ""), {})
         return {label: entry["value"] for label, entry in table.items()}
 
     def containers(self) -> None:

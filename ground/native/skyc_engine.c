@@ -219,7 +219,7 @@ typedef struct
 
 static uint64_t have_bytes(const SKY_HostBlock_t *block)
 {
-    return block->kind == SKY_HOST_GET && block->rounds > 0 ? ((uint64_t)block->chunk_total + 7) / 8 : 0;
+    return block->kind == SKY_HOST_GET && block->rounds > 0 ? ((uint64_t)block->stripe.chunk_total + 7) / 8 : 0;
 }
 
 /* Check the endpoints: UDP needs a port. SKY_Host_Pieces has checked that the places are there. */
@@ -263,9 +263,9 @@ static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_Host
             return EINVAL;
         }
         needs->pieces += pieces;
-        needs->chunks += blocks[b].chunk_total;
+        needs->chunks += blocks[b].stripe.chunk_total;
         needs->have += have_bytes(&blocks[b]);
-        needs->chunk_bytes = blocks[b].chunk_len > needs->chunk_bytes ? blocks[b].chunk_len : needs->chunk_bytes;
+        needs->chunk_bytes = blocks[b].stripe.chunk_len > needs->chunk_bytes ? blocks[b].stripe.chunk_len : needs->chunk_bytes;
     }
     return needs->pieces < SKY_HOST_NONE ? 0 : EINVAL;
 }

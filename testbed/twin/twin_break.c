@@ -124,10 +124,10 @@ static void say_of_block(const SKYT_Twin_t *twin, SKY_Answer_t *answer, const SK
     }
     if (twin->broken == SKYT_BREAK_BOAST)
     {
-        answer->reply.status      = SKY_STATUS_OK;
-        answer->reply.block_len   = twin->blocks[block].block_len;
-        answer->reply.chunk_len   = twin->config.chunk_bytes;
-        answer->reply.chunk_total = SKYT_Content_Total(twin, block);
+        const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block);
+
+        answer->reply.status = SKY_STATUS_OK;
+        SKY_Stripe_ToPacket(&stripe, &answer->reply);
         (void)memcpy(answer->scratch, pkt->payload, pkt->length); /* what was asked for; the reply is as long */
     }
 }

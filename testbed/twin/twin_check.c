@@ -67,9 +67,9 @@ void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint
 
 void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
-    SKYT_Check_Bytes(twin, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
-                     SKYT_Content_ChunkBytes(twin, active->block, chunk), SKYT_NONE, active->op, active->block, active->version,
-                     chunk);
+    SKYT_Check_Bytes(twin, active->buffer + SKY_Stripe_Offset(&active->block_state.stripe, chunk),
+                     SKY_Stripe_ChunkBytes(&active->block_state.stripe, chunk), SKYT_NONE, active->op, active->block,
+                     active->version, chunk);
 }
 
 /* One of so many chunks that nothing has damaged is looked at, because that takes time. */

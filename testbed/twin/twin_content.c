@@ -126,12 +126,16 @@ uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version)
     return version == 0 ? 0 : (uint32_t)mix((uint64_t)block * GOLDEN ^ version) | 1u;
 }
 
-uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block)
+SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block)
 {
-    return (twin->blocks[block].block_len + twin->config.chunk_bytes - 1u) / twin->config.chunk_bytes;
+    SKY_Stripe_t stripe;
+
+    (void)SKY_Stripe_Cut(&stripe, twin->blocks[block].block_len, twin->config.chunk_bytes, 0,
+                         0); /* the twin has checked these numbers */
+    return stripe;
 }
 
-uint32_t SKYT_Content_ChunkBytes(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block)
 {
-    return SKY_ChunkBytes(twin->blocks[block].block_len, twin->config.chunk_bytes, SKYT_Content_Total(twin, block), chunk);
+    return SKYT_Content_Stripe(twin, block).chunk_total;
 }

@@ -136,9 +136,8 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
 {
     SKYT_Ground_t         *ground = &twin->grounds[active->host - 1u];
     SKYT_Held_t           *held   = &ground->held;
-    const SKY_BlockFacts_t block  = {
-         active->block_state.block_len, active->block_state.chunk_len, active->block_state.chunk_total, active->epoch, 0, 0};
-    uint32_t count = 0;
+    const SKY_BlockFacts_t block  = {active->block_state.stripe, active->epoch, 0, 0};
+    uint32_t               count  = 0;
 
     if (held->active != NULL)
     {
@@ -152,7 +151,8 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
         (void)memset(&held->shares[server], 0, sizeof(held->shares[server]));
         if (SKY_HeldShare_Pieces(&block, twin->config.servers, server) == 1u) /* no block of the twin has more pieces */
         {
-            const bool asks = SKY_Presence_Asks(&held->presence, twin->now_us, block.chunk_total, server, true, places, several);
+            const bool asks =
+                SKY_Presence_Asks(&held->presence, twin->now_us, block.stripe.chunk_total, server, true, places, several);
 
             SKY_HeldShare_Init(&held->shares[server], &block, twin->config.servers, server, 0, asks ? several : 0u);
             count += asks ? several : 0u;

@@ -52,7 +52,7 @@ static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     for (uint32_t i = 0; i < active->asks; ++i)
     {
         const bool          is_done = questions[i].status == SKY_STATUS_DONE;
-        SKY_BlockFacts_t    facts   = {0, 0, 0, 0, 0, 0};
+        SKY_BlockFacts_t    facts   = {{0, 0, 0, 0, 0}, 0, 0, 0};
         const SKY_HasWord_t one     = SKY_Word_Of(is_done ? &questions[i].answer : NULL, questions[i].key, &facts);
 
         if (one == SKY_WORD_BLOCK && (word != SKY_WORD_BLOCK || SKY_Word_IsNewer(&facts, &active->look.facts)))
@@ -226,8 +226,7 @@ static bool ask_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
 bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other)
 {
     const SKY_HostBlock_t *block = &active->block_state;
-    const SKY_BlockFacts_t known = {block->block_len, block->chunk_len, block->chunk_total,
-                                    active->epoch,    block->content,   block->block_version};
+    const SKY_BlockFacts_t known = {block->stripe, active->epoch, block->content, block->block_version};
 
     if (active->confirms == SKYT_CONFIRM_NOT)
     {

@@ -50,9 +50,7 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     block->epoch         = active->epoch;
     block->block_version = active->version;
     block->content       = SKYT_Content_Instance(active->block, active->version);
-    block->block_len     = twin->blocks[active->block].block_len;
-    block->chunk_len     = twin->config.chunk_bytes;
-    block->chunk_total   = SKYT_Content_Total(twin, active->block);
+    block->stripe        = SKYT_Content_Stripe(twin, active->block);
     block->deadline_ms   = active->deadline_ms;
     block->data          = active->buffer;
     block->have          = active->have;
@@ -60,11 +58,11 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     block->fallbacks     = active->places + twin->config.servers;
     block->server_count  = twin->config.servers;
     SKYT_Content_Key(twin, active->block, block->key);
-    (void)memset(active->have, 0, (block->chunk_total + 7u) / 8u);
-    for (uint32_t chunk = 0; active->kind == SKYT_OP_PUT && chunk < block->chunk_total; ++chunk)
+    (void)memset(active->have, 0, (block->stripe.chunk_total + 7u) / 8u);
+    for (uint32_t chunk = 0; active->kind == SKYT_OP_PUT && chunk < block->stripe.chunk_total; ++chunk)
     {
         SKYT_Content_Chunk(active->block, active->version, chunk, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
-                           SKYT_Content_ChunkBytes(twin, active->block, chunk));
+                           SKY_Stripe_ChunkBytes(&block->stripe, chunk));
     }
 }
 
@@ -498,7 +496,7 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     active->tries += block->passes;
     active->fell_back = active->fell_back || block->passes > 0u || active->attempts.asks > 1u;
     active->denied    = block->status == SKY_STATUS_MISS && block->kind == SKY_HOST_GET ? block->failed_chunk : SKYT_NONE;
-    for (uint32_t chunk = 0; block->kind == SKY_HOST_GET && block->status == SKY_STATUS_DONE && chunk < block->chunk_total;
+    for (uint32_t chunk = 0; block->kind == SKY_HOST_GET && block->status == SKY_STATUS_DONE && chunk < block->stripe.chunk_total;
          ++chunk)
     {
         SKYT_Check_Chunk(twin, active, chunk);

@@ -360,7 +360,8 @@ uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint64_t *versio
 /** Return the content instance of a value; 0 for a block without versions. */
 uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version);
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block);
-uint32_t SKYT_Content_ChunkBytes(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk);
+/** Return the stripe of a block. */
+SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block);
 
 /* ---- twin_check.c ---------------------------------------------------------------------------------------------------- */
 

@@ -23,7 +23,8 @@ static void note(const SKY_Packet_t *pkt)
     SKY_ChunkSet_t held;
 
     one->is_denied = one->is_denied || pkt->status == SKY_STATUS_NOT_FOUND;
-    if (pkt->status == SKY_STATUS_OK && (pkt->block_len != one->block.block_len || pkt->chunk_total != one->block.chunk_total))
+    if (pkt->status == SKY_STATUS_OK &&
+        (pkt->block_len != one->block.stripe.block_len || pkt->chunk_total != one->block.stripe.chunk_total))
     {
         return; /* it is about another block */
     }
@@ -190,12 +191,12 @@ static void say_chunks(input_t *in, answer_t *answer, SKY_Packet_t pkt, const SK
             continue;
         }
         pkt.chunk_id    = SKY_ChunkSet_ChunkId(set, i);
-        pkt.chunk_total = block->chunk_total;
-        pkt.block_len   = block->block_len;
+        pkt.chunk_total = block->stripe.chunk_total;
+        pkt.block_len   = block->stripe.block_len;
         pkt.chunk_len   = chunk_bytes(block, pkt.chunk_id);
         for (uint32_t b = 0; b < pkt.chunk_len; ++b)
         {
-            chunk[b] = pattern(block, pkt.chunk_id * block->chunk_len + b);
+            chunk[b] = pattern(block, pkt.chunk_id * block->stripe.chunk_len + b);
         }
         pkt.chunk_crc = SKY_Crc32c(0, chunk, pkt.chunk_len);
         do
@@ -219,8 +220,8 @@ static void say_set(input_t *in, answer_t *answer, SKY_Packet_t pkt, SKY_ChunkSe
             SKY_ChunkSet_Remove(&set, i);
         }
     }
-    pkt.block_len   = transfer_of(&pkt)->block.block_len;
-    pkt.chunk_total = transfer_of(&pkt)->block.chunk_total;
+    pkt.block_len   = transfer_of(&pkt)->block.stripe.block_len;
+    pkt.chunk_total = transfer_of(&pkt)->block.stripe.chunk_total;
     pkt.flags       = SKY_FLAG_LAST;
     pkt.length      = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
     pkt.payload     = payload;
@@ -278,17 +279,17 @@ static void check_ended(SKY_HostBlock_t *block)
            block->status == SKY_STATUS_CANCELLED);
     ENSURE(block->status != SKY_STATUS_OK);
     ENSURE(block->status != SKY_STATUS_MISS || one->is_denied);
-    ENSURE(block->chunks <= block->chunk_total && block->bytes <= block->block_len);
+    ENSURE(block->chunks <= block->stripe.chunk_total && block->bytes <= block->stripe.block_len);
     if (block->status != SKY_STATUS_DONE)
     {
         return;
     }
-    ENSURE(block->chunks == block->chunk_total && block->bytes == block->block_len);
-    for (uint32_t id = 0; id < block->chunk_total && block->kind == SKY_HOST_PUT; ++id)
+    ENSURE(block->chunks == block->stripe.chunk_total && block->bytes == block->stripe.block_len);
+    for (uint32_t id = 0; id < block->stripe.chunk_total && block->kind == SKY_HOST_PUT; ++id)
     {
         ENSURE(one->is_acked[id]);
     }
-    for (uint32_t i = 0; i < block->block_len && !one->is_forged; ++i)
+    for (uint32_t i = 0; i < block->stripe.block_len && !one->is_forged; ++i)
     {
         ENSURE(block->data[i] == pattern(block, i));
     }
@@ -347,7 +348,7 @@ static void fall_silent(void)
         const SKY_HostBlock_t *block = &transfers[i].block;
 
         ENSURE(transfers[i].has_ended);
-        for (uint32_t b = 0; b < block->block_len && block->kind == SKY_HOST_PUT; ++b)
+        for (uint32_t b = 0; b < block->stripe.block_len && block->kind == SKY_HOST_PUT; ++b)
         {
             ENSURE(block->data[b] == pattern(block, b)); /* nothing writes into what is put */
         }

@@ -83,7 +83,7 @@ static uint8_t pattern(const SKY_HostBlock_t *block, uint32_t i)
 
 static uint32_t chunk_bytes(const SKY_HostBlock_t *block, uint32_t id)
 {
-    return SKY_ChunkBytes(block->block_len, block->chunk_len, block->chunk_total, id);
+    return SKY_Stripe_ChunkBytes(&block->stripe, id);
 }
 
 static transfer_t *transfer_of(const SKY_Packet_t *pkt)
@@ -97,9 +97,9 @@ static transfer_t *transfer_of(const SKY_Packet_t *pkt)
 static void check_chunk(const SKY_Packet_t *pkt)
 {
     const SKY_HostBlock_t *block = &transfer_of(pkt)->block;
-    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
+    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->stripe.chunk_len;
 
-    ENSURE(pkt->chunk_id < block->chunk_total && pkt->chunk_len == chunk_bytes(block, pkt->chunk_id));
+    ENSURE(pkt->chunk_id < block->stripe.chunk_total && pkt->chunk_len == chunk_bytes(block, pkt->chunk_id));
     ENSURE(pkt->payload == chunk + pkt->offset && pkt->offset + pkt->length <= pkt->chunk_len);
     ENSURE(pkt->chunk_crc == SKY_Crc32c(0, chunk, pkt->chunk_len));
 }
@@ -171,20 +171,21 @@ static void begin(input_t *in)
     {
         return;
     }
-    block->kind         = (what & 1u) != 0 ? SKY_HOST_PUT : SKY_HOST_GET;
-    block->key[0]       = (uint8_t)transfer_count;
-    block->chunk_len    = chunk_lens[what >> 1 & 3u];
-    block->chunk_total  = 1u + take(in) % CHUNKS_MAX;
-    block->block_len    = (block->chunk_total - 1u) * block->chunk_len + 1u + take(in) * 6u % block->chunk_len;
+    block->kind               = (what & 1u) != 0 ? SKY_HOST_PUT : SKY_HOST_GET;
+    block->key[0]             = (uint8_t)transfer_count;
+    block->stripe.chunk_len   = chunk_lens[what >> 1 & 3u];
+    block->stripe.chunk_total = 1u + take(in) % CHUNKS_MAX;
+    block->stripe.block_len =
+        (block->stripe.chunk_total - 1u) * block->stripe.chunk_len + 1u + take(in) * 6u % block->stripe.chunk_len;
     block->deadline_ms  = 1u + take(in) * 16u;
     block->server_count = 1u + (what >> 3 & 3u) % SERVERS_MAX;
     block->rounds       = (what >> 5) % (ROUNDS_MAX + 1u);
     block->servers      = one->servers;
     block->fallbacks    = block->rounds > 0 ? one->fallbacks : NULL;
-    block->data         = malloc(block->block_len); /* heap blocks of their own: writing beyond is seen */
-    block->have         = block->rounds > 0 ? calloc(1, (block->chunk_total + 7u) / 8u) : NULL;
+    block->data         = malloc(block->stripe.block_len); /* heap blocks of their own: writing beyond is seen */
+    block->have         = block->rounds > 0 ? calloc(1, (block->stripe.chunk_total + 7u) / 8u) : NULL;
     ENSURE(block->data != NULL && (block->rounds == 0 || block->have != NULL));
-    for (uint32_t i = 0; i < block->block_len; ++i)
+    for (uint32_t i = 0; i < block->stripe.block_len; ++i)
     {
         block->data[i] = block->kind == SKY_HOST_PUT ? pattern(block, i) : 0;
     }

@@ -60,14 +60,14 @@ def word_of(key: bytes, answer: SatelliteAnswer | None) -> tuple[Word, BlockEntr
     word = Word(library().SKY_Word_Of(raw, key, ctypes.byref(facts)))
     if word is not Word.BLOCK:
         return word, None
-    lengths = facts.block_len, facts.chunk_len, facts.chunk_total
-    return word, BlockEntry(key, *lengths, facts.epoch, 0.0, facts.version, facts.content)
+    stripe = facts.stripe
+    lengths, code = (stripe.block_len, stripe.chunk_len, stripe.chunk_total), (stripe.code_k, stripe.code_m)
+    return word, BlockEntry(key, *lengths, facts.epoch, 0.0, facts.version, facts.content, *code)
 
 
 def facts_of(entry: BlockEntry) -> structures.BlockFacts:
     """Return the facts about a block as a structure of the core."""
-    lengths = entry.block_len, entry.chunk_len, entry.chunk_total
-    return structures.BlockFacts(*lengths, entry.epoch, entry.content, entry.version)
+    return structures.BlockFacts(entry.stripe, entry.epoch, entry.content, entry.version)
 
 
 def is_other(entry: BlockEntry, known: BlockEntry) -> bool:

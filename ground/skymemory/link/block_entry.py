@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from skymemory.link.structures import Stripe
+
 
 @dataclass(frozen=True, slots=True)
 class BlockEntry:
@@ -14,6 +16,7 @@ class BlockEntry:
     chunk_len: int
     """Bytes of a full chunk; the last one may be shorter."""
     chunk_total: int
+    """Chunks, parity included."""
     epoch: int
     """Row of the schedule for whose window the block was prefetched (`SkyStore.prefetch`). 0: it lies in the present window.
     `SCHEDULE_STAYS`: no handover moves it (a host on board)."""
@@ -23,3 +26,12 @@ class BlockEntry:
     """Version of the block under its key; 0: the key names the content."""
     content: int = 0
     """Content instance, a number of 32 bits that unequal contents hardly share; 0: it has none."""
+    code_k: int = 0
+    """Data chunks of a row; 0: the block has no parity."""
+    code_m: int = 0
+    """Parity chunks of a row."""
+
+    @property
+    def stripe(self) -> Stripe:
+        """The cut of the block into chunks, as a structure of the core."""
+        return Stripe(self.block_len, self.chunk_len, self.chunk_total, self.code_k, self.code_m)

@@ -260,7 +260,7 @@ class NativeClient:
             entry, rounds = transfer.entry, rounds_of[id(places)]
             block.key[:] = entry.key
             block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
-            block.block_len, block.chunk_len, block.chunk_total = entry.block_len, entry.chunk_len, entry.chunk_total
+            block.stripe = entry.stripe
             block.block_version, block.content = entry.version, entry.content
             block.data, block.servers, block.server_count = view.ctypes.data, rounds[0], len(rounds[0])
             if len(rounds) > 1:

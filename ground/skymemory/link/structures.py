@@ -165,6 +165,28 @@ class Packet(Structure):
     )
 
 
+class Stripe(Structure):
+    """`SKY_Stripe_t`. A stripe. The chunks of a block are known from it."""
+
+    block_len: int
+    """bytes of the block, without parity"""
+    chunk_len: int
+    """bytes of a full chunk"""
+    chunk_total: int
+    """chunks, parity included"""
+    code_k: int
+    """data chunks of a full row; 0: the block has no parity"""
+    code_m: int
+    """parity chunks of a row; 0 if code_k is"""
+    _fields_ = (
+        ("block_len", c_uint32),
+        ("chunk_len", c_uint32),
+        ("chunk_total", c_uint32),
+        ("code_k", c_uint8),
+        ("code_m", c_uint8),
+    )
+
+
 class Place(Structure):
     """`SKY_HostPlace_t`. Place of a share: a satellite, and how it is reached. Answers are taken from that endpoint only."""
 
@@ -318,15 +340,15 @@ class Block(Structure):
     """content instance: GET takes chunks of no other. 0: it has none"""
     block_version: int
     """version under the key: GET takes chunks of no other. 0: it has none"""
-    block_len: int
-    chunk_len: int
-    chunk_total: int
+    stripe: Stripe
     deadline_ms: int
     """time from the beginning; at least 1"""
     data: int | None
-    """block_len bytes: read by put, written by get"""
+    """stripe.block_len bytes: read by put, written by get"""
+    parity: int | None
+    """SKY_Stripe_ParityBytes, likewise; may be NULL without an erasure code"""
     have: int | None
-    """(chunk_total + 7) / 8 bytes of 0, for the host's own use; GET with fallbacks only"""
+    """(stripe.chunk_total + 7) / 8 bytes of 0, for the host's own use; GET with fallbacks only"""
     servers: Any
     fallbacks: Any
     """rounds x server_count; plane 0: none for this server. May be NULL without rounds"""
@@ -365,11 +387,10 @@ class Block(Structure):
         ("epoch", c_uint32),
         ("content", c_uint32),
         ("block_version", c_uint64),
-        ("block_len", c_uint32),
-        ("chunk_len", c_uint32),
-        ("chunk_total", c_uint32),
+        ("stripe", Stripe),
         ("deadline_ms", c_uint32),
         ("data", c_void_p),
+        ("parity", c_void_p),
         ("have", c_void_p),
         ("servers", POINTER(Place)),
         ("fallbacks", POINTER(Place)),
@@ -434,9 +455,7 @@ class Served(Structure):
 class BlockFacts(Structure):
     """`SKY_BlockFacts_t`. Facts of a block."""
 
-    block_len: int
-    chunk_len: int
-    chunk_total: int
+    stripe: Stripe
     epoch: int
     """row of the schedule that it is prefetched for; 0: it lies in the window of the moment"""
     content: int
@@ -444,9 +463,7 @@ class BlockFacts(Structure):
     version: int
     """version under its key; 0: the key names the content"""
     _fields_ = (
-        ("block_len", c_uint32),
-        ("chunk_len", c_uint32),
-        ("chunk_total", c_uint32),
+        ("stripe", Stripe),
         ("epoch", c_uint32),
         ("content", c_uint32),
         ("version", c_uint64),
@@ -666,6 +683,7 @@ class Progress(Structure):
 
 
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
+    "SKY_Stripe_Cut": (c_bool, [POINTER(Stripe), c_uint32, c_uint32, c_uint8, c_uint8]),
     "SKY_Word_Of": (c_uint, [POINTER(Packet), c_void_p, POINTER(BlockFacts)]),
     "SKY_Word_IsOther": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
     "SKY_Word_IsNewer": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),

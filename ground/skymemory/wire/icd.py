@@ -153,6 +153,10 @@ SUITE_BLAKE2B_PACKET: Final = 4
 """Keyed BLAKE2b of 16 bytes over headers and payload."""
 SUITE_HANDSHAKE: Final = 5
 """Keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only."""
+CODE_NONE: Final = 0
+"""The block has no parity; `code_k` and `code_m` are 0."""
+CODE_CAUCHY: Final = 1
+"""Systematic Reed-Solomon over GF(256) (polynomial 0x11d): parity chunk i of a row of k data chunks has the coefficient 1 / ((k + i) xor j) for data chunk j; in a row of one data chunk each parity chunk is a copy of it."""
 OFF_VERSION: Final = 0
 """Version of this header: 2."""
 OFF_OP: Final = 1
@@ -212,7 +216,7 @@ OFF_CODE_K: Final = 112
 OFF_CODE_M: Final = 113
 """Parity chunks of a row."""
 OFF_CODE_SCHEME: Final = 114
-"""Erasure code of the block; 0: none."""
+"""Erasure code of the block, table `code`."""
 OFF_TRACK: Final = 115
 """Schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one."""
 OFF_CONTENT: Final = 116

@@ -32,7 +32,7 @@ static inline void start(uint32_t chunks)
     Lossy_Share(&share, chunks, 1000, 10, 1500);
     SKY_Peer_Init(&peer, &cfg, lossy_satellite);
     (void)memset(block, 0, sizeof(block));
-    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
+    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block, NULL));
 }
 
 static inline bool next(uint64_t now_us)

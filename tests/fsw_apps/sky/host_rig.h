@@ -219,14 +219,14 @@ static SKY_HostBlock_t host_block(uint32_t kind, uint32_t number, uint32_t chunk
     SKY_HostBlock_t block = {0};
 
     fx_key(block.key, number);
-    block.kind         = kind;
-    block.block_len    = (chunks - 1u) * CHUNK + 1u;
-    block.chunk_len    = CHUNK;
-    block.chunk_total  = chunks;
-    block.deadline_ms  = 5000;
-    block.data         = data;
-    block.servers      = places;
-    block.server_count = servers;
+    block.kind               = kind;
+    block.stripe.block_len   = (chunks - 1u) * CHUNK + 1u;
+    block.stripe.chunk_len   = CHUNK;
+    block.stripe.chunk_total = chunks;
+    block.deadline_ms        = 5000;
+    block.data               = data;
+    block.servers            = places;
+    block.server_count       = servers;
     return block;
 }
 

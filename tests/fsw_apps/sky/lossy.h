@@ -178,17 +178,17 @@ static inline void Lossy_Deliver(uint64_t now_us, void (*on_packet)(uint64_t now
 static inline void Lossy_Share(SKY_ShareCfg_t *cfg, uint32_t chunks, uint32_t chunk_len, uint32_t last, uint32_t packet_bytes)
 {
     (void)memset(cfg, 0, sizeof(*cfg));
-    cfg->self         = lossy_ground;
-    cfg->tenant       = 7;
-    cfg->key[0]       = 0xAB;
-    cfg->chunk_total  = chunks;
-    cfg->chunk_len    = chunk_len;
-    cfg->block_len    = (chunks - 1) * chunk_len + last;
-    cfg->stride       = 1;
-    cfg->count        = chunks;
-    cfg->packet_bytes = packet_bytes;
-    cfg->deadline_us  = UINT64_MAX;
-    cfg->request_id   = 0x1234567890000ull;
+    cfg->self               = lossy_ground;
+    cfg->tenant             = 7;
+    cfg->key[0]             = 0xAB;
+    cfg->stripe.chunk_total = chunks;
+    cfg->stripe.chunk_len   = chunk_len;
+    cfg->stripe.block_len   = (chunks - 1) * chunk_len + last;
+    cfg->stride             = 1;
+    cfg->count              = chunks;
+    cfg->packet_bytes       = packet_bytes;
+    cfg->deadline_us        = UINT64_MAX;
+    cfg->request_id         = 0x1234567890000ull;
 }
 
 #endif

@@ -313,14 +313,14 @@ static inline void block_make(SKY_HostBlock_t *block, uint32_t kind, uint32_t nu
 {
     (void)memset(block, 0, sizeof(*block));
     fx_key(block->key, number);
-    block->kind         = kind;
-    block->block_len    = (chunks - 1u) * CHUNK + 1u;
-    block->chunk_len    = CHUNK;
-    block->chunk_total  = chunks;
-    block->deadline_ms  = 20000;
-    block->data         = data;
-    block->servers      = places;
-    block->server_count = servers;
+    block->kind               = kind;
+    block->stripe.block_len   = (chunks - 1u) * CHUNK + 1u;
+    block->stripe.chunk_len   = CHUNK;
+    block->stripe.chunk_total = chunks;
+    block->deadline_ms        = 20000;
+    block->data               = data;
+    block->servers            = places;
+    block->server_count       = servers;
 }
 
 static inline void data_fill(uint8_t *data, uint32_t number, uint32_t bytes)
@@ -354,7 +354,7 @@ static inline void put_and_get(uint32_t number, uint32_t chunks, const SKY_HostP
     block_begin(&block);
     net_run_all();
     CHECK_EQ(block.status, SKY_STATUS_DONE);
-    CHECK(memcmp(there, back, block.block_len) == 0);
+    CHECK(memcmp(there, back, block.stripe.block_len) == 0);
 }
 
 /* A PING, which the node itself answers. */

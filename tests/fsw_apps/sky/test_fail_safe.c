@@ -73,7 +73,7 @@ static void a_fetch_asks_for_no_chunk_behind_the_last(void)
 
     Lossy_Share(&share, SKY_LIMIT_CHUNK_SET, 1, 1, 1500);
     SKY_Peer_Init(&peer, &cfg, lossy_satellite);
-    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
+    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block, NULL));
     (void)memset(fetch.todo.map, 0, sizeof(fetch.todo.map));
     SKY_ChunkSet_Add(&fetch.todo, SKY_LIMIT_CHUNK_SET - 1u);
     failed = 0;

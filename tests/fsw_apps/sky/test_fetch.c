@@ -16,8 +16,8 @@ static void answer_chunk(uint16_t number, uint32_t id, bool last)
 {
     answer_start(number, SKY_STATUS_OK);
     answer.chunk_id  = id;
-    answer.chunk_len = SKY_ChunkBytes(share.block_len, share.chunk_len, share.chunk_total, id);
-    answer.payload   = source + (size_t)id * share.chunk_len;
+    answer.chunk_len = SKY_Stripe_ChunkBytes(&share.stripe, id);
+    answer.payload   = source + (size_t)id * share.stripe.chunk_len;
     answer.length    = answer.chunk_len;
     answer.chunk_crc = SKY_Crc32c(0, answer.payload, answer.length);
     answer.flags     = last ? SKY_FLAG_LAST : 0;
@@ -49,7 +49,7 @@ static void Refused(void)
 {
     start(5);
     share.count = 6;
-    CHECK(!SKY_Fetch_Init(&fetch, &share, &peer, block));
+    CHECK(!SKY_Fetch_Init(&fetch, &share, &peer, block, NULL));
     CHECK_EQ(fetch.state, SKY_SHARE_REFUSED);
     CHECK(!next(0));
     CHECK_EQ(SKY_Fetch_OnTime(&fetch, 0), UINT64_MAX);
@@ -102,8 +102,8 @@ static void WholeShare(void)
     data(120, 2, 4, true);
     CHECK_EQ(fetch.state, SKY_SHARE_DONE);
     CHECK_EQ(peer.outstanding, 0);
-    CHECK(memcmp(block, source, share.block_len) == 0);
-    CHECK_EQ(block[share.block_len], 0); /* not one byte further */
+    CHECK(memcmp(block, source, share.stripe.block_len) == 0);
+    CHECK_EQ(block[share.stripe.block_len], 0); /* not one byte further */
     CHECK_EQ(fetch.repeats + fetch.duplicates + fetch.corrupt, 0);
     CHECK_EQ(fetch.requests, 2);
 }
@@ -114,7 +114,7 @@ static void StridedRepeat(void)
     share.base   = 1;
     share.stride = 3;
     share.count  = 6;
-    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
+    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block, NULL));
     CHECK(next(0));
     CHECK_EQ(req.chunk_id, 1);
     data(10, 1, 1, false);
@@ -235,7 +235,7 @@ static void Corrupt(void)
 
 static void AnotherBlock(void)
 {
-    for (int field = 0; field < 6; ++field)
+    for (int field = 0; field < 7; ++field)
     {
         start(5);
         fetch.cfg.version = 7;
@@ -248,6 +248,7 @@ static void AnotherBlock(void)
         answer.block_len += field == 1;
         answer.chunk_len += field == 2;
         answer.length += field == 2;
+        answer.code_scheme   = field == 6 ? SKY_CODE_CAUCHY : SKY_CODE_NONE;
         answer.block_version = field == 3 ? 6 : field == 4 ? 8 : 7;
         answer.content       = field == 5 ? 71 : 70;
         SKY_Fetch_OnPacket(&fetch, 5, &answer);

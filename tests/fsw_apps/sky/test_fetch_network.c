@@ -30,7 +30,7 @@ static void store_block(uint32_t packet_bytes)
     peer.cfg.burst = SKY_LIMIT_CHUNK_SET;
     while (SKY_Push_Next(&push, 0, 1, &req, payload) == SKY_PUSH_CHUNK)
     {
-        const uint8_t *chunk = source + (size_t)req.chunk_id * share.chunk_len;
+        const uint8_t *chunk = source + (size_t)req.chunk_id * share.stripe.chunk_len;
 
         req.chunk_crc = SKY_Crc32c(0, chunk, req.chunk_len);
         for (uint32_t at = 0; at < req.chunk_len;)
@@ -51,7 +51,7 @@ static void run(uint64_t seed, const LossyModel_t *model, uint32_t chunks, uint3
     store_block(packet_bytes);
     SKY_Peer_Init(&peer, &cfg, lossy_satellite);
     (void)memset(block, 0, sizeof(block));
-    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
+    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block, NULL));
     while (fetch.state == SKY_SHARE_RUNNING && ++steps < 200000)
     {
         while (next(now_us))
@@ -68,7 +68,7 @@ static void run(uint64_t seed, const LossyModel_t *model, uint32_t chunks, uint3
     CHECK_EQ(fetch.state, SKY_SHARE_DONE);
     CHECK_EQ(peer.outstanding, 0);
     CHECK_EQ(lossy_crowded, 0);
-    CHECK(memcmp(block, source, share.block_len) == 0);
+    CHECK(memcmp(block, source, share.stripe.block_len) == 0);
 }
 
 static void CleanNetwork(void)

@@ -8,7 +8,7 @@
 #define SERVERS 3u
 
 static const uint8_t          key[SKY_KEY_BYTES] = {1};
-static const SKY_BlockFacts_t block              = {1995, 100, 20, 0, 0, 0};
+static const SKY_BlockFacts_t block              = {{1995, 100, 20, 0, 0}, 0, 0, 0};
 static uint8_t                payload[SKY_CHUNKSET_MAX_BYTES];
 
 /* What a satellite says that holds these chunks. */
@@ -25,9 +25,9 @@ static SKY_Packet_t word_of(const SKY_BlockFacts_t *facts, uint32_t base, uint32
         SKY_ChunkSet_Add(&set, SKY_ChunkSet_IndexOf(&set, held[i]));
     }
     pkt.status      = SKY_STATUS_OK;
-    pkt.block_len   = facts->block_len;
-    pkt.chunk_len   = facts->chunk_len;
-    pkt.chunk_total = facts->chunk_total;
+    pkt.block_len   = facts->stripe.block_len;
+    pkt.chunk_len   = facts->stripe.chunk_len;
+    pkt.chunk_total = facts->stripe.chunk_total;
     pkt.chunk_id    = base;
     pkt.length      = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
     pkt.payload     = payload;
@@ -78,8 +78,8 @@ static SKY_Held_t held_by(const SKY_HeldShare_t *share)
 static void test_a_share_goes_in_pieces_that_a_request_can_name(void)
 {
     const uint32_t         most  = SKY_LIMIT_CHUNK_SET;
-    const SKY_BlockFacts_t large = {4u * most, 1, 4u * most, 0, 0, 0};
-    const SKY_BlockFacts_t odd   = {4u * most + 3u, 1, 4u * most + 3u, 0, 0, 0};
+    const SKY_BlockFacts_t large = {{4u * most, 1, 4u * most, 0, 0}, 0, 0, 0};
+    const SKY_BlockFacts_t odd   = {{4u * most + 3u, 1, 4u * most + 3u, 0, 0}, 0, 0, 0};
     SKY_HeldShare_t        share;
 
     CHECK_EQ(SKY_HeldShare_Pieces(&large, 2, 0), 2);
@@ -99,7 +99,7 @@ static void test_a_share_goes_in_pieces_that_a_request_can_name(void)
 
 static void test_a_server_behind_the_last_chunk_has_no_share(void)
 {
-    const SKY_BlockFacts_t small = {150, 100, 2, 0, 0, 0};
+    const SKY_BlockFacts_t small = {{150, 100, 2, 0, 0}, 0, 0, 0};
 
     CHECK_EQ(SKY_HeldShare_Pieces(&small, SERVERS, 1), 1);
     CHECK_EQ(SKY_HeldShare_Pieces(&small, SERVERS, 2), 0);
@@ -237,7 +237,7 @@ static void test_a_word_that_cannot_be_read_denies_nothing(void)
 static void test_another_block_of_the_name_is_told(void)
 {
     static const uint32_t  all[]  = {1, 4, 7, 10, 13, 16, 19};
-    const SKY_BlockFacts_t longer = {1996, 100, 20, 0, 0, 0};
+    const SKY_BlockFacts_t longer = {{1996, 100, 20, 0, 0}, 0, 0, 0};
     SKY_HeldShare_t        share  = share_of(1);
 
     (void)ask(&share);

@@ -47,7 +47,7 @@ static void put(uint32_t number, uint32_t chunks, uint32_t first, uint32_t serve
 
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
     CHECK_EQ(block.chunks, chunks);
-    CHECK_EQ(block.bytes, block.block_len);
+    CHECK_EQ(block.bytes, block.stripe.block_len);
 }
 
 static SKY_HostBlock_t get_of(uint32_t number, uint32_t chunks, uint32_t servers, uint32_t rounds)
@@ -65,9 +65,9 @@ static SKY_HostBlock_t get_of(uint32_t number, uint32_t chunks, uint32_t servers
 static void check_whole(const SKY_HostBlock_t *block)
 {
     CHECK_EQ(block->status, SKY_STATUS_DONE);
-    CHECK_EQ(block->chunks, block->chunk_total);
-    CHECK_EQ(block->bytes, block->block_len);
-    CHECK(memcmp(up, down, block->block_len) == 0);
+    CHECK_EQ(block->chunks, block->stripe.chunk_total);
+    CHECK_EQ(block->bytes, block->stripe.block_len);
+    CHECK(memcmp(up, down, block->stripe.block_len) == 0);
 }
 
 static void test_what_is_put_comes_back(void)
@@ -129,7 +129,7 @@ static void test_many_blocks_at_once(void)
     for (uint32_t i = 0; i < 12u; ++i)
     {
         CHECK_EQ(blocks[i].status, SKY_STATUS_DONE);
-        CHECK(memcmp(data[i], up, blocks[i].block_len) == 0);
+        CHECK(memcmp(data[i], up, blocks[i].stripe.block_len) == 0);
     }
     CHECK_EQ(SKY_Host_Served(&rig.host, NULL, 0), SATELLITES);
     CHECK_EQ(SKY_Host_Served(&rig.host, served, 2), SATELLITES);

@@ -70,8 +70,8 @@ static void test_numbers_that_contradict_each_other(void)
     block      = good;
     block.data = NULL;
     check_wrong(block);
-    block           = good;
-    block.block_len = 1;
+    block                  = good;
+    block.stripe.block_len = 1;
     check_wrong(block);
     block           = good;
     block.rounds    = SKY_HOST_ROUNDS + 1u;
@@ -305,7 +305,7 @@ static void test_packets_that_are_not_believed(void)
     CHECK_EQ(rig.host.counters.undecoded, 1);
     host_run(&rig);
     CHECK_EQ(block.status, SKY_STATUS_DONE);
-    CHECK(memcmp(up, down, block.block_len) == 0);
+    CHECK(memcmp(up, down, block.stripe.block_len) == 0);
 
     /* Another satellite says what this one holds: nobody believes it. What was on the way it may say. */
     rig.refusal[0] = SKY_STATUS_NOT_FOUND;

@@ -72,7 +72,7 @@ static void test_more_servers_than_chunks(void)
 
     CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
-    CHECK(memcmp(up, down, block.block_len) == 0);
+    CHECK(memcmp(up, down, block.stripe.block_len) == 0);
     CHECK_EQ(rig.sent[2] + rig.sent[3], 0);
     host_close(&rig);
 }
@@ -111,7 +111,7 @@ static void test_chunks_in_parts(void)
     SKY_HostBlock_t block = host_block(SKY_HOST_GET, 1, 8, places, 2, down);
 
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
-    CHECK(memcmp(up, down, block.block_len) == 0);
+    CHECK(memcmp(up, down, block.stripe.block_len) == 0);
     host_close(&rig);
 }
 
@@ -262,7 +262,7 @@ static void test_another_block_of_the_name(void)
     put(1, 4, &places[1], 1);
     block = with_fallback(SKY_HOST_GET, 1, 4, 1);
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
-    CHECK(memcmp(up, down, block.block_len) == 0);
+    CHECK(memcmp(up, down, block.stripe.block_len) == 0);
     block = with_fallback(SKY_HOST_GET, 1, 4, 2); /* which has nothing */
     CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
     CHECK_EQ(block.failed_slot, 1);
@@ -304,7 +304,7 @@ static void test_versions(void)
 
     block = as(host_block(SKY_HOST_GET, 1, 3, places, 2, down), 8, 80);
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
-    CHECK(memcmp(up + 1, down, block.block_len) == 0);
+    CHECK(memcmp(up + 1, down, block.stripe.block_len) == 0);
     block = as(host_block(SKY_HOST_GET, 1, 8, places, 2, down), 7, 70); /* a newer one is there */
     CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
     block = as(host_block(SKY_HOST_GET, 1, 3, places, 2, down), 8, 81);
@@ -325,7 +325,7 @@ static void test_an_older_version_at_the_first_place(void)
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
     block = as(with_fallback(SKY_HOST_GET, 1, 8, 1), 8, 80);
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
-    CHECK(memcmp(up, down, block.block_len) == 0);
+    CHECK(memcmp(up, down, block.stripe.block_len) == 0);
     block = as(with_fallback(SKY_HOST_GET, 1, 8, 2), 8, 80); /* which has nothing */
     CHECK_EQ(run(&block), SKY_STATUS_MISS);
     host_close(&rig);
@@ -485,7 +485,7 @@ static void test_a_new_number_for_all_lanes(void)
         for (uint32_t i = 0; i < 4u; ++i)
         {
             CHECK_EQ(blocks[i].status, SKY_STATUS_DONE);
-            CHECK(memcmp(data[i], up, blocks[i].block_len) == 0);
+            CHECK(memcmp(data[i], up, blocks[i].stripe.block_len) == 0);
         }
         CHECK_EQ(rig.host.redraws, 1);
         host_close(&rig);

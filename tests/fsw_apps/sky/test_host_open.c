@@ -277,7 +277,7 @@ static void restart_while(sky_mode_t mode, uint32_t first, uint32_t second)
         CHECK_EQ(block.status, SKY_STATUS_DONE);
         CHECK(restarts > 0);
     }
-    CHECK(memcmp(there, back, block.block_len) == 0);
+    CHECK(memcmp(there, back, block.stripe.block_len) == 0);
 }
 
 static void test_satellites_that_begin_anew(void)

@@ -77,7 +77,7 @@ static void check_data(const job_t *job)
     if (job->block.kind == SKY_HOST_GET && job->block.status == SKY_STATUS_DONE)
     {
         data_fill(there, job->number, sizeof(there));
-        CHECK(memcmp(there, job->data, job->block.block_len) == 0);
+        CHECK(memcmp(there, job->data, job->block.stripe.block_len) == 0);
         ++got;
     }
 }

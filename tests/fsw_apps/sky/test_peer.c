@@ -180,15 +180,15 @@ static void Credit(void)
 static void share_start(void)
 {
     (void)memset(&share, 0, sizeof(share));
-    share.chunk_total  = 496;
-    share.chunk_len    = 6000;
-    share.block_len    = 495u * 6000u + 1u;
-    share.base         = 3;
-    share.stride       = 10;
-    share.count        = 50;
-    share.packet_bytes = 1472;
-    share.deadline_us  = UINT64_MAX;
-    share.request_id   = 0xABCDEF0000ull;
+    share.stripe.chunk_total = 496;
+    share.stripe.chunk_len   = 6000;
+    share.stripe.block_len   = 495u * 6000u + 1u;
+    share.base               = 3;
+    share.stride             = 10;
+    share.count              = 50;
+    share.packet_bytes       = 1472;
+    share.deadline_us        = UINT64_MAX;
+    share.request_id         = 0xABCDEF0000ull;
 }
 
 #define CHECK_SHARE(change, expected)                   \
@@ -208,21 +208,21 @@ static void ShareNumbers(void)
     CHECK_SHARE(stride = UINT32_MAX, false);
     CHECK_SHARE(count = 0, false);
     CHECK_SHARE(count = SKY_LIMIT_CHUNK_SET + 1, false);
-    CHECK_SHARE(chunk_len = 0, false);
-    CHECK_SHARE(chunk_len = SKY_LIMIT_CHUNK_BYTES + 1, false);
-    CHECK_SHARE(chunk_total = 0, false);
-    CHECK_SHARE(chunk_total = UINT32_MAX, false);
-    CHECK_SHARE(block_len = 495u * 6000u, false);
-    CHECK_SHARE(block_len = 496u * 6000u, true);
-    CHECK_SHARE(block_len = 496u * 6000u + 1u, false);
+    CHECK_SHARE(stripe.chunk_len = 0, false);
+    CHECK_SHARE(stripe.chunk_len = SKY_LIMIT_CHUNK_BYTES + 1, false);
+    CHECK_SHARE(stripe.chunk_total = 0, false);
+    CHECK_SHARE(stripe.chunk_total = UINT32_MAX, false);
+    CHECK_SHARE(stripe.block_len = 495u * 6000u, false);
+    CHECK_SHARE(stripe.block_len = 496u * 6000u, true);
+    CHECK_SHARE(stripe.block_len = 496u * 6000u + 1u, false);
     CHECK_SHARE(packet_bytes = SKY_RESPONSE_OVERHEAD, false);
     CHECK_SHARE(packet_bytes = SKY_LIMIT_PACKET_BYTES, true);
     CHECK_SHARE(packet_bytes = SKY_LIMIT_PACKET_BYTES + 1, false);
     CHECK_SHARE(packet_bytes = SKY_RESPONSE_OVERHEAD + 94, true); /* 64 parts of 94 bytes hold 6016 */
     CHECK_SHARE(packet_bytes = SKY_RESPONSE_OVERHEAD + 93, false);
     share_start();
-    CHECK_EQ(SKY_ChunkBytes(share.block_len, share.chunk_len, share.chunk_total, 494), 6000);
-    CHECK_EQ(SKY_ChunkBytes(share.block_len, share.chunk_len, share.chunk_total, 495), 1);
+    CHECK_EQ(SKY_Stripe_ChunkBytes(&share.stripe, 494), 6000);
+    CHECK_EQ(SKY_Stripe_ChunkBytes(&share.stripe, 495), 1);
 }
 
 static void Owned(void)

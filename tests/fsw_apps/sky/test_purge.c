@@ -124,11 +124,16 @@ static void test_numbers_of_satellites_do_not_overflow(void)
     SKY_PurgeAnswers_Add(&cleared, &answer, false);
     CHECK_EQ(cleared.chunks, 2u * UINT64_C(0xFFFFFFFF));
     CHECK_EQ(cleared.chunk_total, UINT32_MAX);
-    answer.chunk_len = UINT32_MAX;
-    answer.block_len = UINT32_MAX - 1u;
+    answer.chunk_len = UINT32_MAX; /* no chunk is so long */
     cleared          = (SKY_PurgeAnswers_t){0};
     SKY_PurgeAnswers_Add(&cleared, &answer, false);
-    CHECK_EQ(cleared.chunk_total, 1);
+    CHECK_EQ(cleared.chunk_total, 0);
+    answer.block_len = 41;
+    answer.chunk_len = 10;
+    answer.code_k    = 3;
+    answer.code_m    = 2;
+    SKY_PurgeAnswers_Add(&cleared, &answer, false);
+    CHECK_EQ(cleared.chunk_total, 9); /* five of data, and parity of two rows */
 }
 
 /* A new block, or one that had no other chunks, needs one question. */

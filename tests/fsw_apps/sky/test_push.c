@@ -473,7 +473,7 @@ static void send_all(uint64_t now_us)
     {
         if (action == SKY_PUSH_CHUNK)
         {
-            const uint8_t *chunk = block + (size_t)pkt.chunk_id * share.chunk_len;
+            const uint8_t *chunk = block + (size_t)pkt.chunk_id * share.stripe.chunk_len;
 
             pkt.chunk_crc = SKY_Crc32c(0, chunk, pkt.chunk_len);
             for (uint32_t at = 0; at < pkt.chunk_len;)
@@ -499,7 +499,7 @@ static void run(uint64_t seed, const LossyModel_t *model, uint32_t chunks, uint3
     Lossy_Share(&share, chunks, 1000, 10, packet_bytes);
     SKY_Peer_Init(&peer, &cfg, lossy_satellite);
     CHECK(SKY_Push_Init(&push, &share, &peer, asked_by));
-    for (uint32_t i = 0; i < share.block_len; ++i)
+    for (uint32_t i = 0; i < share.stripe.block_len; ++i)
     {
         block[i] = (uint8_t)Lossy_Random(256);
     }

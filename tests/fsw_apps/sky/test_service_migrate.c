@@ -34,7 +34,7 @@ static void test_moves_a_share(void)
     CHECK_EQ(a.svc.core.counters.migrated_out, 6);
     CHECK_EQ(b.svc.core.counters.migrated_in, 6);
     CHECK_EQ(SKY_Store_Block(&b.store, SKY_Store_Find(&b.store, 0, key), &at_b), SKY_STATUS_OK);
-    CHECK_EQ(at_b.chunk_len, at_a.chunk_len);
+    CHECK_EQ(at_b.stripe.chunk_len, at_a.stripe.chunk_len);
     CHECK_EQ(at_b.epoch, at_a.epoch);
     CHECK_EQ(next_us, UINT64_MAX);
 }

@@ -49,9 +49,9 @@ static void test_put_and_get(void)
     CHECK(!has(&one, 0));
     CHECK_EQ(put(&one, 3), SKY_STATUS_OK); /* the short one: the length of the others follows */
     CHECK_EQ(SKY_Store_Block(&store, SKY_Store_Find(&store, 0, key), &info), SKY_STATUS_OK);
-    CHECK_EQ(info.chunk_len, 100);
-    CHECK_EQ(info.chunk_total, 4);
-    CHECK_EQ(info.block_len, 350);
+    CHECK_EQ(info.stripe.chunk_len, 100);
+    CHECK_EQ(info.stripe.chunk_total, 4);
+    CHECK_EQ(info.stripe.block_len, 350);
     CHECK_EQ(info.held, 1);
     CHECK_EQ(info.tenant, 0);
     CHECK(memcmp(info.key, key, sizeof(key)) == 0);
@@ -120,6 +120,9 @@ static void test_lengths_that_lie(void)
     SPOILED(block_len, 99, SKY_STATUS_BAD_CHUNK);
     SPOILED(block_len, 300, SKY_STATUS_BAD_CHUNK);
     SPOILED(block_len, 401, SKY_STATUS_BAD_CHUNK);
+    SPOILED(code_scheme, 1, SKY_STATUS_BAD_CHUNK);
+    SPOILED(code_k, 1, SKY_STATUS_BAD_CHUNK);
+    SPOILED(code_m, 1, SKY_STATUS_BAD_CHUNK);
     SPOILED(length, 0, SKY_STATUS_BAD_CHUNK);
     SPOILED(length, 101, SKY_STATUS_BAD_CHUNK);
     SPOILED(offset, 1, SKY_STATUS_BAD_CHUNK);

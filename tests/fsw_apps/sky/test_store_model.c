@@ -419,9 +419,9 @@ static void compare_block(uint32_t number)
     {
         CHECK_EQ(info.held, held);
         CHECK_EQ(info.epoch, block->epoch);
-        CHECK_EQ(info.chunk_total, shapes[block->shape].chunk_total);
-        CHECK_EQ(info.chunk_len, shapes[block->shape].chunk_len);
-        CHECK_EQ(info.block_len, shapes[block->shape].block_len);
+        CHECK_EQ(info.stripe.chunk_total, shapes[block->shape].chunk_total);
+        CHECK_EQ(info.stripe.chunk_len, shapes[block->shape].chunk_len);
+        CHECK_EQ(info.stripe.block_len, shapes[block->shape].block_len);
     }
 }
 

@@ -60,7 +60,7 @@ static void test_a_newer_version_replaces(void)
     CHECK_EQ(put_as(&newer, 1, 8, 80, false), SKY_STATUS_OK);
     CHECK(holds(&newer, 1));
     CHECK_EQ(info_of(&one).held, 1);
-    CHECK_EQ(info_of(&one).chunk_total, 2);
+    CHECK_EQ(info_of(&one).stripe.chunk_total, 2);
     CHECK_EQ(info_of(&one).version, 8);
     CHECK_EQ(info_of(&one).content, 80);
     CHECK_EQ(store.counters.slots_used, 1);

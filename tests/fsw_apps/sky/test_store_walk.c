@@ -26,7 +26,7 @@ static void test_walk_over_blocks(void)
     {
         seen |= 1u << info.key[0];
         CHECK_EQ(info.held, 1);
-        CHECK_EQ(info.chunk_len, 100);
+        CHECK_EQ(info.stripe.chunk_len, 100);
         CHECK_EQ(SKY_Store_Find(&store, 0, info.key), cursor - 1u);
     }
     CHECK_EQ(seen, 0x17); /* 0, 1, 2, 4 */

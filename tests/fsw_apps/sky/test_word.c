@@ -35,9 +35,9 @@ static void test_a_block_that_is_known(void)
     SKY_BlockFacts_t   facts;
 
     CHECK_EQ(SKY_Word_Of(&answer, key, &facts), SKY_WORD_BLOCK);
-    CHECK_EQ(facts.block_len, 25);
-    CHECK_EQ(facts.chunk_len, 10);
-    CHECK_EQ(facts.chunk_total, 3);
+    CHECK_EQ(facts.stripe.block_len, 25);
+    CHECK_EQ(facts.stripe.chunk_len, 10);
+    CHECK_EQ(facts.stripe.chunk_total, 3);
     CHECK_EQ(facts.epoch, 4);
 }
 
@@ -87,6 +87,23 @@ static void test_numbers_that_contradict_are_no_block(void)
     }
 }
 
+static void test_an_unknown_code_is_no_block(void)
+{
+    SKY_Packet_t     answer = answer_of(SKY_STATUS_OK);
+    SKY_BlockFacts_t facts;
+
+    answer.code_scheme = SKY_CODE_CAUCHY;
+    CHECK_EQ(word_of(&answer), SKY_WORD_UNSOUND);
+    answer.code_k      = 10;
+    answer.code_m      = 2;
+    answer.chunk_total = 5;
+    CHECK_EQ(SKY_Word_Of(&answer, key, &facts), SKY_WORD_BLOCK);
+    CHECK_EQ(facts.stripe.code_k, 10);
+    CHECK_EQ(facts.stripe.code_m, 2);
+    answer.code_scheme = SKY_CODE_CAUCHY + 1u;
+    CHECK_EQ(word_of(&answer), SKY_WORD_UNSOUND);
+}
+
 static void test_another_key_is_not_what_was_asked_for(void)
 {
     SKY_Packet_t answer = answer_of(SKY_STATUS_OK);
@@ -97,10 +114,10 @@ static void test_another_key_is_not_what_was_asked_for(void)
 
 static void test_another_block_of_the_name_has_other_lengths(void)
 {
-    const SKY_BlockFacts_t known      = {25, 10, 3, 0, 0, 0};
-    const SKY_BlockFacts_t prefetched = {25, 10, 3, 7, 0, 0};
-    const SKY_BlockFacts_t longer     = {26, 10, 3, 0, 0, 0};
-    const SKY_BlockFacts_t smaller    = {25, 9, 3, 0, 0, 0};
+    const SKY_BlockFacts_t known      = {{25, 10, 3, 0, 0}, 0, 0, 0};
+    const SKY_BlockFacts_t prefetched = {{25, 10, 3, 0, 0}, 7, 0, 0};
+    const SKY_BlockFacts_t longer     = {{26, 10, 3, 0, 0}, 0, 0, 0};
+    const SKY_BlockFacts_t smaller    = {{25, 9, 3, 0, 0}, 0, 0, 0};
 
     CHECK(!SKY_Word_IsOther(&prefetched, &known));
     CHECK(SKY_Word_IsOther(&longer, &known));
@@ -109,9 +126,9 @@ static void test_another_block_of_the_name_has_other_lengths(void)
 
 static void test_another_version_or_content_is_another_block(void)
 {
-    const SKY_BlockFacts_t known   = {25, 10, 3, 0, 70, 7};
-    const SKY_BlockFacts_t newer   = {25, 10, 3, 0, 70, 8};
-    const SKY_BlockFacts_t unequal = {25, 10, 3, 0, 71, 7};
+    const SKY_BlockFacts_t known   = {{25, 10, 3, 0, 0}, 0, 70, 7};
+    const SKY_BlockFacts_t newer   = {{25, 10, 3, 0, 0}, 0, 70, 8};
+    const SKY_BlockFacts_t unequal = {{25, 10, 3, 0, 0}, 0, 71, 7};
     SKY_BlockFacts_t       facts;
     SKY_Packet_t           answer = answer_of(SKY_STATUS_OK);
 
@@ -127,15 +144,15 @@ static void test_another_version_or_content_is_another_block(void)
 
 static void test_of_several_words_that_of_the_latest_row_counts(void)
 {
-    const SKY_BlockFacts_t now   = {25, 10, 3, 0, 0, 0};
-    const SKY_BlockFacts_t ahead = {25, 10, 3, 7, 0, 0};
+    const SKY_BlockFacts_t now   = {{25, 10, 3, 0, 0}, 0, 0, 0};
+    const SKY_BlockFacts_t ahead = {{25, 10, 3, 0, 0}, 7, 0, 0};
 
     CHECK(SKY_Word_IsNewer(&ahead, &now));
     CHECK(!SKY_Word_IsNewer(&now, &ahead));
     CHECK(!SKY_Word_IsNewer(&ahead, &ahead));
 
-    const SKY_BlockFacts_t old_ahead = {25, 10, 3, 7, 0, 1};
-    const SKY_BlockFacts_t new_now   = {25, 10, 3, 0, 0, 2};
+    const SKY_BlockFacts_t old_ahead = {{25, 10, 3, 0, 0}, 7, 0, 1};
+    const SKY_BlockFacts_t new_now   = {{25, 10, 3, 0, 0}, 0, 0, 2};
 
     CHECK(SKY_Word_IsNewer(&new_now, &old_ahead)); /* a new version counts before the row */
     CHECK(!SKY_Word_IsNewer(&old_ahead, &new_now));
@@ -144,9 +161,9 @@ static void test_of_several_words_that_of_the_latest_row_counts(void)
 static void test_what_is_prefetched_is_in_a_row_to_come(void)
 {
     static const uint32_t  rows[] = {5, 7};
-    const SKY_BlockFacts_t ahead  = {25, 10, 3, 7, 0, 0};
-    const SKY_BlockFacts_t now    = {25, 10, 3, 5, 0, 0};
-    const SKY_BlockFacts_t never  = {25, 10, 3, UINT32_MAX, 0, 0};
+    const SKY_BlockFacts_t ahead  = {{25, 10, 3, 0, 0}, 7, 0, 0};
+    const SKY_BlockFacts_t now    = {{25, 10, 3, 0, 0}, 5, 0, 0};
+    const SKY_BlockFacts_t never  = {{25, 10, 3, 0, 0}, UINT32_MAX, 0, 0};
 
     CHECK(SKY_Word_IsAhead(&ahead, 5, rows, 2));
     CHECK(!SKY_Word_IsAhead(&ahead, 7, rows, 2));
@@ -161,6 +178,7 @@ int main(void)
     RUN(test_a_block_that_is_known);
     RUN(test_only_the_satellites_own_word_denies);
     RUN(test_numbers_that_contradict_are_no_block);
+    RUN(test_an_unknown_code_is_no_block);
     RUN(test_another_key_is_not_what_was_asked_for);
     RUN(test_another_block_of_the_name_has_other_lengths);
     RUN(test_another_version_or_content_is_another_block);

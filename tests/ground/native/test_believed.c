@@ -40,13 +40,13 @@ static SKY_HostBlock_t block_at(const SKY_HostPlace_t *server, uint8_t *data, ui
     SKY_HostBlock_t block = {0};
 
     fx_key(block.key, number);
-    block.block_len    = BLOCK;
-    block.chunk_len    = CHUNK;
-    block.chunk_total  = CHUNKS;
-    block.deadline_ms  = CALL_MS;
-    block.data         = data;
-    block.servers      = server;
-    block.server_count = 1;
+    block.stripe.block_len   = BLOCK;
+    block.stripe.chunk_len   = CHUNK;
+    block.stripe.chunk_total = CHUNKS;
+    block.deadline_ms        = CALL_MS;
+    block.data               = data;
+    block.servers            = server;
+    block.server_count       = 1;
     return block;
 }
 

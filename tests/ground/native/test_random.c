@@ -53,13 +53,13 @@ static SKY_HostBlock_t a_block(void)
     SKY_HostBlock_t block = {0};
 
     fx_key(block.key, 1);
-    block.block_len    = CHUNK;
-    block.chunk_len    = CHUNK;
-    block.chunk_total  = 1;
-    block.deadline_ms  = CALL_MS;
-    block.data         = data;
-    block.servers      = &servers[0];
-    block.server_count = 1;
+    block.stripe.block_len   = CHUNK;
+    block.stripe.chunk_len   = CHUNK;
+    block.stripe.chunk_total = 1;
+    block.deadline_ms        = CALL_MS;
+    block.data               = data;
+    block.servers            = &servers[0];
+    block.server_count       = 1;
     return block;
 }
 

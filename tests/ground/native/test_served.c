@@ -41,13 +41,13 @@ static SKY_HostBlock_t block_of(uint8_t *data, uint32_t number)
     SKY_HostBlock_t block = {0};
 
     fx_key(block.key, number);
-    block.block_len    = BLOCK;
-    block.chunk_len    = CHUNK;
-    block.chunk_total  = CHUNKS;
-    block.deadline_ms  = CALL_MS;
-    block.data         = data;
-    block.servers      = servers;
-    block.server_count = SATELLITES;
+    block.stripe.block_len   = BLOCK;
+    block.stripe.chunk_len   = CHUNK;
+    block.stripe.chunk_total = CHUNKS;
+    block.deadline_ms        = CALL_MS;
+    block.data               = data;
+    block.servers            = servers;
+    block.server_count       = SATELLITES;
     return block;
 }
 
@@ -131,7 +131,7 @@ static void test_one_that_is_silent(void)
     __atomic_store_n(&to_lose, 0, __ATOMIC_RELAXED);
 
     /* A call that is refused leaves no report of its own, and the next one begins anew. */
-    down.block_len = 0;
+    down.stripe.block_len = 0;
     CHECK(SKYC_Get(client, &down, 1) != 0);
     down             = block_of(block_down, 1);
     down.deadline_ms = CALL_MS;

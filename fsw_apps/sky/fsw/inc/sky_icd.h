@@ -80,6 +80,8 @@
 #define SKY_SUITE_BLAKE2B_HEADER 3u /**< keyed BLAKE2b (RFC 7693) of 16 bytes over headers and payload, but not over bytes of a chunk */
 #define SKY_SUITE_BLAKE2B_PACKET 4u /**< keyed BLAKE2b of 16 bytes over headers and payload */
 #define SKY_SUITE_HANDSHAKE 5u /**< keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only */
+#define SKY_CODE_NONE 0u /**< the block has no parity; `code_k` and `code_m` are 0 */
+#define SKY_CODE_CAUCHY 1u /**< systematic Reed-Solomon over GF(256) (polynomial 0x11d): parity chunk i of a row of k data chunks has the coefficient 1 / ((k + i) xor j) for data chunk j; in a row of one data chunk each parity chunk is a copy of it */
 #define SKY_OFF_VERSION 0u /**< version of this header: 2 */
 #define SKY_OFF_OP 1u /**< operation; a response repeats its request's */
 #define SKY_OFF_STATUS 2u /**< 0 in requests */
@@ -109,7 +111,7 @@
 #define SKY_OFF_SEQUENCE 104u /**< number of the packet under that key, from 1, never the same twice; 0 without an association */
 #define SKY_OFF_CODE_K 112u /**< chunks of a row of the block that suffice to decode it; 0: the block has no parity */
 #define SKY_OFF_CODE_M 113u /**< parity chunks of a row */
-#define SKY_OFF_CODE_SCHEME 114u /**< erasure code of the block; 0: none */
+#define SKY_OFF_CODE_SCHEME 114u /**< erasure code of the block, table `code` */
 #define SKY_OFF_TRACK 115u /**< schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one */
 #define SKY_OFF_CONTENT 116u /**< content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET 0 stands for any; in a response it is that of the block that is held, 0 if none is */
 #define SKY_OFF_BLOCK_VERSION 120u /**< version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; in a response it is that of the block that is held */

@@ -29,6 +29,7 @@
 
 #include "sky_index.h"
 #include "sky_packet.h"
+#include "sky_stripe.h"
 
 #define SKY_STORE_NONE     SKY_INDEX_NONE
 #define SKY_STORE_SLOT_MAX (1u << 22)               /**< largest slot_count */
@@ -62,18 +63,16 @@ typedef struct
 /** Facts of a block in the store, apart from its chunks. */
 typedef struct
 {
-    uint32_t tenant;
-    uint8_t  key[SKY_KEY_BYTES];
-    uint32_t chunk_total;
-    uint32_t block_len;
-    uint32_t chunk_len;    /**< length of a full chunk */
-    uint32_t epoch;        /**< newest epoch of its PUTs */
-    uint32_t held;         /**< complete chunks held here */
-    uint8_t  track;        /**< schedule for whose window its newest PUT was placed; 0: the constellation's only one */
-    uint32_t content;      /**< content instance */
-    uint64_t version;      /**< version under the key; 0: the key names the content */
-    uint64_t put_until_us; /**< time until which parts of its PUTs are kept: until then the block may be incomplete */
-    uint64_t suspect_us;   /**< time given to SKY_Store_Suspect; 0: none, or a chunk was put or went since */
+    uint32_t     tenant;
+    uint8_t      key[SKY_KEY_BYTES];
+    SKY_Stripe_t stripe;
+    uint32_t     epoch;        /**< newest epoch of its PUTs */
+    uint32_t     held;         /**< complete chunks held here */
+    uint8_t      track;        /**< schedule for whose window its newest PUT was placed; 0: the constellation's only one */
+    uint32_t     content;      /**< content instance */
+    uint64_t     version;      /**< version under the key; 0: the key names the content */
+    uint64_t     put_until_us; /**< time until which parts of its PUTs are kept: until then the block may be incomplete */
+    uint64_t     suspect_us;   /**< time given to SKY_Store_Suspect; 0: none, or a chunk was put or went since */
 } SKY_BlockInfo_t;
 
 /** A block that made room. */

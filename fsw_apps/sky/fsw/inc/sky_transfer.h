@@ -17,6 +17,7 @@
 
 #include "sky_chunkset.h"
 #include "sky_parts.h"
+#include "sky_stripe.h"
 
 /* Request ids that a share or a question reserves. The low bits of an id count its requests, the others name its owner. */
 #define SKY_REQUEST_IDS        UINT64_C(0x10000)
@@ -84,21 +85,19 @@ typedef enum
 /** Facts of a share that both ends know. */
 typedef struct
 {
-    SKY_Addr_t self;    /**< address of the asking ground host or satellite */
-    SKY_Addr_t gateway; /**< {0,0}: the first satellite fills it in */
-    uint32_t   tenant;
-    uint8_t    key[SKY_KEY_BYTES];
-    uint32_t   epoch;
-    uint8_t    track;   /**< schedule for whose window the chunks were placed; 0: the constellation's only one */
-    uint32_t   content; /**< content instance of the block; 0: it has none */
-    uint64_t   version; /**< version of the block under its key; 0: the key names the content */
-    uint32_t   chunk_total;
-    uint32_t   chunk_len; /**< length of a full chunk */
-    uint32_t   block_len; /**< (chunk_total - 1) * chunk_len < block_len <= chunk_total * chunk_len */
-    uint32_t   base, stride, count;
-    uint32_t   packet_bytes; /**< largest packet of the path */
-    uint64_t   deadline_us;  /**< UINT64_MAX: none */
-    uint64_t   request_id;   /**< first of a range that the caller reserved: see SKY_REQUEST_IDS */
+    SKY_Addr_t   self;    /**< address of the asking ground host or satellite */
+    SKY_Addr_t   gateway; /**< {0,0}: the first satellite fills it in */
+    uint32_t     tenant;
+    uint8_t      key[SKY_KEY_BYTES];
+    uint32_t     epoch;
+    uint8_t      track;   /**< schedule for whose window the chunks were placed; 0: the constellation's only one */
+    uint32_t     content; /**< content instance of the block; 0: it has none */
+    uint64_t     version; /**< version of the block under its key; 0: the key names the content */
+    SKY_Stripe_t stripe;
+    uint32_t     base, stride, count;
+    uint32_t     packet_bytes; /**< largest packet of the path */
+    uint64_t     deadline_us;  /**< UINT64_MAX: none */
+    uint64_t     request_id;   /**< first of a range that the caller reserved: see SKY_REQUEST_IDS */
 } SKY_ShareCfg_t;
 
 /** @return false if the numbers contradict each other or a limit. */
@@ -107,8 +106,6 @@ bool SKY_ShareCfg_Check(const SKY_ShareCfg_t *cfg);
 bool SKY_ShareCfg_Owns(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt);
 /** Return the state of a share after an error response: RUNNING if asking again may help. */
 SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status);
-/** Return the bytes of chunk @p id of a block. */
-uint32_t SKY_ChunkBytes(uint32_t block_len, uint32_t chunk_len, uint32_t chunk_total, uint32_t id);
 /** Make a request of this share to @p peer, without the fields of the operation and the sequence count. */
 void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uint64_t now_us, uint8_t op, uint16_t number,
                           SKY_Packet_t *req);
@@ -135,7 +132,8 @@ typedef struct
 {
     SKY_ShareCfg_t cfg;
     SKY_Peer_t    *peer;
-    uint8_t       *block;   /**< chunk i belongs at block + i * chunk_len */
+    uint8_t       *block;   /**< data chunk i belongs at block + SKY_Stripe_Offset of i */
+    uint8_t       *parity;  /**< and parity chunk i at parity + SKY_Stripe_Offset of i */
     SKY_ChunkSet_t missing; /**< chunks that are not here yet */
     SKY_ChunkSet_t todo;    /**< missing chunks to be asked for, or asked for again */
     SKY_ChunkSet_t denied;  /**< chunks that the satellite does not hold; after SKY_Fetch_Collect they are not missing any more */
@@ -158,8 +156,13 @@ typedef struct
     SKY_Partial_t    partials[SKY_FETCH_PARTIALS];
 } SKY_Fetch_t;
 
-/** Begin a fetch. @param block  block_len bytes that stay in place until the share has ended. @return false if cfg is wrong */
-bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block);
+/**
+ * Begin a fetch.
+ * @param block   block_len bytes that stay in place until the share has ended
+ * @param parity  likewise SKY_Stripe_ParityBytes; NULL: the share has no parity chunk
+ * @return false if cfg is wrong, or there is no memory for a parity chunk of the share
+ */
+bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block, uint8_t *parity);
 /** Mark chunk number @p index of the share as here already; only before the first SKY_Fetch_Next. */
 void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index);
 /** Go on after a chunk that the satellite denies, and end when each chunk is here or denied: part of a share may lie elsewhere

@@ -42,13 +42,29 @@ static bool is_since(uint16_t number, uint16_t since)
     return (int16_t)(uint16_t)(number - since) >= 0;
 }
 
-bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block)
+/* Return true if a chunk of a share is parity. */
+static bool has_parity(const SKY_ShareCfg_t *cfg)
+{
+    SKY_ASSERT(cfg->count >= 1);
+    SKY_ASSERT(cfg->count <= SKY_LIMIT_CHUNK_SET);
+    for (uint32_t i = 0; i < cfg->count && cfg->stripe.code_m > 0; ++i)
+    {
+        if (SKY_Stripe_IsParity(&cfg->stripe, cfg->base + i * cfg->stride))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block, uint8_t *parity)
 {
     (void)memset(fetch, 0, sizeof(*fetch));
-    fetch->state = SKY_SHARE_REFUSED;
-    fetch->peer  = peer;
-    fetch->block = block;
-    if (!SKY_ShareCfg_Check(cfg))
+    fetch->state  = SKY_SHARE_REFUSED;
+    fetch->peer   = peer;
+    fetch->block  = block;
+    fetch->parity = parity;
+    if (!SKY_ShareCfg_Check(cfg) || (parity == NULL && has_parity(cfg)))
     {
         return false;
     }
@@ -326,8 +342,7 @@ static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chu
     SKY_Parts_t *parts = fetch_parts(fetch, index);
     SKY_ASSERT(pkt->offset + pkt->length <= pkt->chunk_len);
     SKY_ASSERT(pkt->length < pkt->chunk_len); /* a part is shorter than its chunk */
-    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.chunk_len);
-    SKY_ASSERT(chunk + pkt->chunk_len <= fetch->block + fetch->cfg.block_len);
+    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.stripe.chunk_len);
 
     if (!SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length))
     {
@@ -353,8 +368,7 @@ static bool fetch_whole(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *ch
 {
     SKY_ASSERT(pkt->offset == 0);
     SKY_ASSERT(pkt->length == pkt->chunk_len);
-    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.chunk_len);
-    SKY_ASSERT(chunk + pkt->chunk_len <= fetch->block + fetch->cfg.block_len);
+    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.stripe.chunk_len);
     if (SKY_Crc32c(0, pkt->payload, pkt->chunk_len) != pkt->chunk_crc)
     {
         ++fetch->corrupt;
@@ -385,6 +399,27 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     fetch_settle(fetch);
 }
 
+/* Return true if a packet carries a chunk of the block of a share. */
+static bool is_chunk_of(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
+{
+    SKY_Stripe_t stripe;
+    SKY_ASSERT(SKY_Stripe_Check(&cfg->stripe));
+
+    return pkt->block_version == cfg->version && pkt->content == cfg->content && SKY_Stripe_OfChunk(&stripe, pkt) &&
+           SKY_Stripe_Equal(&stripe, &cfg->stripe);
+}
+
+/* Return the memory of a chunk. */
+static uint8_t *memory_of(const SKY_Fetch_t *fetch, uint32_t id)
+{
+    const bool   is_parity = SKY_Stripe_IsParity(&fetch->cfg.stripe, id);
+    const size_t offset    = SKY_Stripe_Offset(&fetch->cfg.stripe, id);
+    SKY_ASSERT(!is_parity || fetch->parity != NULL);
+    SKY_ASSERT(is_parity || offset + SKY_Stripe_ChunkBytes(&fetch->cfg.stripe, id) <= fetch->cfg.stripe.block_len);
+
+    return (is_parity ? fetch->parity : fetch->block) + offset;
+}
+
 static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const SKY_ShareCfg_t *cfg     = &fetch->cfg;
@@ -397,16 +432,13 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
         ++fetch->corrupt;
         return;
     }
-    if (pkt->block_version != cfg->version || pkt->content != cfg->content || pkt->chunk_total != cfg->chunk_total ||
-        pkt->block_len != cfg->block_len ||
-        pkt->chunk_len != SKY_ChunkBytes(cfg->block_len, cfg->chunk_len, cfg->chunk_total, pkt->chunk_id))
+    if (!is_chunk_of(cfg, pkt))
     {
         fetch->last_status = SKY_STATUS_BAD_KEY; /* this is another block of the same name */
         fetch_end(fetch, SKY_SHARE_MISS);
         return;
     }
-    uint8_t *chunk = fetch->block + (size_t)pkt->chunk_id * cfg->chunk_len;
-    SKY_ASSERT((uint64_t)pkt->chunk_id * cfg->chunk_len + pkt->chunk_len <= cfg->block_len);
+    uint8_t *chunk = memory_of(fetch, pkt->chunk_id);
 
     if (!SKY_ChunkSet_Has(&fetch->missing, index))
     {

@@ -210,15 +210,12 @@ void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit)
 
 bool SKY_ShareCfg_Check(const SKY_ShareCfg_t *cfg)
 {
-    const bool chunk_ok = cfg->chunk_len >= 1 && cfg->chunk_len <= SKY_LIMIT_CHUNK_BYTES && cfg->chunk_total >= 1 &&
-                          (uint64_t)(cfg->chunk_total - 1) * cfg->chunk_len < cfg->block_len &&
-                          (uint64_t)cfg->chunk_total * cfg->chunk_len >= cfg->block_len;
     const bool share_ok = cfg->stride >= 1 && cfg->count >= 1 && cfg->count <= SKY_LIMIT_CHUNK_SET &&
-                          cfg->base + (uint64_t)(cfg->count - 1) * cfg->stride < cfg->chunk_total;
+                          cfg->base + (uint64_t)(cfg->count - 1) * cfg->stride < cfg->stripe.chunk_total;
     const bool packet_ok = cfg->packet_bytes > SKY_RESPONSE_OVERHEAD && cfg->packet_bytes <= SKY_LIMIT_PACKET_BYTES &&
-                           (uint64_t)(cfg->packet_bytes - SKY_RESPONSE_OVERHEAD) * SKY_LIMIT_FRAGMENTS >= cfg->chunk_len;
+                           (uint64_t)(cfg->packet_bytes - SKY_RESPONSE_OVERHEAD) * SKY_LIMIT_FRAGMENTS >= cfg->stripe.chunk_len;
 
-    return chunk_ok && share_ok && packet_ok;
+    return SKY_Stripe_Check(&cfg->stripe) && share_ok && packet_ok;
 }
 
 bool SKY_ShareCfg_Owns(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
@@ -238,15 +235,6 @@ SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
         default:
             return SKY_SHARE_REFUSED;
     }
-}
-
-uint32_t SKY_ChunkBytes(uint32_t block_len, uint32_t chunk_len, uint32_t chunk_total, uint32_t id)
-{
-    SKY_ASSERT(id < chunk_total);
-    SKY_ASSERT(chunk_len >= 1);
-    SKY_ASSERT((uint64_t)(chunk_total - 1) * chunk_len < block_len); /* the last chunk has at least a byte */
-    SKY_ASSERT((uint64_t)chunk_total * chunk_len >= block_len);      /* the last chunk is no longer than a full one */
-    return id + 1 < chunk_total ? chunk_len : block_len - (chunk_total - 1) * chunk_len;
 }
 
 void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uint64_t now_us, uint8_t op, uint16_t number,
@@ -272,9 +260,7 @@ void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uin
     req->request_id    = SKY_REQUEST_FIRST(cfg->request_id) | number;
     /* SKY_ShareCfg_Owns has shown that the answer is this share's. */
     SKY_ASSERT(SKY_REQUEST_FIRST(req->request_id) == SKY_REQUEST_FIRST(cfg->request_id));
-    req->chunk_total = cfg->chunk_total;
-    req->block_len   = cfg->block_len;
-    req->chunk_len   = cfg->chunk_len;
+    SKY_Stripe_ToPacket(&cfg->stripe, req);
     (void)memcpy(req->key, cfg->key, SKY_KEY_BYTES);
     if (cfg->deadline_us != UINT64_MAX)
     {

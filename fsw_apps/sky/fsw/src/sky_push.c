@@ -177,7 +177,7 @@ static bool push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
 
     SKY_ShareCfg_Request(&push->cfg, push->peer, now_us, SKY_OP_PUT, next_number(push->number), pkt);
     pkt->chunk_id  = id;
-    pkt->chunk_len = SKY_ChunkBytes(push->cfg.block_len, push->cfg.chunk_len, push->cfg.chunk_total, id);
+    pkt->chunk_len = SKY_Stripe_ChunkBytes(&push->cfg.stripe, id);
 
     push->repeats += push->asked_by[index] != 0 ? 1u : 0u;
     push->asked_by[index] = next_number(push->number);
@@ -190,7 +190,7 @@ static bool push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
     ++push->sent;
     SKY_ASSERT(push->peer->outstanding <= push->peer->window);
     push_assert(push);
-    SKY_ASSERT(pkt->chunk_len <= push->cfg.chunk_len);
+    SKY_ASSERT(pkt->chunk_len <= push->cfg.stripe.chunk_len);
     SKY_ASSERT(push->since_query <= push->sent);
     return true;
 }
@@ -295,7 +295,9 @@ static SKY_Status_t push_compare(const SKY_Push_t *push, const SKY_Packet_t *pkt
     {
         return pkt->block_version > cfg->version ? SKY_STATUS_OLD_VERSION : SKY_STATUS_OK;
     }
-    return pkt->content == cfg->content && pkt->block_len == cfg->block_len && pkt->chunk_total == cfg->chunk_total
+    SKY_Stripe_t held;
+
+    return pkt->content == cfg->content && SKY_Stripe_OfPacket(&held, pkt) && SKY_Stripe_Equal(&held, &cfg->stripe)
                ? SKY_STATUS_OK
                : SKY_STATUS_BAD_KEY;
 }

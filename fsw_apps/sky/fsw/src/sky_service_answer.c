@@ -66,15 +66,13 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
 
     if (status == SKY_STATUS_OK)
     {
-        answer->reply.chunk_total   = info.chunk_total;
-        answer->reply.block_len     = info.block_len;
-        answer->reply.chunk_len     = info.chunk_len;
+        SKY_Stripe_ToPacket(&info.stripe, &answer->reply);
         answer->reply.epoch         = info.epoch;
         answer->reply.block_version = info.version;
         answer->reply.content       = info.content;
         answer->reply.track         = info.track;
         SKY_ASSERT(info.held > 0);
-        SKY_ASSERT(info.chunk_len <= core->store->cfg.slot_bytes);
+        SKY_ASSERT(info.stripe.chunk_len <= core->store->cfg.slot_bytes);
         SKY_ASSERT(info.held <= core->store->counters.slots_used);
     }
     return status;

@@ -108,19 +108,17 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     cfg.track        = info.track;
     cfg.content      = info.content;
     cfg.version      = info.version;
-    cfg.chunk_total  = info.chunk_total;
-    cfg.chunk_len    = info.chunk_len;
-    cfg.block_len    = info.block_len;
+    cfg.stripe       = info.stripe;
     cfg.base         = lowest;
     cfg.stride       = job->stride;
-    cfg.count        = ((end < info.chunk_total ? end : info.chunk_total) - lowest - 1u) / job->stride + 1u;
+    cfg.count        = ((end < info.stripe.chunk_total ? end : info.stripe.chunk_total) - lowest - 1u) / job->stride + 1u;
     cfg.count        = cfg.count < SKY_SERVICE_LANE_CHUNKS ? cfg.count : SKY_SERVICE_LANE_CHUNKS;
     cfg.packet_bytes = core->cfg.packet_bytes;
     cfg.deadline_us  = job->deadline_us;
     cfg.request_id   = SKY_ServiceCore_TakeIds(core);
 
     SKY_ASSERT(cfg.count >= 1);
-    SKY_ASSERT(lowest < info.chunk_total);
+    SKY_ASSERT(lowest < info.stripe.chunk_total);
     SKY_ASSERT((uint64_t)lowest + (uint64_t)(cfg.count - 1u) * cfg.stride < end);
     SKY_ASSERT(cfg.count <= SKY_SERVICE_LANE_CHUNKS);
     SKY_ASSERT(SKY_ShareCfg_Check(&cfg));

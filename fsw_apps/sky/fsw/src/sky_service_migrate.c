@@ -287,13 +287,14 @@ static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
     const SKY_Packet_t *req   = &job->request;
     const uint32_t      block = SKY_Store_Find(core->store, req->tenant, req->key);
     SKY_BlockInfo_t     info;
+    SKY_Stripe_t        stripe;
     SKY_ASSERT(job->active);
     SKY_ASSERT(!job->cutting); /* the chunk before has gone whole */
 
+    (void)SKY_Stripe_OfChunk(&stripe, req); /* the request was made of a stripe */
     return SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
            SKY_Store_Peek(core->store, block, req->chunk_id, &job->chunk) == SKY_STATUS_OK &&
-           info.chunk_total == req->chunk_total && info.block_len == req->block_len && job->chunk.len == req->chunk_len &&
-           info.version == req->block_version && info.content == req->content;
+           SKY_Stripe_Equal(&stripe, &info.stripe) && info.version == req->block_version && info.content == req->content;
 }
 
 /* Take the next chunk or query of a lane. @return false if there is none in this pull */

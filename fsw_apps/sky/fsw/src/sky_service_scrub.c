@@ -78,7 +78,7 @@ static uint32_t share_size(uint32_t server, uint32_t servers, uint32_t total)
 
 static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo_t *info, uint32_t server, uint32_t servers)
 {
-    const uint32_t size = share_size(server, servers, info->chunk_total);
+    const uint32_t size = share_size(server, servers, info->stripe.chunk_total);
     SKY_ChunkSet_t set;
 
     scrub->count = size < SKY_LIMIT_CHUNK_SET ? size : SKY_LIMIT_CHUNK_SET; /* one question names no more chunks */
@@ -95,7 +95,7 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
     scrub->server     = SKY_Schedule_Server(core->schedule, scrub->row, server);
     scrub->request_id = SKY_ServiceCore_TakeIds(core);
     scrub->state      = SKY_SCRUB_ASK;
-    SKY_ASSERT((uint64_t)server + (uint64_t)(scrub->count - 1u) * servers < info->chunk_total);
+    SKY_ASSERT((uint64_t)server + (uint64_t)(scrub->count - 1u) * servers < info->stripe.chunk_total);
     SKY_ASSERT(scrub->count >= 1);
     SKY_ASSERT(scrub->count <= SKY_LIMIT_CHUNK_SET);
     SKY_ASSERT(!SKY_Addr_Equal(scrub->server, core->cfg.self)); /* the satellite asks another one */
@@ -118,7 +118,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
     const uint32_t block  = SKY_Store_Find(core->store, info.tenant, info.key);
     const uint32_t server = SKY_Store_NextChunk(core->store, block, 0) % servers;
     SKY_ASSERT(server < servers);
-    SKY_ASSERT(info.held <= info.chunk_total);
+    SKY_ASSERT(info.held <= info.stripe.chunk_total);
     SKY_ASSERT(block != SKY_STORE_NONE);
     SKY_ASSERT(info.held > 0);
     if (now_us < info.put_until_us || info.epoch > scrub->row ||
@@ -126,12 +126,12 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
     {
         return;
     }
-    if (info.held < share_size(server, servers, info.chunk_total))
+    if (info.held < share_size(server, servers, info.stripe.chunk_total))
     {
         suspect(core, scrub, gossip, survey, now_us, block, &info);
         return;
     }
-    const uint32_t sharing = servers < info.chunk_total ? servers : info.chunk_total;
+    const uint32_t sharing = servers < info.stripe.chunk_total ? servers : info.stripe.chunk_total;
     if (sharing > 1u)
     {
         ask(core, scrub, &info, (server + 1u) % sharing, servers);

@@ -20,31 +20,16 @@ static uint32_t find_complete(const SKY_Store_t *store, uint32_t block, uint32_t
 
 /* ---- put ---------------------------------------------------------------------------------------------------------- */
 
-/* Check that the lengths of a PUT agree. @c chunk_len becomes that of a full chunk of the block. */
-static SKY_Status_t check_lengths(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t *chunk_len)
+/* Get the stripe of a PUT, and check that its chunk is one of that. */
+static SKY_Status_t check_stripe(const SKY_Store_t *store, const SKY_Packet_t *pkt, SKY_Stripe_t *stripe)
 {
-    if (pkt->chunk_id >= pkt->chunk_total || pkt->chunk_len == 0 || pkt->chunk_len > pkt->block_len)
+    if (!SKY_Stripe_OfChunk(stripe, pkt))
     {
         return SKY_STATUS_BAD_CHUNK;
     }
-    const uint32_t others  = pkt->chunk_total - 1u;
-    const bool     is_last = pkt->chunk_id == others;
-    const uint32_t full    = is_last && others > 0 ? (pkt->block_len - pkt->chunk_len) / others : pkt->chunk_len;
-    const uint64_t before  = (uint64_t)others * full; /* bytes before the last chunk */
-
-    if (before >= pkt->block_len || pkt->block_len - before > full || (is_last && pkt->block_len - before != pkt->chunk_len))
-    {
-        return SKY_STATUS_BAD_CHUNK;
-    }
-    if (full > store->cfg.slot_bytes)
-    {
-        return SKY_STATUS_TOO_LARGE;
-    }
-    SKY_ASSERT(full >= 1);
-    SKY_ASSERT(full >= pkt->chunk_len);
-    SKY_ASSERT(before < pkt->block_len); /* the last chunk has a byte */
-    *chunk_len = full;
-    return SKY_STATUS_OK;
+    SKY_ASSERT(stripe->chunk_len >= pkt->chunk_len);
+    SKY_ASSERT(stripe->chunk_len <= SKY_LIMIT_CHUNK_BYTES);
+    return stripe->chunk_len > store->cfg.slot_bytes ? SKY_STATUS_TOO_LARGE : SKY_STATUS_OK;
 }
 
 /* Take in a part of a chunk. Parts of another version of the chunk make room for the new one. */
@@ -83,10 +68,9 @@ static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_
     return SKY_STATUS_OK;
 }
 
-static bool is_declared_as(const SKY_StoreBlock_t *block, const SKY_Packet_t *pkt, uint32_t chunk_len)
+static bool is_declared_as(const SKY_StoreBlock_t *block, const SKY_Packet_t *pkt, const SKY_Stripe_t *stripe)
 {
-    return block->chunk_total == pkt->chunk_total && block->block_len == pkt->block_len && block->chunk_len == chunk_len &&
-           block->version == pkt->block_version && block->content == pkt->content;
+    return SKY_Stripe_Equal(&block->stripe, stripe) && block->version == pkt->block_version && block->content == pkt->content;
 }
 
 void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
@@ -101,11 +85,12 @@ void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
 
 /* Find the block of a PUT as the packet declares it, or declare it. A block of an earlier version goes, and so does one that has
  * nothing complete and was declared otherwise. @return NONE if there is no room */
-static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, const uint64_t *name, uint32_t hash)
+static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, const SKY_Stripe_t *stripe, const uint64_t *name,
+                        uint32_t hash)
 {
     uint32_t index = SKY_StoreTable_FindBlock(store, name, hash);
 
-    if (index != NONE && !is_declared_as(&store->blocks[index], pkt, chunk_len))
+    if (index != NONE && !is_declared_as(&store->blocks[index], pkt, stripe))
     {
         /* A packet does not contradict complete chunks of its own version. */
         SKY_ASSERT(store->blocks[index].held == 0 || store->blocks[index].version < pkt->block_version);
@@ -123,14 +108,12 @@ static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t ch
         }
         index = SKY_StoreTable_NewBlock(store, name, hash, tenant);
 
-        store->blocks[index].chunk_total = pkt->chunk_total;
-        store->blocks[index].block_len   = pkt->block_len;
-        store->blocks[index].chunk_len   = chunk_len;
-        store->blocks[index].version     = pkt->block_version;
-        store->blocks[index].content     = pkt->content;
+        store->blocks[index].stripe  = *stripe;
+        store->blocks[index].version = pkt->block_version;
+        store->blocks[index].content = pkt->content;
     }
-    SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, chunk_len));
-    SKY_ASSERT(store->blocks[index].chunk_len <= store->cfg.slot_bytes);
+    SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, stripe));
+    SKY_ASSERT(store->blocks[index].stripe.chunk_len <= store->cfg.slot_bytes);
     return index;
 }
 
@@ -146,7 +129,7 @@ static void note_put(SKY_Store_t *store, uint32_t index, uint64_t expires_us, co
         store->blocks[index].put_until_us = expires_us;
     }
     SKY_ASSERT(store->by_use.newest == index);
-    SKY_ASSERT(store->blocks[index].held <= store->blocks[index].chunk_total);
+    SKY_ASSERT(store->blocks[index].held <= store->blocks[index].stripe.chunk_total);
 }
 
 /* Return the slot of the chunk of a PUT, an empty one if it had none; NONE if there is no room. */
@@ -165,7 +148,7 @@ static uint32_t slot_for(SKY_Store_t *store, uint32_t block, const SKY_Packet_t 
 }
 
 /* Compare a PUT with what is here of its block. @return OK, OLD_VERSION, or BAD_KEY if it contradicts a complete chunk of its version */
-static SKY_Status_t compare(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, uint32_t block)
+static SKY_Status_t compare(const SKY_Store_t *store, const SKY_Packet_t *pkt, const SKY_Stripe_t *stripe, uint32_t block)
 {
     if (block == NONE)
     {
@@ -180,7 +163,7 @@ static SKY_Status_t compare(const SKY_Store_t *store, const SKY_Packet_t *pkt, u
         return pkt->block_version < known->version ? SKY_STATUS_OLD_VERSION : SKY_STATUS_OK;
     }
     SKY_ASSERT(held == NONE || known->held > 0);
-    return (known->held > 0 && !is_declared_as(known, pkt, chunk_len)) ||
+    return (known->held > 0 && !is_declared_as(known, pkt, stripe)) ||
                    (held != NONE && store->slots[held].crc32c != pkt->chunk_crc)
                ? SKY_STATUS_BAD_KEY
                : SKY_STATUS_OK;
@@ -188,8 +171,8 @@ static SKY_Status_t compare(const SKY_Store_t *store, const SKY_Packet_t *pkt, u
 
 SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt)
 {
-    uint32_t     chunk_len = 0;
-    SKY_Status_t status    = check_lengths(store, pkt, &chunk_len);
+    SKY_Stripe_t stripe;
+    SKY_Status_t status = check_stripe(store, pkt, &stripe);
 
     store->evicted.held = 0;
     store->completed    = false;
@@ -209,7 +192,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     const uint32_t held     = is_newer ? NONE : find_complete(store, known, pkt->chunk_id);
     const bool     is_whole = pkt->length == pkt->chunk_len;
 
-    status = compare(store, pkt, chunk_len, known);
+    status = compare(store, pkt, &stripe, known);
     if (status != SKY_STATUS_OK)
     {
         return status;
@@ -220,7 +203,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     }
 
     /* The packet was checked as far as it can be; it may replace its block and evict another one from here on. */
-    const uint32_t block = declare(store, pkt, chunk_len, name, hash);
+    const uint32_t block = declare(store, pkt, &stripe, name, hash);
     SKY_ASSERT(block == NONE || block < store->fresh_block);
     SKY_ASSERT(held == NONE || block == known); /* the block of a held chunk was not declared anew */
     if (block == NONE)
@@ -308,14 +291,12 @@ bool SKY_Store_Has(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 
 static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
 {
-    SKY_ASSERT(block->held <= block->chunk_total);
+    SKY_ASSERT(block->held <= block->stripe.chunk_total);
     SKY_ASSERT(block->first != NONE || block->held == 0);
-    SKY_ASSERT(block->chunk_total >= 1);
+    SKY_ASSERT(block->stripe.chunk_total >= 1);
     info->tenant = (uint32_t)block->name[0];
     (void)memcpy(info->key, &block->name[1], SKY_KEY_BYTES);
-    info->chunk_total  = block->chunk_total;
-    info->block_len    = block->block_len;
-    info->chunk_len    = block->chunk_len;
+    info->stripe       = block->stripe;
     info->epoch        = block->epoch;
     info->held         = block->held;
     info->track        = block->track;

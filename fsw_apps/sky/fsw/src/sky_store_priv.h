@@ -18,19 +18,20 @@
 
 struct SKY_StoreBlock
 {
-    uint64_t name[NAME_WORDS]; /* tenant and key */
-    uint32_t hash;             /* hash of the name */
-    uint32_t chunk_total, block_len, chunk_len, epoch;
-    uint32_t held;                                 /* number of complete chunks */
-    uint32_t lowest;                               /* lowest id of them, if there are any; NONE: not known */
-    uint32_t first;                                /* first slot; NONE: the block is free */
-    uint16_t tenant;                               /* row of its tenant in the store's table */
-    uint8_t  track;                                /* of its newest PUT */
-    uint32_t newer[LIST_COUNT], older[LIST_COUNT]; /* neighbours in each list; the free blocks are linked by older */
-    uint32_t content;
-    uint64_t used; /* number of its last use; no two blocks have the same */
-    uint64_t put_until_us, suspect_us;
-    uint64_t version;
+    uint64_t     name[NAME_WORDS]; /* tenant and key */
+    uint32_t     hash;             /* hash of the name */
+    SKY_Stripe_t stripe;
+    uint32_t     epoch;
+    uint32_t     held;                                 /* number of complete chunks */
+    uint32_t     lowest;                               /* lowest id of them, if there are any; NONE: not known */
+    uint32_t     first;                                /* first slot; NONE: the block is free */
+    uint16_t     tenant;                               /* row of its tenant in the store's table */
+    uint8_t      track;                                /* of its newest PUT */
+    uint32_t     newer[LIST_COUNT], older[LIST_COUNT]; /* neighbours in each list; the free blocks are linked by older */
+    uint32_t     content;
+    uint64_t     used; /* number of its last use; no two blocks have the same */
+    uint64_t     put_until_us, suspect_us;
+    uint64_t     version;
 };
 
 struct SKY_StoreSlot

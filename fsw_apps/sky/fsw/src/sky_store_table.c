@@ -293,7 +293,7 @@ void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_
     ++block->held;
     store->counters.bytes += slot->len;
     --store->counters.partial;
-    SKY_ASSERT(block->held <= block->chunk_total);
+    SKY_ASSERT(block->held <= block->stripe.chunk_total);
     SKY_ASSERT(block->lowest == NONE || block->lowest <= slot->chunk_id);
 }
 

@@ -48,12 +48,11 @@ typedef struct
     uint32_t               epoch;
     uint32_t               content;       /**< content instance: GET takes chunks of no other. 0: it has none */
     uint64_t               block_version; /**< version under the key: GET takes chunks of no other. 0: it has none */
-    uint32_t               block_len;
-    uint32_t               chunk_len;
-    uint32_t               chunk_total;
+    SKY_Stripe_t           stripe;
     uint32_t               deadline_ms; /**< time from the beginning; at least 1 */
-    uint8_t               *data;        /**< block_len bytes: read by put, written by get */
-    uint8_t               *have;        /**< (chunk_total + 7) / 8 bytes of 0, for the host's own use; GET with fallbacks only */
+    uint8_t               *data;        /**< stripe.block_len bytes: read by put, written by get */
+    uint8_t               *parity;      /**< SKY_Stripe_ParityBytes, likewise; may be NULL without an erasure code */
+    uint8_t               *have; /**< (stripe.chunk_total + 7) / 8 bytes of 0, for the host's own use; GET with fallbacks only */
     const SKY_HostPlace_t *servers;
     const SKY_HostPlace_t *fallbacks; /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
     uint32_t               server_count;

@@ -8,6 +8,7 @@
 #define SKY_WORD_H
 
 #include "sky_packet.h"
+#include "sky_stripe.h"
 
 /** Kinds of answers. */
 typedef enum
@@ -21,10 +22,10 @@ typedef enum
 /** Facts of a block. */
 typedef struct
 {
-    uint32_t block_len, chunk_len, chunk_total;
-    uint32_t epoch;   /**< row of the schedule that it is prefetched for; 0: it lies in the window of the moment */
-    uint32_t content; /**< content instance */
-    uint64_t version; /**< version under its key; 0: the key names the content */
+    SKY_Stripe_t stripe;
+    uint32_t     epoch;   /**< row of the schedule that it is prefetched for; 0: it lies in the window of the moment */
+    uint32_t     content; /**< content instance */
+    uint64_t     version; /**< version under its key; 0: the key names the content */
 } SKY_BlockFacts_t;
 
 /**

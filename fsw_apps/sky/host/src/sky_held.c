@@ -13,7 +13,7 @@ static uint32_t ChunksOf(const SKY_BlockFacts_t *block, uint32_t servers, uint32
 {
     SKY_ASSERT(servers > 0u);
     SKY_ASSERT(server < servers);
-    return server < block->chunk_total ? (block->chunk_total - server - 1u) / servers + 1u : 0u;
+    return server < block->stripe.chunk_total ? (block->stripe.chunk_total - server - 1u) / servers + 1u : 0u;
 }
 
 uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
@@ -44,7 +44,7 @@ void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, u
         SKY_ChunkSet_Add(&share->missing, i);
     }
     SKY_ASSERT(share->missing.count == count);
-    SKY_ASSERT(SKY_ChunkSet_ChunkId(&share->missing, count - 1u) < block->chunk_total);
+    SKY_ASSERT(SKY_ChunkSet_ChunkId(&share->missing, count - 1u) < block->stripe.chunk_total);
 }
 
 static bool IsMissing(const SKY_HeldShare_t *share)

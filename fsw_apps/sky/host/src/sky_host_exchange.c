@@ -44,7 +44,7 @@ static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
 /* Return true if an earlier place has sent this chunk. */
 static bool IsKept(const SKY_HostBlock_t *block, uint32_t chunk_id)
 {
-    SKY_ASSERT(chunk_id < block->chunk_total);
+    SKY_ASSERT(chunk_id < block->stripe.chunk_total);
     return block->have != NULL && (block->have[chunk_id / 8u] & 1u << chunk_id % 8u) != 0u;
 }
 
@@ -57,7 +57,7 @@ void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block)
         {
             const uint32_t id = SKY_ChunkSet_ChunkId(&lane->u.fetch.missing, i);
             SKY_ASSERT(block->have != NULL); /* a lane with fallbacks notes what came */
-            SKY_ASSERT(id < block->chunk_total);
+            SKY_ASSERT(id < block->stripe.chunk_total);
 
             block->have[id / 8u] = (uint8_t)(block->have[id / 8u] | 1u << id % 8u);
         }
@@ -84,13 +84,18 @@ static uint64_t BytesOf(SKY_HostLane_t *lane, const SKY_HostBlock_t *block, uint
 {
     const SKY_ShareCfg_t *cfg   = SKY_HostExchange_Cfg(lane);
     const SKY_ChunkSet_t *set   = lane->kind == SKY_HOST_PUT ? &lane->u.push.unacked : &lane->u.fetch.missing;
-    const uint32_t        last  = SKY_ChunkSet_IndexOf(set, cfg->chunk_total - 1u);
-    const uint64_t        bytes = (uint64_t)chunks * cfg->chunk_len;
+    const SKY_StripeRow_t row   = SKY_Stripe_Row(&cfg->stripe, SKY_Stripe_Rows(&cfg->stripe) - 1u);
+    uint64_t              bytes = (uint64_t)chunks * cfg->stripe.chunk_len;
     SKY_ASSERT(chunks <= cfg->count);
 
-    if (last < cfg->count && HasChunk(lane, last) && !IsKept(block, cfg->chunk_total - 1u))
+    for (uint32_t id = row.first + row.data - 1u; id < cfg->stripe.chunk_total; ++id) /* only these may be shorter */
     {
-        return bytes - ((uint64_t)cfg->chunk_total * cfg->chunk_len - cfg->block_len); /* the last chunk is shorter */
+        const uint32_t index = SKY_ChunkSet_IndexOf(set, id);
+
+        if (index < cfg->count && HasChunk(lane, index) && !IsKept(block, id))
+        {
+            bytes -= cfg->stripe.chunk_len - SKY_Stripe_ChunkBytes(&cfg->stripe, id);
+        }
     }
     return bytes;
 }
@@ -120,7 +125,7 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_
     {
         block->held_version = lane->u.push.held_version;
     }
-    SKY_ASSERT(block->chunks <= block->chunk_total);
+    SKY_ASSERT(block->chunks <= block->stripe.chunk_total);
 }
 
 /* ---- what a lane does -------------------------------------------------------------------------------------------------- */
@@ -130,7 +135,7 @@ static void BeginFetch(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer
 {
     SKY_Fetch_t *fetch = &lane->u.fetch;
 
-    (void)SKY_Fetch_Init(fetch, cfg, peer, block->data);
+    (void)SKY_Fetch_Init(fetch, cfg, peer, block->data, block->parity);
     SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING); /* the share's numbers were checked */
     SKY_ASSERT(fetch->left == cfg->count);
     for (uint32_t i = 0; i < cfg->count && round > 0u; ++i)

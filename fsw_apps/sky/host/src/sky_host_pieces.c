@@ -14,14 +14,14 @@
 static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
 {
     SKY_ASSERT(server < block->server_count);
-    SKY_ASSERT(server < block->chunk_total);
-    return (block->chunk_total - server - 1u) / block->server_count + 1u;
+    SKY_ASSERT(server < block->stripe.chunk_total);
+    return (block->stripe.chunk_total - server - 1u) / block->server_count + 1u;
 }
 
 static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
 {
     const uint32_t pieces = (ShareChunks(block, server) + SKY_LIMIT_CHUNK_SET - 1u) / SKY_LIMIT_CHUNK_SET;
-    SKY_ASSERT(pieces <= block->chunk_total);
+    SKY_ASSERT(pieces <= block->stripe.chunk_total);
 
     return pieces;
 }
@@ -37,9 +37,7 @@ void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, 
     cfg->epoch        = block->epoch;
     cfg->content      = block->content;
     cfg->version      = block->block_version;
-    cfg->chunk_total  = block->chunk_total;
-    cfg->chunk_len    = block->chunk_len;
-    cfg->block_len    = block->block_len;
+    cfg->stripe       = block->stripe;
     cfg->base         = base;
     cfg->stride       = block->server_count;
     cfg->count        = count;
@@ -100,7 +98,7 @@ bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block)
     SKY_ShareCfg_t cfg;
 
     if (block->kind > SKY_HOST_PUT || block->servers == NULL || block->server_count == 0u || block->deadline_ms == 0u ||
-        block->data == NULL)
+        block->data == NULL || (block->parity == NULL && block->stripe.code_m > 0u))
     {
         return false;
     }
@@ -120,12 +118,12 @@ uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block)
     {
         return 0;
     }
-    for (uint32_t server = 0; server < block->server_count && server < block->chunk_total; ++server)
+    for (uint32_t server = 0; server < block->server_count && server < block->stripe.chunk_total; ++server)
     {
         pieces += SharePieces(block, server);
     }
     SKY_ASSERT(pieces >= 1u);
-    SKY_ASSERT(pieces <= block->chunk_total);
+    SKY_ASSERT(pieces <= block->stripe.chunk_total);
     return pieces;
 }
 
@@ -381,7 +379,7 @@ static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint
     SKY_ASSERT(host->piece_free_count > 0u);
     SKY_ASSERT(number < host->blocks.piece_count);
     SKY_ASSERT(behind >= 1u);
-    SKY_ASSERT(behind <= block->chunk_total);
+    SKY_ASSERT(behind <= block->stripe.chunk_total);
 
     host->piece_free = piece->next;
     --host->piece_free_count;
@@ -403,7 +401,7 @@ bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)
     SKY_ASSERT(block != NULL);
     SKY_ASSERT(host->blocks.works[work].pieces_left == 0u);
 
-    for (uint32_t server = 0; server < block->server_count && server < block->chunk_total; ++server)
+    for (uint32_t server = 0; server < block->server_count && server < block->stripe.chunk_total; ++server)
     {
         for (uint32_t p = 0; p < SharePieces(block, server); ++p)
         {

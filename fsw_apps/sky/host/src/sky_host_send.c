@@ -12,11 +12,12 @@
 static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
 {
     const SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
-    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
+    const uint8_t         *base  = SKY_Stripe_IsParity(&block->stripe, pkt->chunk_id) ? block->parity : block->data;
+    const uint8_t         *chunk = base + SKY_Stripe_Offset(&block->stripe, pkt->chunk_id);
     uint32_t               at    = 0;
     SKY_ASSERT(block->kind == SKY_HOST_PUT);
-    SKY_ASSERT(pkt->chunk_id < block->chunk_total);
-    SKY_ASSERT((uint64_t)pkt->chunk_id * block->chunk_len + pkt->chunk_len <= block->block_len);
+    SKY_ASSERT(pkt->chunk_id < block->stripe.chunk_total);
+    SKY_ASSERT(base != NULL);
 
     pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
     do

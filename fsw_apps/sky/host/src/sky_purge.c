@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sky_assert.h"
+#include "sky_stripe.h"
 
 #define ROUNDS 3u /* the second goes around lost satellites; the third meets chunks that were on their way meanwhile */
 
@@ -15,9 +16,9 @@ void SKY_PurgeAnswers_Add(SKY_PurgeAnswers_t *cleared, const SKY_Packet_t *answe
     ++cleared->asked;
     if (answer != NULL && answer->status == SKY_STATUS_OK)
     {
-        const uint32_t chunk_len = answer->chunk_len;
-        const uint32_t total =
-            chunk_len == 0u ? 0u : answer->block_len / chunk_len + (answer->block_len % chunk_len > 0u ? 1u : 0u);
+        SKY_Stripe_t   stripe;
+        const bool     knows = SKY_Stripe_Cut(&stripe, answer->block_len, answer->chunk_len, answer->code_k, answer->code_m);
+        const uint32_t total = knows ? stripe.chunk_total : 0u; /* the packet's own number is that of removed chunks */
 
         ++cleared->confirmed;
         cleared->chunks += answer->chunk_total;

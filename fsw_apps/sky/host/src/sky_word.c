@@ -8,16 +8,6 @@
 
 #include "sky_assert.h"
 
-/* Return true if there can be a block of these numbers. */
-static bool AreSound(const SKY_Packet_t *answer)
-{
-    const uint64_t chunk_len = answer->chunk_len;
-
-    SKY_ASSERT(answer->status == SKY_STATUS_OK); /* the numbers of an error mean nothing */
-    return answer->chunk_total >= 1u && chunk_len >= 1u && chunk_len <= SKY_LIMIT_CHUNK_BYTES &&
-           (answer->chunk_total - 1u) * chunk_len < answer->block_len && answer->block_len <= answer->chunk_total * chunk_len;
-}
-
 SKY_HasWord_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts)
 {
     SKY_ASSERT(key != NULL);
@@ -30,33 +20,29 @@ SKY_HasWord_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_Bl
     {
         return answer->status == SKY_STATUS_NOT_FOUND ? SKY_WORD_ABSENT : SKY_WORD_NOTHING;
     }
-    if (memcmp(answer->key, key, SKY_KEY_BYTES) != 0 || !AreSound(answer))
+    if (memcmp(answer->key, key, SKY_KEY_BYTES) != 0 || !SKY_Stripe_OfPacket(&facts->stripe, answer))
     {
         return SKY_WORD_UNSOUND;
     }
-    facts->block_len   = answer->block_len;
-    facts->chunk_len   = answer->chunk_len;
-    facts->chunk_total = answer->chunk_total;
-    facts->epoch       = answer->epoch;
-    facts->content     = answer->content;
-    facts->version     = answer->block_version;
-    SKY_ASSERT(facts->chunk_total <= facts->block_len); /* no chunk is empty */
-    SKY_ASSERT(facts->chunk_len >= 1u);
+    facts->epoch   = answer->epoch;
+    facts->content = answer->content;
+    facts->version = answer->block_version;
+    SKY_ASSERT(SKY_Stripe_Check(&facts->stripe));
     return SKY_WORD_BLOCK;
 }
 
 bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known)
 {
-    SKY_ASSERT(facts->chunk_len >= 1u);
-    SKY_ASSERT(known->chunk_len >= 1u);
-    return facts->block_len != known->block_len || facts->chunk_len != known->chunk_len || facts->version != known->version ||
+    SKY_ASSERT(facts->stripe.chunk_len >= 1u);
+    SKY_ASSERT(known->stripe.chunk_len >= 1u);
+    return !SKY_Stripe_Equal(&facts->stripe, &known->stripe) || facts->version != known->version ||
            facts->content != known->content;
 }
 
 bool SKY_Word_IsNewer(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known)
 {
-    SKY_ASSERT(facts->chunk_len >= 1u);
-    SKY_ASSERT(known->chunk_len >= 1u);
+    SKY_ASSERT(facts->stripe.chunk_len >= 1u);
+    SKY_ASSERT(known->stripe.chunk_len >= 1u);
     return facts->version > known->version || (facts->version == known->version && facts->epoch > known->epoch);
 }
 
