@@ -22,7 +22,7 @@ from skymemory.common.tenant_secrets import engines_secret_of, read_tenant_secre
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
-from skymemory.sky.constellation import Cache
+from skymemory.sky.file_sections import Cache
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
 

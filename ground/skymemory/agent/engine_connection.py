@@ -22,7 +22,7 @@ from skymemory.agent.protocol import FrameError
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.tracing import Origin
 from skymemory.link.block_entry import BlockEntry
-from skymemory.sky.constellation import UINT32_MAX
+from skymemory.sky.file_sections import UINT32_MAX
 from skymemory.store.results import FindResult, GetResult, PutResult, Status
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from skymemory.agent.gateway.users import add_user, list_users, remove_user
 from skymemory.cli.common import BadInput
 from skymemory.cli.parameters import AccountName
 from skymemory.common.secret_files import SecretFileError
-from skymemory.sky.constellation import UINT32_MAX
+from skymemory.sky.file_sections import UINT32_MAX
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 

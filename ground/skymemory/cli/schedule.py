@@ -10,7 +10,7 @@ import click
 
 from skymemory.cli.common import BadInput, json_option, print_json, progress_bar
 from skymemory.common.defaults import MOST_PLANES, MOST_SLOTS
-from skymemory.sky.constellation import GridSettings, SiteSettings
+from skymemory.sky.file_sections import GridSettings, SiteSettings
 from skymemory.sky.orbit.fleet import FRESH_DAYS, Fleet, Wanted, arrange
 from skymemory.sky.orbit.positions import DAY_MS, OrbitError, Site
 from skymemory.sky.orbit.schedule import Schedule, ScheduleError

@@ -16,8 +16,9 @@ from skymemory.cli.agent_counts import agent_counts, in_words, told
 from skymemory.cli.common import find_sky, json_option, output_console, print_json, print_table, sky_option
 from skymemory.cli.grid_tables import Cells, columns_needed, grid_tables
 from skymemory.link.control import LINK_NAMES, OTHERS_NUMBER, ControlPlane, LinkStats, TenantStats
-from skymemory.sky.constellation import OTHERS, Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.file_sections import OTHERS
 from skymemory.sky.orbit.schedule_format import utc
 from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.wire.address import Satellite

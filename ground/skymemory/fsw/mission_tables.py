@@ -22,7 +22,8 @@ from skymemory.fsw.structures import (
 from skymemory.link.native import crc32c
 from skymemory.security.derivation import KEY_BYTES
 from skymemory.security.satellite_file import SatelliteKeys
-from skymemory.sky.constellation import OTHERS, Constellation, LinkModel, TenantQuota
+from skymemory.sky.constellation import Constellation, LinkModel
+from skymemory.sky.file_sections import OTHERS, TenantQuota
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.placement.layouts import LAYOUT_IDS
 from skymemory.sky.placement.torus import Direction

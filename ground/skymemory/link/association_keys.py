@@ -7,7 +7,8 @@ from typing import Final
 
 from skymemory.link import structures
 from skymemory.security.keyring import Keyring, load_keyring
-from skymemory.sky.constellation import KEYRING_VARIABLE, SUITES, Constellation
+from skymemory.sky.constellation import KEYRING_VARIABLE, Constellation
+from skymemory.sky.file_sections import SUITES
 from skymemory.wire import icd
 
 _SUITES: Final = {name: getattr(icd, f"SUITE_{name.upper()}") for name in SUITES}

@@ -11,7 +11,7 @@ from typing import Final, Self
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
-from skymemory.sky.constellation import Cache
+from skymemory.sky.file_sections import Cache
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult
 from skymemory.wire.packets import KEY_BYTES
 

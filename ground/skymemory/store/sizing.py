@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from skymemory.common.defaults import MOST_STORE_MIB
-from skymemory.sky.constellation import UINT32_MAX, Constellation
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.file_sections import UINT32_MAX
 
 _TABLES_BYTES: Final = 248
 """Most bytes that a slot of a satellite's store needs besides itself: entries in two tables and in their indexes."""

@@ -24,7 +24,8 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Transfer
 from skymemory.link.timing import Timing
-from skymemory.sky.constellation import Cache, Constellation
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.file_sections import Cache
 from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Playing, Source, Whereabouts

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, PlainValidator, ValidationError, model_validator
 
 from skymemory.common.checked_toml import CheckedModel, Mistake, mistakes, numbers, read_toml, rule, tell, whole_numbers
-from skymemory.sky.constellation import SatelliteField, satellite_of
+from skymemory.sky.file_sections import SatelliteField, satellite_of
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import structures
 from skymemory.twin.fault_actions import Action, TwinLinkModel, any_link, border, cut, link_of, node_of, together

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from skymemory.common import defaults
 from skymemory.common.progress import Progress
-from skymemory.sky.constellation import Constellation, Security
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.file_sections import Security
 from skymemory.sky.orbit.schedule import Schedule, WindowChange
 from skymemory.sky.orbit.views import Link
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName

@@ -14,7 +14,7 @@ from skymemory.common.checked_toml import CheckedModel, whole_numbers
 from skymemory.common.secret_files import Kept, SecretFileError
 from skymemory.common.secret_words import digest_of, is_word, new_word
 from skymemory.common.tenant_secrets import read_tenant_secret
-from skymemory.sky.constellation import UINT32_MAX
+from skymemory.sky.file_sections import UINT32_MAX
 
 DEFAULT_USER: Final = "default"
 USERS_MAX: Final = 1024

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from skymemory.common import defaults
-from skymemory.sky.constellation import PACKET_BYTES_MIN, ConfigError, Constellation, LinkModel
+from skymemory.sky.constellation import ConfigError, Constellation, LinkModel
+from skymemory.sky.file_sections import PACKET_BYTES_MIN
 from skymemory.sky.placement.torus import Direction
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite

@@ -11,8 +11,9 @@ import pytest
 from skymemory.cli.status import collect
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import crc32c
-from skymemory.sky.constellation import OTHERS, Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.file_sections import OTHERS
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
