@@ -1,6 +1,7 @@
 /**
  * @file
- * Arithmetic of GF(256) as its definition says, bit by bit, and random bytes: what the tests of the erasure code compare with.
+ * What the tests of the erasure code compare with: arithmetic of GF(256) as its definition says, bit by bit, random bytes, and all
+ * patterns of losses.
  */
 #ifndef CODE_RIG_H
 #define CODE_RIG_H
@@ -29,13 +30,31 @@ static inline uint8_t rig_product(uint8_t a, uint8_t b)
 
     for (uint32_t bit = 0; bit < 8u; ++bit)
     {
-        product ^= ((b >> bit) & 1u) != 0u ? (uint32_t)a << bit : 0u;
+        product ^= (((uint32_t)b >> bit) & 1u) != 0u ? a * (1u << bit) : 0u;
     }
     for (uint32_t bit = 14; bit >= 8u; --bit)
     {
         product ^= ((product >> bit) & 1u) != 0u ? 0x11Du << (bit - 8u) : 0u;
     }
     return (uint8_t)product;
+}
+
+/* Step to the next choice of count chunks in order. @return false: this was the last */
+static inline bool rig_next_choice(uint8_t lost[], uint32_t count, uint32_t n)
+{
+    for (uint32_t i = count; i > 0; --i)
+    {
+        if (lost[i - 1] < n - (count - (i - 1)))
+        {
+            ++lost[i - 1];
+            for (uint32_t j = i; j < count; ++j)
+            {
+                lost[j] = (uint8_t)(lost[j - 1] + 1);
+            }
+            return true;
+        }
+    }
+    return false;
 }
 
 #endif

@@ -127,24 +127,6 @@ static bool mends(SKY_CodeRow_t row, const uint8_t lost[], uint8_t lost_count, u
     return is_good;
 }
 
-/* Step to the next choice of count chunks in order. @return false: this was the last */
-static bool next_choice(uint8_t lost[], uint32_t count, uint32_t n)
-{
-    for (uint32_t i = count; i > 0; --i)
-    {
-        if (lost[i - 1] < n - (count - (i - 1)))
-        {
-            ++lost[i - 1];
-            for (uint32_t j = i; j < count; ++j)
-            {
-                lost[j] = (uint8_t)(lost[j - 1] + 1);
-            }
-            return true;
-        }
-    }
-    return false;
-}
-
 static void every_pattern_of_losses_is_mended(void)
 {
     static const SKY_CodeRow_t rows[]   = {{1, 0}, {1, 2}, {2, 1}, {2, 2},  {3, 3},  {2, 6},
@@ -171,7 +153,7 @@ static void every_pattern_of_losses_is_mended(void)
             {
                 failed += mends(rows[r], lost, (uint8_t)count, &random) ? 0u : 1u;
                 ++patterns;
-            } while (next_choice(lost, count, n));
+            } while (rig_next_choice(lost, count, n));
         }
         CHECK_EQ(failed, 0);
         CHECK_EQ(patterns, counts[r]);
