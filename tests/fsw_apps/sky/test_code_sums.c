@@ -50,8 +50,8 @@ static void expect_sum(const SKY_CodeChunk_t sources[], uint32_t source_count, c
 /* Compare many sums, at places that are not aligned, with the definition. */
 static void check_sums(const SKY_CodeChunk_t sources[], uint8_t source_count, uint8_t sum_count, uint32_t len, uint32_t shift)
 {
-    uint8_t *sums[SUMS];
-    uint32_t wrong = 0;
+    uint8_t *sums[SUMS] = {NULL};
+    uint32_t wrong      = 0;
 
     for (uint32_t s = 0; s < sum_count; ++s)
     {

@@ -113,8 +113,8 @@ static double run_isal(const Job_t *job)
     }
     for (uint32_t r = 0; r < job->rows; ++r)
     {
-        uint8_t *sources[SKY_CODE_CHUNKS_MAX];
-        uint8_t *sums[SKY_CODE_CHUNKS_MAX];
+        uint8_t *sources[SKY_CODE_CHUNKS_MAX] = {NULL};
+        uint8_t *sums[SKY_CODE_CHUNKS_MAX]    = {NULL};
 
         for (int j = 0; j < k; ++j)
         {

@@ -140,9 +140,9 @@ static void parity_has_the_same_bytes(void)
         const uint32_t  k = rows[r].k;
         const uint32_t  m = rows[r].m;
         SKY_CodeChunk_t sources[CHUNKS];
-        uint8_t        *inputs[CHUNKS];
-        uint8_t        *outputs[CHUNKS];
-        uint8_t        *sums[CHUNKS];
+        uint8_t        *inputs[CHUNKS]  = {NULL};
+        uint8_t        *outputs[CHUNKS] = {NULL};
+        uint8_t        *sums[CHUNKS]    = {NULL};
 
         gf_gen_cauchy1_matrix(matrix, (int)(k + m), (int)k);
         ec_init_tables((int)k, (int)m, matrix + k * k, tables);
