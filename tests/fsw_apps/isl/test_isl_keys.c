@@ -382,6 +382,7 @@ static void test_new_keys_over_the_air_are_told(void)
 {
     static const uint8_t next[SKY_CRYPTO_KEY_BYTES] = {14};
     uint8_t              payload[REKEY_LOAD_BYTES];
+    uint8_t              peers[REKEY_MOST_BYTES];
     party_t              mission;
     ISL_HkSecurity_t     hk;
 
@@ -400,8 +401,12 @@ static void test_new_keys_over_the_air_are_told(void)
     hk = rig_isl_hk(&rig).Security;
     CHECK(hk.MasterKeys == 2 && hk.Generation == 4 && hk.Older == 3 && hk.PeersGeneration == 3);
     CHECK_EQ(hk.RekeyDone, 4);
+    CHECK_EQ(rekey(&mission, peers, rekey_load_peers(&wrap, 4, WEST_INDEX, 1, peers)), SKY_STATUS_OK);
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID,
+              "ISL: 2 master keys are valid, of generations 4 and 3; links use keys of generation 4");
+    CHECK_EQ(rig_isl_hk(&rig).Security.PeersGeneration, 4);
     CHECK_EQ(rekey(&mission, payload, rekey_command(SKY_REKEY_FORGET, 4, payload)), SKY_STATUS_OK);
-    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "ISL: 1 master key is valid, of generation 3; links");
+    RIG_EVENT(&rig, "ISL", ISL_SECURITY_INF_EID, "ISL: 1 master key is valid, of generation 3; links use keys of generation 3");
 }
 
 static void test_a_satellite_that_moves_serves_nobody_of_before(void)
