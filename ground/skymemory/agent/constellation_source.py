@@ -1,6 +1,7 @@
-"""Sources of the constellation that the agent serves: the one that `skymem up` started, as it comes and goes, or a file's."""
+"""Sources of the constellation that a program uses: the one that `skymem up` started, as it comes and goes, or a file's."""
 
 from collections.abc import Callable
+from hmac import compare_digest
 from typing import NamedTuple, Protocol
 
 from skymemory.common.file_state import FileState, file_state
@@ -8,15 +9,23 @@ from skymemory.sky import whereabouts
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Playing
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.run_record import RunRecord
 
 
 class Serving(NamedTuple):
-    """A constellation, what its window follows, and the secret of what this user stores there."""
+    """A constellation, what its window follows, and the secret of what this user stores there.
+
+    The keyring may be wrong, as it is only looked at where it is needed (`Constellation.find_keyring_mistake`).
+    """
 
     constellation: Constellation
     playing: Playing | whereabouts.Source | None
     tenant_secret: bytes
+
+    def is_on(self, store: SkyStore) -> bool:
+        """Return True if a store is on this constellation already, with this secret."""
+        return self.constellation == store.constellation and compare_digest(self.tenant_secret, store.tenant_secret)
 
 
 class ConstellationSource(Protocol):
@@ -85,7 +94,6 @@ class RunningSource:
 
         Raises:
             StateError: The record cannot be read.
-            ConfigError: The keyring of this host is none for that constellation.
             SecretFileError: There is no tenant secret.
         """
         seen = file_state(self._state.path)
@@ -97,7 +105,7 @@ class RunningSource:
         up = self._state.load()
         if up is None:
             return None
-        sky = self._state.sky(up.constellation.as_host())
+        sky = self._state.sky(up.constellation.of_host())
         return Serving(sky.constellation, sky.playing, self._secret(sky.constellation))
 
     def missing(self) -> str:

@@ -95,11 +95,16 @@ class HttpServer:
         return web.json_response({"healthy": True, "uptime_seconds": up_s})
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        """Answer 200 if a constellation is known and a satellite answered lately; otherwise 503, with the reason."""
+        """Answer 200 if a constellation is known and a satellite answered lately; otherwise 503, with the reason.
+
+        It also tells why a keyring that was put in place is not used.
+        """
         why = self._sky.unready
         report: dict[str, object] = {"ready": why is None}
         if why is not None:
             report["reason"] = why
+        if mistake := self._sky.keyring_mistake:
+            report["keyring"] = mistake
         store = self._sky.store
         if store is not None:
             report["planes"], report["slots"] = store.constellation.planes, store.constellation.slots

@@ -1,4 +1,4 @@
-"""The keyring of the agent's host while the agent runs: a new file in its place is taken once satellites take its keys."""
+"""The keyring of a program that runs: a new file in its place is taken once satellites take its keys."""
 
 import logging
 from collections.abc import Collection
@@ -21,7 +21,7 @@ _SOON_S: Final = 2.0
 
 
 class KeyringWatch:
-    """Watch of the keyring with which a constellation is served.
+    """Watch of the keyring with which a constellation is used.
 
     A file is taken only if as many satellites answer under its keys as under those of before. So a keyring may be put in place
     before the satellites have its generation, and a wrong file harms nobody.
@@ -33,27 +33,28 @@ class KeyringWatch:
         Raises:
             SecretFileError: The keyring cannot be read.
         """
+        self.why = ""
+        """Reason why the file that is in place is not used, in words for people; '' if it is, or if it was not tried yet."""
         self._constellation = constellation
         named = constellation.security.keyring
         self._path = Path(named) if named else None
-        self._used = self._now()
+        self._used = self._tried = self._now()
         self._keys = keys_of(constellation)
-        self._tried: FileState | None = None
         self._tried_s = 0.0
-        self._said = ""
 
     def _now(self) -> FileState | None:
         return None if self._path is None else file_state(self._path)
 
     def is_due(self, now_s: float, *, is_reachable: bool) -> bool:
-        """Return True if there is another file whose keys are to be tried now.
+        """Return True if there is another file whose keys are to be tried now, or none any more.
 
         Args:
             now_s: Time of a clock that never goes back.
             is_reachable: Satellites answer under the keys that are used.
         """
         state = self._now()
-        if state is None or state == self._used:
+        if state == self._used:
+            self.why, self._tried = "", state
             return False
         return state != self._tried or now_s - self._tried_s >= (AGAIN_S if is_reachable else _SOON_S)
 
@@ -69,7 +70,7 @@ class KeyringWatch:
         self._tried, self._tried_s = state, now_s
         why = self._constellation.find_keyring_mistake("host")
         if not why and keys_of(self._constellation) == self._keys:  # the mission's, which has got another host
-            self._used = state
+            self._used, self.why = state, ""
             return False
         if not why:
             with ControlPlane(self._constellation) as control:
@@ -79,7 +80,8 @@ class KeyringWatch:
                     return True
                 few = f"{len(answered)} satellites answer under its keys, and {len(answering)} under those of before"
                 why = control.refusal() or few
-        if why != self._said:
-            _log.warning("%s has changed, but the keys of before stay in use: %s", self._path, why)
-            self._said = why
+        told = f"{self._path} has changed, but the keys of before stay in use: {why}"
+        if told != self.why:
+            _log.warning("%s", told)
+            self.why = told
         return False

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from hmac import compare_digest
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -25,6 +24,7 @@ from skymemory.agent.tracing import NOWHERE, Asked, Origin, Tracing
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
+from skymemory.sky.constellation import ConfigError
 from skymemory.store.block_store import BLOCK_BYTES_MAX, check_keys
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
 from skymemory.store.sizing import blocks_held
@@ -119,6 +119,8 @@ class SharedSky:
         """Words about satellites that refuse this host's keys, as they are in the log."""
         self._failed = False
         """The constellation could not be opened, which may be put right: a secret or a keyring that is missing, for example."""
+        self._no_keyring = ""
+        """Mistake in the keyring of another constellation, which is not served before the file is right."""
         self._prober: ControlPlane | None = None
         self._keyring: KeyringWatch | None = None
         self._answered_s: float | None = None
@@ -175,7 +177,12 @@ class SharedSky:
             return None
         prober = self._prober
         refusal = "" if prober is None else prober.refusal()
-        return refusal or "no satellite of the constellation answers"
+        return refusal or self._no_keyring or "no satellite of the constellation answers"
+
+    @property
+    def keyring_mistake(self) -> str:
+        """Reason why the keyring that is in place is not used, while keys of before are; '' if it is used."""
+        return self._no_keyring or ("" if self._keyring is None else self._keyring.why)
 
     async def start(self) -> None:
         """Look for the constellation once, and again from then on. It need not be there."""
@@ -465,8 +472,14 @@ class SharedSky:
         serving, keyring, failed = None, None, False
         try:
             serving = self._source.load()
-            if may_stay and serving is not None and self.store is not None and _is_served(serving, self.store):
+            if may_stay and serving is not None and self.store is not None and serving.is_on(self.store):
+                self._failed, self._no_keyring = False, ""
                 return
+            if serving is not None and (mistake := serving.constellation.find_keyring_mistake("host")):
+                if self.store is not None:
+                    self._stay(mistake)
+                    return
+                raise ConfigError(mistake)
             why = self._source.missing() if serving is None else ""
             keyring = None if serving is None else KeyringWatch(serving.constellation)
             store = None if serving is None else self._new_store(serving)
@@ -481,12 +494,18 @@ class SharedSky:
             _log.info("constellation of %d planes x %d slots", grid.planes, grid.slots)
         before, before_prober = self.store, self._prober
         self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
-        self.store, self._prober, self._keyring, self._failed = store, prober, keyring, failed
+        self.store, self._prober, self._keyring, self._failed, self._no_keyring = store, prober, keyring, failed, ""
         self.observer.serves(store)
         if before is not None:
             before.close()
         if before_prober is not None:
             before_prober.close()
+
+    def _stay(self, mistake: str) -> None:
+        """Go on with the constellation and the keys of before, until the keyring is right."""
+        if mistake != self._no_keyring:
+            _log.warning("%s; the constellation and the keys of before stay in use", mistake)
+        self._failed, self._no_keyring = True, mistake
 
     def _new_store(self, serving: Serving) -> SkyStore:
         store: SkyStore
@@ -497,11 +516,6 @@ class SharedSky:
             tenant_secret=serving.tenant_secret,
         )
         return store
-
-
-def _is_served(serving: Serving, store: SkyStore) -> bool:
-    """Return True if a store is on this constellation already, with this secret."""
-    return serving.constellation == store.constellation and compare_digest(serving.tenant_secret, store.tenant_secret)
 
 
 def _prefetch_from(store: SkyStore, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:

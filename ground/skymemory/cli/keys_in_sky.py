@@ -30,8 +30,8 @@ _TOLD: Final = {
 _NEXT: Final = {
     KeyCommand.LOAD: "next: {activate}",
     KeyCommand.ACTIVATE: (
-        "next: give hosts their keyrings of generation {new} (agents take them while they run, other programs when they start "
-        "again), then {forget}"
+        "next: give hosts their keyrings of generation {new} (`skymem agent` and `skymem serve` take them while they run, other "
+        "programs when they start again), then {forget}"
     ),
     KeyCommand.FORGET: "done: satellites that start again need their key files of generation {new}",
 }

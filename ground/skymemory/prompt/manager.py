@@ -109,6 +109,13 @@ class KVCManager:
         """The codec that makes bytes of the tensors."""
         return self._codec
 
+    def use(self, store: BlockStore) -> None:
+        """Use another store on the same constellation from now on, for example one that was opened with new keys.
+
+        Weights are not read again, and statistics go on. The store of before may be closed then.
+        """
+        self._store = store
+
     def refresh(self) -> None:
         """Have the next call read all weights and the tokenizer again, even if `Fingerprint` notices no change."""
         with self._fingerprint_lock:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hmac import compare_digest
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
-from skymemory.agent.constellation_source import ConstellationSource, Serving
+from skymemory.agent.constellation_source import ConstellationSource
+from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.statistics import KVCStatistics
@@ -40,6 +41,8 @@ class _KeptPrompt:
 class PromptCache:
     """A `KVCManager` for the constellation that is up, if one is. It stores in a thread of its own.
 
+    A keyring that is replaced is taken once satellites take its keys. One that is wrong changes nothing until it is right.
+
     `get` is for one thread, `keep` for one that may be another. Nothing that happens in the sky raises.
     """
 
@@ -63,6 +66,9 @@ class PromptCache:
         self._source = source
         self._store: SkyStore | None = None
         self._manager: KVCManager | None = None
+        self._keyring: KeyringWatch | None = None
+        self._no_keyring = ""
+        """Mistake in the keyring of another constellation, which is not used before the file is right."""
         self._waiting_max = waiting_max
         self._waiting: deque[_KeptPrompt] = deque()
         self._changed = Condition()
@@ -147,21 +153,30 @@ class PromptCache:
                 self._changed.notify_all()
 
     def _follow(self) -> None:
-        """Use the constellation that is there now."""
-        if not self._source.changed():
+        """Use the constellation that is there now, under keys that its satellites take."""
+        has_new_keys = self._has_new_keys()
+        if not (has_new_keys or self._no_keyring or self._source.changed()):
             return
         why = self._source.missing()
         store = None
         try:
             serving = self._source.load()
-            if serving is not None and self._store is not None and _is_served(serving, self._store):
+            is_same = serving is not None and self._store is not None and serving.is_on(self._store)
+            if is_same and not has_new_keys:
+                self._no_keyring = ""
                 return
+            if serving is not None and (mistake := serving.constellation.find_keyring_mistake("host")):
+                self._stay(mistake)
+                return
+            self._no_keyring = ""
+            keyring = None if serving is None else KeyringWatch(serving.constellation)
             store = (
                 None
                 if serving is None
                 else SkyStore(serving.constellation, playing=serving.playing, tenant_secret=serving.tenant_secret)
             )
-            self._open(store)
+            self._open(store, self._manager if is_same else None)
+            self._keyring = keyring
         except Exception as error:  # a cache never breaks a server
             why = f"the constellation cannot be used: {error}"
             if store is not None:
@@ -169,23 +184,41 @@ class PromptCache:
         if self._manager is None:
             _log.warning("every prompt is computed in full: %s", why)
 
-    def _open(self, store: SkyStore | None) -> None:
-        """Use this store instead of the one before."""
+    def _has_new_keys(self) -> bool:
+        """Return True if the keyring was replaced, and satellites take the new one."""
+        store, keyring, now_s = self._store, self._keyring, time.monotonic()
+        if store is None or keyring is None or not keyring.is_due(now_s, is_reachable=not store.silent):
+            return False
+        return keyring.is_taken(store, store.probe(store.control), now_s)
+
+    def _stay(self, mistake: str) -> None:
+        """Go on as before, until the keyring is right."""
+        if mistake != self._no_keyring:
+            full = "every prompt is computed in full: the constellation cannot be used: {}"
+            told = full if self._store is None else "{}; the constellation and the keys of before stay in use"
+            _log.warning("%s", told.format(mistake))
+        self._no_keyring = mistake
+
+    def _open(self, store: SkyStore | None, manager: KVCManager | None = None) -> None:
+        """Use this store instead of the one before.
+
+        Args:
+            manager: Manager that goes on, on the same constellation; None: a new one is made.
+        """
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting or self._closed)
-            before, self._store, self._manager = self._store, None, None
+            before, self._store, self._manager, self._keyring = self._store, None, None, None
         if before is not None:
             before.close()
-        if store is not None:
-            self._manager = KVCManager(self._model, self._tokenizer, store)
-            self._store = store
-            grid = store.constellation.grid
-            _log.info("prompts are kept on %d x %d satellites", grid.planes, grid.slots)
-
-
-def _is_served(serving: Serving, store: SkyStore) -> bool:
-    """Return True if a store is on this constellation already, with this secret."""
-    return serving.constellation == store.constellation and compare_digest(serving.tenant_secret, store.tenant_secret)
+        if store is None:
+            return
+        if manager is None:
+            manager = KVCManager(self._model, self._tokenizer, store)
+        else:
+            manager.use(store)
+        self._manager, self._store = manager, store
+        grid = store.constellation.grid
+        _log.info("prompts are kept on %d x %d satellites", grid.planes, grid.slots)
 
 
 def _store(kept: _KeptPrompt) -> None:

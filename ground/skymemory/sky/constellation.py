@@ -154,14 +154,21 @@ class Constellation(CheckedModel):
             return f"{KEYRING_VARIABLE if _own_keyring() else 'security.keyring'}: {error}"
         return ""
 
-    def as_host(self) -> "Constellation":
+    def of_host(self) -> "Constellation":
         """Return the constellation for a host of this machine: with the keyring that $SKYMEM_KEYRING names, if it names one.
+
+        The keyring may be none for this constellation: `find_keyring_mistake("host")` tells.
+        """
+        own = _own_keyring()
+        return self.replace(security={"keyring": os.path.abspath(own)}) if own else self
+
+    def as_host(self) -> "Constellation":
+        """Return the constellation as `of_host` does, once its keyring is checked.
 
         Raises:
             ConfigError: The keyring is none for this constellation or for hosts.
         """
-        own = _own_keyring()
-        constellation = self.replace(security={"keyring": os.path.abspath(own)}) if own else self
+        constellation = self.of_host()
         if why := constellation.find_keyring_mistake("host"):
             raise ConfigError(why)
         return constellation

@@ -1,12 +1,14 @@
 """The agent's keys: what it says when satellites refuse them, and how it takes new ones while it runs."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from skymemory.agent.agent_store import AgentStore
 from skymemory.agent.constellation_source import FixedSource, RunningSource, Serving
 from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.agent.shared_sky import SharedSky
@@ -16,7 +18,7 @@ from skymemory.security.mission_folder import add_host, begin_mission, host_file
 from skymemory.sky.constellation import KEYRING_VARIABLE
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.run_record import RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 from support.agents import AgentProcess, tell_up
 from support.new_keys import put_in_place, take
 from support.waiting import wait_until, wait_until_async
@@ -129,6 +131,42 @@ def test_a_keyring_that_is_early_survives_another_record(
             await sky.close()
 
     asyncio.run(run())
+
+
+def test_a_damaged_keyring_is_told_and_takes_nothing_down(
+    local: LocalConstellation, keys: Path, start_agent: StartAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does one that is missing; `skymem kill` and `restart` write the record in between, and so does another sky."""
+    put_in_place(own := tmp_path / "own.json", host_file(keys, 1, "host"))
+    monkeypatch.setenv(KEYRING_VARIABLE, str(own))
+    agent = start_agent(local)
+    assert "keyring" not in agent.ready()
+    with AgentStore(agent.socket, arena_bytes=1 << 24) as client:
+        wait_until(lambda: client.wait_connected(1.0), "the agent is there")
+
+        def works() -> None:
+            report = agent.ready()
+            assert report["ready"], report
+            assert client.put([(os.urandom(32), bytes(100))])[0].ok
+
+        own.write_text("no keyring")
+        damaged = f"{own} has changed, but the keys of before stay in use: SKYMEM_KEYRING: {own} is damaged: it is no keyring"
+        wait_until(lambda: agent.ready().get("keyring", "").startswith(damaged), "it tells of the file")
+        RunRecord(tmp_path).update(Running("local", local.constellation, {}))
+        works()
+        own.unlink()
+        wait_until(lambda: f"{own} does not exist" in agent.ready().get("keyring", ""), "it tells that the file is gone")
+        other = local.constellation.replace(cache={"servers": 8})
+        RunRecord(tmp_path).update(Running("local", other, {}))
+        wait_until(lambda: "; the constellation and the keys of before stay in use" in agent.log.read_text(), "it stays")
+        works()
+        put_in_place(own, host_file(keys, 1, "host"))
+        wait_until(lambda: "keyring" not in agent.ready(), "the file is right")
+        agent.wait_ready()
+        works()
+        text = agent.log.read_text()
+    assert text.count("constellation of 3 planes x 5 slots") == 2
+    assert "every block is a miss" not in text
 
 
 def test_it_comes_back_when_a_secret_that_was_missing_is_there(

@@ -62,8 +62,9 @@ def test_the_steps_of_a_change(file: Path, keys: Path) -> None:
         f"4 of 4 satellites have the keys of generation 2\nnext: `skymem keys activate {keys} --constellation {file}`\n"
     )
     assert skymem("keys", "activate", *given).output == (
-        "4 of 4 satellites serve generation 2\nnext: give hosts their keyrings of generation 2 (agents take them while they run, "
-        f"other programs when they start again), then `skymem keys forget {keys} --constellation {file}`\n"
+        "4 of 4 satellites serve generation 2\nnext: give hosts their keyrings of generation 2 (`skymem agent` and "
+        "`skymem serve` take them while they run, other programs when they start again), then "
+        f"`skymem keys forget {keys} --constellation {file}`\n"
     )
     told = json.loads(skymem("keys", "forget", keys / "mission.json", "--constellation", file, "--json").output)
     assert told == {

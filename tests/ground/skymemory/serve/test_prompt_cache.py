@@ -9,10 +9,14 @@ import pytest
 from skymemory.agent.constellation_source import RunningSource, Serving
 from skymemory.demo.model import load
 from skymemory.prompt.manager import KVCManager
+from skymemory.security.keyring import HostRecord
+from skymemory.security.mission_folder import begin_mission, host_file, rotate
 from skymemory.serve import prompt_cache
 from skymemory.serve.prompt_cache import PromptCache
+from skymemory.sky.constellation import KEYRING_VARIABLE
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import Running, RunRecord
+from support.new_keys import put_in_place, take
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.model
@@ -99,6 +103,45 @@ def test_another_secret_is_followed(loaded, tokens, small_sky) -> None:
     assert cache.get(tokens, never).get_seq_length() == 0
     source.serving = source.serving._replace(tenant_secret=b"one")
     assert cache.get(tokens, never).get_seq_length() == 96
+    cache.close()
+
+
+def test_new_keys_are_taken_and_wrong_ones_are_not(loaded, tokens, state, start_sky, tmp_path, caplog, monkeypatch) -> None:
+    """A file is in place before satellites have its keys, when both are served, and when it is damaged."""
+    caplog.set_level(logging.INFO, "skymemory")
+    begin_mission(keys := tmp_path / "keys", 3, 5, HostRecord(name="host", tenants=(0,)))
+    local = start_sky(security={"keyring": str(keys / "mission.json")}, cache={"block_tokens": 16})
+    state.save(running(local))
+    put_in_place(own := tmp_path / "own.json", host_file(keys, 1, "host"))
+
+    def step(*words: str) -> None:
+        monkeypatch.delenv(KEYRING_VARIABLE, raising=False)  # the mission has its own
+        for word in words:
+            take(word, keys)
+        monkeypatch.setenv(KEYRING_VARIABLE, str(own))
+
+    step()
+    cache = PromptCache(*loaded, RunningSource())
+    cache.keep(tokens, 100, computed(cache, tokens))
+    assert cache.get(tokens, never).get_seq_length() == 96
+    rotate(keys)
+    put_in_place(own, host_file(keys, 2, "host"))
+    assert cache.get(tokens, never).get_seq_length() == 96
+    assert "satellites answer, but refuse this host's keys" in caplog.text
+    step("load", "activate")
+    own.write_text("no keyring")
+    state.update(running(local))
+    assert cache.get(tokens, never).get_seq_length() == 96
+    assert f"{own} is damaged" in caplog.messages[-1]
+    put_in_place(own, host_file(keys, 2, "host"))
+    step("forget")
+    assert cache.get(tokens, never).get_seq_length() == 96
+    assert caplog.text.count("they are used from now on") == 1
+    assert cache.statistics.hits == 4  # counts go on
+    state.save(Running("local", local.constellation.replace(cache={"servers": 8}), {}))
+    own.write_text("no keyring")
+    assert cache.get(tokens, never).get_seq_length() == 96
+    assert caplog.messages[-1].endswith("; the constellation and the keys of before stay in use")
     cache.close()
 
 
