@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from skymemory.common import progress
+from skymemory.common.file_lock import BusyError
 from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.common.tenant_secrets import read_tenant_secret
 from skymemory.security.credential import CredentialError
@@ -74,6 +75,12 @@ class Failure(click.ClickException):
     exit_code = 1
 
 
+class Busy(click.ClickException):
+    """Another command that was at work for too long: one line, exit status 3. Nothing was done."""
+
+    exit_code = 3
+
+
 class BadInput(click.ClickException):
     """Wrong input: one line, or one for each mistake in a file; exit status 2."""
 
@@ -120,6 +127,8 @@ class Commands(click.Group):
             raise _one_line(error) from error
         except _WRONG as error:
             raise BadInput(str(error)) from error
+        except BusyError as error:
+            raise Busy(str(error)) from error
         except OSError as error:
             if isinstance(error, BrokenPipeError) and _nobody_reads():
                 raise  # click ends the command silently, as with `| head`
@@ -239,6 +248,13 @@ def find_sky(path: Path | None, keys: KeyUse = "host") -> RunSky:
         return state.sky(Constellation.load(path, keys))
     running = state.require().constellation
     return state.sky(running.as_host() if keys == "host" else running)
+
+
+@contextmanager
+def own_turn(state: RunRecord) -> Iterator[None]:
+    """Keep other commands from starting and ending satellites; who is waited for is told on standard error."""
+    with state.turn(click.get_current_context().command_path, lambda text: click.echo(text, err=True)):
+        yield
 
 
 def open_store(path: Path | None, tenant_secret_file: Path | None = None) -> SkyStore:

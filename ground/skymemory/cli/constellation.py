@@ -13,6 +13,7 @@ from skymemory.cli.common import (
     Failure,
     constellation_option,
     load_constellation,
+    own_turn,
     progress_bar,
     progress_lines,
     up_option,
@@ -49,14 +50,15 @@ def up(in_docker: bool, constellation_path: Path | None) -> None:
     """Start the constellation."""
     constellation = load_constellation(constellation_path, "satellites")
     state = RunRecord()
-    running = state.load()
-    if running is not None and (running.kind == "docker" or running.alive()):
-        raise Failure(f"a constellation is up already ({running.kind}); `skymem down` ends it")
-    start = time.monotonic()
-    if in_docker:
-        _up_docker(constellation, state)
-    else:
-        _up_local(constellation, state)
+    with own_turn(state):
+        running = state.load()
+        if running is not None and (running.kind == "docker" or running.alive()):
+            raise Failure(f"a constellation is up already ({running.kind}); `skymem down` ends it")
+        start = time.monotonic()
+        if in_docker:
+            _up_docker(constellation, state)
+        else:
+            _up_local(constellation, state)
     count = constellation.planes * constellation.slots
     click.echo(f"{count} satellites are up after {time.monotonic() - start:.1f} s")
 
@@ -111,6 +113,11 @@ def down() -> None:
     Satellites without a record, or with a damaged one, are found by the logs that they write.
     """
     state = RunRecord()
+    with own_turn(state):
+        _down(state)
+
+
+def _down(state: RunRecord) -> None:
     running = damaged = None
     try:
         running = state.load()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from skymemory.cli.common import find_sky, sky_option
+from skymemory.cli.common import find_sky, own_turn, sky_option
 from skymemory.cli.parameters import require_place
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.run_record import RunRecord
@@ -44,7 +44,8 @@ def restart(plane: int, slot: int, constellation_path: Path | None) -> None:
 
 def _apply(change: Callable[[RunRecord, Constellation, Satellite], None], plane: int, slot: int, path: Path | None) -> None:
     state, place = RunRecord(), Satellite(plane, slot)
-    recorded = state.load() if path is None else None
-    constellation = (recorded or find_sky(path, "any")).constellation  # as recorded, even if all satellites are dead
-    require_place(place, constellation.torus, f"{plane} {slot}")
-    change(state, constellation, place)
+    with own_turn(state):
+        recorded = state.load() if path is None else None
+        constellation = (recorded or find_sky(path, "any")).constellation  # as recorded, even if all satellites are dead
+        require_place(place, constellation.torus, f"{plane} {slot}")
+        change(state, constellation, place)

@@ -1,14 +1,13 @@
 """The record of the constellation that is up: one small file that `up` writes, `down` removes and other commands read."""
 
-import fcntl
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from skymemory.common.file_lock import turn
 from skymemory.common.state_folder import default_folder
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite_program as skysat
@@ -17,6 +16,9 @@ from skymemory.testbed.processes import ProcessId, is_alive, writers
 from skymemory.wire.address import Satellite
 
 FILE_NAME = "constellation.json"
+LOCK_NAME = "constellation.lock"
+TURN_S = 60.0
+"""Seconds for which a command that starts or ends satellites waits for another one."""
 FORMAT = 1
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -148,16 +150,22 @@ class RunRecord:
             raise StateError("no constellation is up; `skymem up` starts one, --constellation names another")
         return running
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other commands that lock it too from reading and writing the record."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.folder, os.O_RDONLY)
+    def turn(self, command: str, tell: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Keep other commands from starting and ending satellites with this record, as long as the context lasts.
+
+        Args:
+            command: Words for others about who is at work.
+            tell: Function that gets one line if there is a wait.
+
+        Raises:
+            BusyError: Another command was at work for too long. It comes on entering the context.
+            StateError: The folder cannot be made.
+        """
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StateError(f"{self.folder} cannot be made: {error.strerror or error}") from error
+        return turn(self.folder / LOCK_NAME, command, TURN_S, tell)
 
     def find_satellites(self) -> set[ProcessId]:
         """Return the satellites that write to the logs of this folder: all that `skymem up` started with it, recorded or not."""

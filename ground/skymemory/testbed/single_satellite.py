@@ -14,18 +14,17 @@ class SingleError(RuntimeError):
 
 
 def kill_satellite(state: RunRecord, constellation: Constellation, place: Satellite) -> None:
-    """End a satellite at once, without warning.
+    """End a satellite at once, without warning. Have a turn (`RunRecord.turn`) meanwhile.
 
     Raises:
         SingleError: It does not run, or not on this machine.
         DockerError: The engine refuses.
     """
-    with state.locked():
-        if (running := _local(state, constellation)) is not None:
-            process = running.processes.get(place)
-            if process is None or not kill(process):
-                raise SingleError(f"satellite {place} does not run; `skymem restart {place.plane} {place.slot}` starts it")
-            return
+    if (running := _local(state, constellation)) is not None:
+        process = running.processes.get(place)
+        if process is None or not kill(process):
+            raise SingleError(f"satellite {place} does not run; `skymem restart {place.plane} {place.slot}` starts it")
+        return
     identity, status = _container(constellation, place)
     if status != "running":
         raise SingleError(f"the container of satellite {place} is {status}")
@@ -33,26 +32,25 @@ def kill_satellite(state: RunRecord, constellation: Constellation, place: Satell
 
 
 def restart_satellite(state: RunRecord, constellation: Constellation, place: Satellite) -> None:
-    """Start a satellite that does not run, at its address; return when it listens.
+    """Start a satellite that does not run, at its address; return when it listens. Have a turn meanwhile.
 
     Raises:
         SingleError: It runs, or was not started on this machine.
         StartError: It does not start; its own words are in the message.
         DockerError: The engine refuses.
     """
-    with state.locked():
-        if (running := _local(state, constellation)) is not None:
-            if (process := running.processes.get(place)) is not None and is_alive(process):
-                raise SingleError(f"satellite {place} runs; `skymem kill {place.plane} {place.slot}` ends it")
-            local = LocalConstellation(running.constellation, state.log_folder)
-            local.restart(place)
-            try:
-                state.update(Running("local", running.constellation, {**running.processes, **local.processes}))
-                local.detach()
-            except BaseException:
-                local.stop()
-                raise
-            return
+    if (running := _local(state, constellation)) is not None:
+        if (process := running.processes.get(place)) is not None and is_alive(process):
+            raise SingleError(f"satellite {place} runs; `skymem kill {place.plane} {place.slot}` ends it")
+        local = LocalConstellation(running.constellation, state.log_folder)
+        local.restart(place)
+        try:
+            state.update(Running("local", running.constellation, {**running.processes, **local.processes}))
+            local.detach()
+        except BaseException:
+            local.stop()
+            raise
+        return
     identity, status = _container(constellation, place)
     if status == "running":
         raise SingleError(f"the container of satellite {place} runs; `skymem kill {place.plane} {place.slot}` ends it")

@@ -3,10 +3,12 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from skymemory.cli.common import DROPPED_S
+from skymemory.common.file_lock import turn
 
 PATIENCE_S = 120.0
 SCRIPT = """
@@ -57,3 +59,32 @@ def test_other_mistakes_while_an_object_is_destroyed_are_told() -> None:
     ran = run_script(script, 0, DROPPED_S)
     assert ran.returncode == 0
     assert "a mistake" in ran.stderr
+
+
+BUSY = """
+import sys
+from pathlib import Path
+import click
+from skymemory.cli import common
+from skymemory.common.file_lock import turn
+
+@click.group(cls=common.Commands)
+def group():
+    pass
+
+@group.command()
+def run():
+    with turn(Path(sys.argv[1]), "run", 0.1, lambda text: click.echo(text, err=True)):
+        click.echo("has it")
+
+group(["run"])
+"""
+
+
+def test_the_exit_status_says_that_another_command_is_at_work(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BUSY, str(tmp_path / "lock")]
+    with turn(tmp_path / "lock", "skymem up", 0.0, print):
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert ran.stderr.splitlines()[1].startswith("Error: `skymem up` (pid ")
+    assert subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False).stdout == "has it\n"

@@ -1,6 +1,9 @@
 """`skymem kill` and `skymem restart`, from the outside."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import is_alive
 from skymemory.testbed.run_record import RunRecord
 from skymemory.wire.address import Satellite
+from support.waiting import PATIENCE_S
 
 CONFIG = "[constellation]\nplanes = 2\nslots = 3\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 4\n"
 Skymem = Callable[..., Result]
@@ -102,3 +106,35 @@ def test_a_satellite_whose_address_is_taken_does_not_come_back(skymem: Skymem, f
         assert "in use" in skymem("restart", "1", "1", status=1).output
     assert Satellite(1, 1) not in RunRecord(tmp_path / "state").require().alive()
     skymem("restart", "1", "1")
+
+
+def test_commands_that_start_and_end_satellites_take_turns(skymem: Skymem, file: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "SKYMEM_STATE": str(tmp_path / "state")}
+
+    def start(*words: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", "from skymemory.cli import main; main(prog_name='skymem')", *words]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    for words, told in (
+        (("up", "--constellation", file), "6 satellites are up after "),
+        (("kill", "1", "1"), "satellite [1, 1] is dead"),
+        (("restart", "1", "1"), "satellite [1, 1] is up"),
+        (("down",), "6 satellites stopped"),
+    ):
+        with RunRecord(tmp_path / "state").turn("skymem other", print):
+            child = start(*words)
+            assert child.stderr is not None
+            assert child.stderr.readline().startswith(f"`skymem other` (pid {os.getpid()}) is at work in {tmp_path / 'state'}: ")
+        out, _ = child.communicate(timeout=PATIENCE_S)
+        assert child.returncode == 0
+        assert out.startswith(told)
+
+
+def test_of_two_that_start_a_constellation_one_does(skymem: Skymem, file: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "SKYMEM_STATE": str(tmp_path / "state")}
+    command = [sys.executable, "-c", "from skymemory.cli import main; main()", "up", "--constellation", file]
+    children = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = {child.wait(PATIENCE_S): child.communicate()[1] for child in children}
+    assert sorted(said) == [0, 1]
+    assert said[1].endswith("Error: a constellation is up already (local); `skymem down` ends it\n")
+    assert len(RunRecord(tmp_path / "state").require().alive()) == 6
