@@ -11,13 +11,14 @@
 #include "isl_tlm.h"
 #include "isl_ut.h"
 
-#define COMMAND_BYTES 8u
-#define S             UINT64_C(1000000)
+#define COMMAND_BYTES   8u
+#define TELEMETRY_BYTES 100u
+#define S               UINT64_C(1000000)
 
 static union
 {
     CFE_SB_Buffer_t buffer;
-    uint8_t         bytes[64];
+    uint8_t         bytes[TELEMETRY_BYTES];
 } Buffer;
 
 static CFE_MSG_Size_t Size;
@@ -176,9 +177,9 @@ static void Test_Listeners(void)
     UtAssert_UINT32_EQ(Listen(S, UT_HOST, UT_GROUND), SKY_STATUS_OK);
     UtAssert_UINT32_EQ(Listen(2 * S, UT_HOST + 1, UT_GROUND), SKY_STATUS_OK); /* an endpoint has one lease */
     UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 2 * S), 1);
-    Size = 100;
+    Size = TELEMETRY_BYTES;
     ISL_Node_Telemetry(node, 3 * S, &Buffer.buffer.Msg);
-    UtAssert_UINT32_EQ(UT_Answer().length, 100);
+    UtAssert_UINT32_EQ(UT_Answer().length, TELEMETRY_BYTES);
     UtAssert_UINT32_EQ(node->node.relayed_down, 1);
     Size = SKY_LIMIT_RELAY_BYTES + 1;
     ISL_Node_Telemetry(node, 3 * S, &Buffer.buffer.Msg);
@@ -188,7 +189,7 @@ static void Test_Listeners(void)
         UtAssert_UINT32_EQ(Listen(4 * S + host, host, UT_GROUND + host), SKY_STATUS_OK);
     }
     UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 5 * S), ISL_PLATFORM_LISTENERS);
-    Size         = 100;
+    Size         = TELEMETRY_BYTES;
     UT_SentCount = 0;
     ISL_Node_Telemetry(node, 5 * S, &Buffer.buffer.Msg); /* the oldest lease has made room */
     UtAssert_UINT32_EQ(UT_SentCount, ISL_PLATFORM_LISTENERS);
