@@ -75,7 +75,7 @@ MODULES = (
             f"{_CORE}sky_packet.h": ("SKY_Addr_t", "SKY_Packet_t"),
             f"{_CORE}sky_stripe.h": ("SKY_Stripe_t", "SKY_Stripe_Cut"),
             f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t", "SKY_HostPatience_t"),
-            f"{_HOST}sky_host.h": ("SKY_HostBlock_t", "SKY_HostServed_t"),
+            f"{_HOST}sky_host.h": ("SKY_HostRow_t", "SKY_HostBlock_t", "SKY_HostServed_t"),
             f"{_CORE}sky_chunkset.h": ("SKY_CHUNKSET_MAX_BYTES", "SKY_ChunkSet_t"),
             **dict.fromkeys(f"{_HOST}sky_{part}.h" for part in ("word", "held", "purge")),
             "ground/native/skyc.h": None,
@@ -89,6 +89,7 @@ MODULES = (
             "SKY_HostPlace_t": "Place",
             "SKY_HostQuestion_t": "Question",
             "SKY_HostPatience_t": "Patience",
+            "SKY_HostRow_t": "Row",
             "SKY_HostBlock_t": "Block",
             "SKY_HostServed_t": "Served",
             **{

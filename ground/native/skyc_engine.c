@@ -14,8 +14,10 @@
 #include "sky_endpoint.h"
 
 #define BACKLOG_MAX_US   100000u
-#define KEYS_A_SATELLITE 2u      /* one there, one back */
-#define ASK_US           100000u /* longest run of a call with questions: an interrupt has to wait that long */
+#define KEYS_A_SATELLITE 2u          /* one there, one back */
+#define ASK_US           100000u     /* longest run of a call with questions: an interrupt has to wait that long */
+#define ROW_ALIGN        8u          /* of what the host notes of rows */
+#define OWN_KEPT         (16u << 20) /* bytes of own memory of blocks that are kept for the next call */
 
 /* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
  * much again (of 1.5 kB). If this guess is too large, loss makes the windows smaller. */
@@ -167,6 +169,7 @@ static void free_blocks(SKYC_Engine_t *engine)
 void SKYC_Engine_Free(SKYC_Engine_t *engine)
 {
     free_blocks(engine);
+    free(engine->own);
     if (engine->pair_keys != NULL)
     {
         explicit_bzero(engine->pair_keys, (size_t)engine->config.planes * engine->config.slots * SKY_CRYPTO_KEY_BYTES);
@@ -208,18 +211,56 @@ static int lend(SKYC_Engine_t *engine, uint32_t blocks, uint32_t pieces)
     return SKY_Host_Lend(&engine->host, memory) ? 0 : EINVAL;
 }
 
+static void free_own(SKYC_Engine_t *engine)
+{
+    free(engine->own);
+    engine->own       = NULL;
+    engine->own_bytes = 0;
+}
+
+/* Take memory for what the host notes of the blocks of a call, and for their parity. That of an earlier call may do. */
+static int take_own(SKYC_Engine_t *engine, uint64_t bytes)
+{
+    if (engine->own == NULL || engine->own_bytes < bytes)
+    {
+        free_own(engine);
+        engine->own       = malloc(bytes + 1);
+        engine->own_bytes = engine->own != NULL ? bytes : 0;
+    }
+    return engine->own != NULL ? 0 : ENOMEM;
+}
+
 /* ---- a call ---------------------------------------------------------------------------------------------------------- */
 
 /* Needs of a call. */
 typedef struct
 {
-    uint64_t pieces, chunks, have;
+    uint64_t pieces, chunks, own_bytes;
     uint32_t chunk_bytes;
 } needs_t;
 
-static uint64_t have_bytes(const SKY_HostBlock_t *block)
+/* Memory of a block for the host's own use. */
+typedef struct
 {
-    return block->kind == SKY_HOST_GET && block->rounds > 0 ? ((uint64_t)block->stripe.chunk_total + 7) / 8 : 0;
+    uint64_t rows, parity, have; /* bytes of each; they lie in this order */
+} own_t;
+
+static own_t own_of(const SKY_HostBlock_t *block)
+{
+    const bool     is_coded = block->stripe.code_m > 0;
+    const bool     notes    = block->kind == SKY_HOST_GET && (block->rounds > 0 || is_coded);
+    const uint64_t rows     = is_coded ? SKY_Stripe_Rows(&block->stripe) : 0;
+
+    return (own_t){rows * sizeof(SKY_HostRow_t), SKY_Stripe_ParityBytes(&block->stripe),
+                   notes ? ((uint64_t)block->stripe.chunk_total + 7) / 8 : 0};
+}
+
+/* Return the bytes of a block's own memory. What lies behind it begins at a multiple of ROW_ALIGN. */
+static uint64_t own_bytes(const SKY_HostBlock_t *block)
+{
+    const own_t own = own_of(block);
+
+    return (own.rows + own.parity + own.have + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
 }
 
 /* Check the endpoints: UDP needs a port. SKY_Host_Pieces has checked that the places are there. */
@@ -247,13 +288,16 @@ static bool ports_check(const SKY_HostBlock_t *block)
 /* Check all blocks. @return 0 or EINVAL */
 static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count, needs_t *needs)
 {
-    static uint8_t some;
+    static uint8_t       some;
+    static SKY_HostRow_t row;
 
     *needs = (needs_t){0, 0, 0, 1};
     for (uint32_t b = 0; b < count; ++b)
     {
         blocks[b].kind        = kind;
-        blocks[b].have        = &some; /* a stand-in until there is memory */
+        blocks[b].have        = &some; /* stand-ins until there is memory */
+        blocks[b].parity      = &some;
+        blocks[b].rows        = &row;
         blocks[b].last_status = SKY_STATUS_OK;
         const uint64_t pieces = SKY_Host_Pieces(&engine->host, &blocks[b]);
 
@@ -263,8 +307,8 @@ static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_Host
             return EINVAL;
         }
         needs->pieces += pieces;
-        needs->chunks += blocks[b].stripe.chunk_total;
-        needs->have += have_bytes(&blocks[b]);
+        needs->chunks += kind == SKY_HOST_PUT ? blocks[b].stripe.chunk_total : SKY_Stripe_DataChunks(&blocks[b].stripe);
+        needs->own_bytes += own_bytes(&blocks[b]);
         needs->chunk_bytes = blocks[b].stripe.chunk_len > needs->chunk_bytes ? blocks[b].stripe.chunk_len : needs->chunk_bytes;
     }
     return needs->pieces < SKY_HOST_NONE ? 0 : EINVAL;
@@ -293,7 +337,11 @@ static bool refuse_too_large(SKYC_Engine_t *engine)
 
 static void tell_progress(SKYC_Engine_t *engine)
 {
-    __atomic_store_n(&engine->progress.chunks_done, engine->host.counters.chunks - engine->chunks_then, __ATOMIC_RELAXED);
+    const uint64_t all  = __atomic_load_n(&engine->progress.chunks_total, __ATOMIC_RELAXED);
+    const uint64_t done = engine->host.counters.chunks - engine->chunks_then;
+
+    /* Parity may come beside data: then more chunks come than the blocks have. */
+    __atomic_store_n(&engine->progress.chunks_done, done < all ? done : all, __ATOMIC_RELAXED);
 }
 
 /* Let timers wait until the socket is empty, though not for ever: packets that came but were not read yet are not late. */
@@ -345,16 +393,18 @@ static void loop(SKYC_Engine_t *engine, uint64_t until_us)
     }
 }
 
-static int begin_all(SKYC_Engine_t *engine, SKY_HostBlock_t *blocks, uint32_t count, uint8_t *have)
+static int begin_all(SKYC_Engine_t *engine, SKY_HostBlock_t *blocks, uint32_t count)
 {
-    uint64_t at = 0;
+    uint8_t *at = engine->own;
 
     for (uint32_t b = 0; b < count; ++b)
     {
-        const uint64_t bytes = have_bytes(&blocks[b]);
+        const own_t own = own_of(&blocks[b]);
 
-        blocks[b].have = bytes > 0 ? have + at : NULL;
-        at += bytes;
+        blocks[b].rows   = own.rows > 0 ? (SKY_HostRow_t *)(void *)at : NULL;
+        blocks[b].parity = own.parity > 0 ? at + own.rows : NULL;
+        blocks[b].have   = own.have > 0 ? at + own.rows + own.parity : NULL;
+        at += own_bytes(&blocks[b]);
         if (SKY_Host_Begin(&engine->host, engine->started_us, &blocks[b]) != SKY_HOST_BEGUN)
         {
             return EINVAL; /* this cannot be: there is memory for all blocks, and their numbers were checked */
@@ -372,16 +422,15 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
     {
         return error;
     }
-    uint8_t *have = calloc(needs.have + 1, 1);
-
-    error = have == NULL ? ENOMEM : lend(engine, count, (uint32_t)needs.pieces);
+    error = lend(engine, count, (uint32_t)needs.pieces);
+    error = error == 0 ? take_own(engine, needs.own_bytes) : error;
     if (error == 0)
     {
         SKY_Host_SetBudget(&engine->host, (uint32_t)BUFFER_CHUNKS(engine->counters.receive_buffer_bytes, needs.chunk_bytes));
         engine->chunks_then = engine->host.counters.chunks;
         __atomic_store_n(&engine->progress.chunks_done, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&engine->progress.chunks_total, needs.chunks, __ATOMIC_RELAXED);
-        error = begin_all(engine, blocks, count, have);
+        error = begin_all(engine, blocks, count);
     }
     if (error == 0)
     {
@@ -392,7 +441,10 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
     {
         /* callers look at all blocks */
     }
-    free(have);
+    if (engine->own_bytes > OWN_KEPT)
+    {
+        free_own(engine);
+    }
     return error;
 }
 

@@ -23,6 +23,8 @@ typedef struct
     SKY_Host_t            host;
     SKY_HostPeerMemory_t  peers;
     SKY_HostBlockMemory_t blocks;
+    uint8_t              *own; /* memory of the blocks of a call for the host, own_bytes long */
+    uint64_t              own_bytes;
     SKYC_Socket_t        *sock;
     SKYC_Counters_t       counters;
     SKYC_Progress_t       progress;

@@ -411,10 +411,10 @@ static void step(input_t *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    input_t                        in    = {data, size};
-    const uint8_t                  setup = take(&in);
-    const SKY_HostShell_t          shell = {&host, on_send, on_payload, on_random};
-    const SKY_HostCfg_t            cfg = {SKY_PeerCfg_OfHost(16, 4), PACKET_BYTES, 77, (setup & 1u) != 0, setup >> 1 & 31u, {0}};
+    input_t               in    = {data, size};
+    const uint8_t         setup = take(&in);
+    const SKY_HostShell_t shell = {&host, on_send, on_payload, on_random};
+    const SKY_HostCfg_t   cfg   = {SKY_PeerCfg_OfHost(16, 4), PACKET_BYTES, 77, (setup & 1u) != 0, setup >> 1 & 31u, false, {0}};
     const SKY_HostPeerMemory_t     memory = {peers, active, ways, hashes, PEERS};
     const SKY_HostBlockMemory_t    blocks = {works, pieces, lanes, WORKS, PIECES, LANES};
     const SKY_HostQuestionMemory_t rooms  = {asked, ASKED};

@@ -323,6 +323,22 @@ class ChunkSet(Structure):
     )
 
 
+class Row(Structure):
+    """`SKY_HostRow_t`. Chunks of a row."""
+
+    here: int
+    """chunks that have come"""
+    denied: int
+    """chunks that nobody has"""
+    doubted: int
+    """other chunks that were not to be had"""
+    _fields_ = (
+        ("here", c_uint32),
+        ("denied", c_uint32),
+        ("doubted", c_uint32),
+    )
+
+
 class Block(Structure):
     """`SKY_HostBlock_t`. One block and its transfer. It stays in place until it has an end. While the sky turns a server's
     chunks move from one satellite to another, one by one. A GET asks for a server's share at its place in `servers` first.
@@ -346,13 +362,16 @@ class Block(Structure):
     data: int | None
     """stripe.block_len bytes: read by put, written by get"""
     parity: int | None
-    """SKY_Stripe_ParityBytes, likewise; may be NULL without an erasure code"""
+    """SKY_Stripe_ParityBytes for the host's own use; may be NULL without an erasure code"""
     have: int | None
-    """(stripe.chunk_total + 7) / 8 bytes of 0, for the host's own use; GET with fallbacks only"""
+    """(stripe.chunk_total + 7) / 8 bytes for the host's own use; GET with fallbacks or a code only"""
+    rows: Any
+    """SKY_Stripe_Rows, likewise; may be NULL without a code"""
     servers: Any
     fallbacks: Any
     """rounds x server_count; plane 0: none for this server. May be NULL without rounds"""
     server_count: int
+    """with a code: code_k + code_m"""
     rounds: int
     """at most SKY_HOST_ROUNDS"""
     status: int
@@ -370,6 +389,10 @@ class Block(Structure):
     """pieces that went on to a later place"""
     chunks: int
     """chunks received, or acknowledged"""
+    lost: int
+    """chunks that were not to be had, or that nobody took; a PUT that is done with some is degraded"""
+    decoded: int
+    """GET: data chunks that were made of others"""
     requests: int
     repeats: int
     duplicates: int
@@ -392,6 +415,7 @@ class Block(Structure):
         ("data", c_void_p),
         ("parity", c_void_p),
         ("have", c_void_p),
+        ("rows", POINTER(Row)),
         ("servers", POINTER(Place)),
         ("fallbacks", POINTER(Place)),
         ("server_count", c_uint32),
@@ -404,6 +428,8 @@ class Block(Structure):
         ("held_version", c_uint64),
         ("passes", c_uint32),
         ("chunks", c_uint32),
+        ("lost", c_uint32),
+        ("decoded", c_uint32),
         ("requests", c_uint32),
         ("repeats", c_uint32),
         ("duplicates", c_uint32),

@@ -62,7 +62,7 @@ static void lend(uint32_t count)
 static void start(bool keeps_number)
 {
     const SKY_HostShell_t shell = {.Send = send, .Random = draw};
-    const SKY_HostCfg_t   cfg   = {SKY_PeerCfg_OfHost(64, 20), 1472, NUMBER, keeps_number, 0, {0}};
+    const SKY_HostCfg_t   cfg   = {SKY_PeerCfg_OfHost(64, 20), 1472, NUMBER, keeps_number, 0, false, {0}};
 
     free(peers.peers);
     free(peers.active);

@@ -126,7 +126,7 @@ typedef struct
 static void host_open(host_rig_t *rig, host_sizes_t sizes)
 {
     const SKY_HostShell_t shell      = {rig, host_send, host_payload, host_random};
-    const SKY_HostCfg_t   cfg        = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number, 0, {0}};
+    const SKY_HostCfg_t   cfg        = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number, 0, false, {0}};
     rig_t                *satellites = rig->satellites;
 
     (void)memset(rig, 0, sizeof(*rig));

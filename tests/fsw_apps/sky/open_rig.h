@@ -111,7 +111,7 @@ static inline void host_begin(sizes_t sizes)
 {
     const SKY_HostShell_t          shell  = {NULL, host_send, host_payload, host_random};
     const SKY_HostQuestionMemory_t asked  = {net.asked, QUESTIONS};
-    SKY_HostCfg_t                  cfg    = {SKY_PeerCfg_OfHost(64, 20), 1472, NUMBER, sizes.keeps_number, 0, {0}};
+    SKY_HostCfg_t                  cfg    = {SKY_PeerCfg_OfHost(64, 20), 1472, NUMBER, sizes.keeps_number, 0, false, {0}};
     SKY_HostSecurity_t            *secure = &cfg.security;
 
     net.peers.peer_count   = sizes.peers;

@@ -202,6 +202,7 @@ static void test_silence_is_passed_over(void)
     fallbacks[0]          = host_place(1);
     SKY_HostBlock_t block = get_of(1, 8, 1, 1);
     SKY_HostBlock_t other;
+    uint8_t         others[1];
 
     begin(&block);
     while (rig.host.running > 0 && !rig.host.peers.peers[1].silent)
@@ -210,7 +211,8 @@ static void test_silence_is_passed_over(void)
 
         rig.now_us = due_us;
     }
-    other = block;
+    other      = block;
+    other.have = others;
     begin(&other);
     host_run(&rig);
     check_whole(&block);

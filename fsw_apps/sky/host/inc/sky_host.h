@@ -10,6 +10,11 @@
  * A block is striped over servers: chunk i is at server i mod server_count. The work of one server for one block is its *share*,
  * which is cut into *pieces* of at most SKY_LIMIT_CHUNK_SET chunks. Each satellite has a queue of pieces, and a few *lanes* in which
  * they run.
+ *
+ * A block with an erasure code (sky_stripe.h) ends with the first chunks that suffice. A GET asks for its data chunks, and for parity once it
+ * has a use for it: when a data chunk is lost, or when a satellite is silent for longer than most take (hedging). Parity chunks of a PUT
+ * are made here. A chunk is lost if all places of its server deny it, or the last one is silent; a PUT that has lost no more than its
+ * code bears is done, but degraded.
  */
 #ifndef SKY_HOST_H
 #define SKY_HOST_H
@@ -18,6 +23,7 @@
 #include "sky_host_ask.h"
 #include "sky_host_open.h"
 #include "sky_index.h"
+#include "sky_quantile.h"
 #include "sky_transfer.h"
 
 #define SKY_HOST_NONE      UINT32_MAX
@@ -31,6 +37,14 @@ typedef enum
     SKY_HOST_PUT
 } SKY_HostKind_t;
 
+/** Chunks of a row. */
+typedef struct
+{
+    uint32_t here;    /**< chunks that have come */
+    uint32_t denied;  /**< chunks that nobody has */
+    uint32_t doubted; /**< other chunks that were not to be had */
+} SKY_HostRow_t;
+
 /**
  * One block and its transfer. It stays in place until it has an end.
  *
@@ -42,21 +56,22 @@ typedef enum
  */
 typedef struct
 {
-    uint8_t                key[SKY_KEY_BYTES];
-    uint32_t               kind; /**< SKY_HostKind_t */
-    uint32_t               tenant;
-    uint32_t               epoch;
-    uint32_t               content;       /**< content instance: GET takes chunks of no other. 0: it has none */
-    uint64_t               block_version; /**< version under the key: GET takes chunks of no other. 0: it has none */
-    SKY_Stripe_t           stripe;
-    uint32_t               deadline_ms; /**< time from the beginning; at least 1 */
-    uint8_t               *data;        /**< stripe.block_len bytes: read by put, written by get */
-    uint8_t               *parity;      /**< SKY_Stripe_ParityBytes, likewise; may be NULL without an erasure code */
-    uint8_t               *have; /**< (stripe.chunk_total + 7) / 8 bytes of 0, for the host's own use; GET with fallbacks only */
+    uint8_t        key[SKY_KEY_BYTES];
+    uint32_t       kind; /**< SKY_HostKind_t */
+    uint32_t       tenant;
+    uint32_t       epoch;
+    uint32_t       content;       /**< content instance: GET takes chunks of no other. 0: it has none */
+    uint64_t       block_version; /**< version under the key: GET takes chunks of no other. 0: it has none */
+    SKY_Stripe_t   stripe;
+    uint32_t       deadline_ms; /**< time from the beginning; at least 1 */
+    uint8_t       *data;        /**< stripe.block_len bytes: read by put, written by get */
+    uint8_t       *parity;      /**< SKY_Stripe_ParityBytes for the host's own use; may be NULL without an erasure code */
+    uint8_t       *have; /**< (stripe.chunk_total + 7) / 8 bytes for the host's own use; GET with fallbacks or a code only */
+    SKY_HostRow_t *rows; /**< SKY_Stripe_Rows, likewise; may be NULL without a code */
     const SKY_HostPlace_t *servers;
-    const SKY_HostPlace_t *fallbacks; /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
-    uint32_t               server_count;
-    uint32_t               rounds; /**< at most SKY_HOST_ROUNDS */
+    const SKY_HostPlace_t *fallbacks;    /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
+    uint32_t               server_count; /**< with a code: code_k + code_m */
+    uint32_t               rounds;       /**< at most SKY_HOST_ROUNDS */
     /* outcome */
     /**
      * SKY_STATUS_*. RUNNING until the block has an end; then DONE, MISS, EXPIRED (the deadline has passed; or a place is silent, and
@@ -69,6 +84,8 @@ typedef struct
     uint64_t held_version; /**< PUT that ended with OLD_VERSION or BAD_KEY: the largest version that a satellite holds */
     uint32_t passes;       /**< pieces that went on to a later place */
     uint32_t chunks;       /**< chunks received, or acknowledged */
+    uint32_t lost;         /**< chunks that were not to be had, or that nobody took; a PUT that is done with some is degraded */
+    uint32_t decoded;      /**< GET: data chunks that were made of others */
     uint32_t requests, repeats, duplicates, corrupt;
     uint64_t bytes;       /**< bytes of these chunks */
     uint64_t duration_us; /**< time from the beginning to the block's end */
@@ -111,6 +128,7 @@ typedef struct
     uint64_t          due_us;   /**< time at which its timers are due; 0: at once */
     uint64_t          used;     /**< count of the host when it last became active: the least is forgotten first */
     bool              ready;    /**< it may have something to send, after an event, or because others left it too little room */
+    bool              slow;     /**< a block went on without it, and it has said nothing since */
     bool              silent;   /**< it was passed over since it became active, and has said nothing since */
     SKY_HostOpening_t opening;
     uint64_t          lease_endpoint; /**< endpoint through which its telemetry was asked for; 0: it was not */
@@ -119,26 +137,36 @@ typedef struct
     SKY_HostServed_t  served;         /**< its work in that report; the last time is heard_us */
 } SKY_HostPeer_t;
 
+/** A place that failed, and why. */
+typedef struct
+{
+    SKY_Addr_t addr; /**< {0,0}: there is none */
+    uint8_t    state, status;
+} SKY_HostDoubt_t;
+
 /** A block that runs, or that ended and has pieces in queues still. */
 typedef struct
 {
     SKY_HostBlock_t *block; /**< NULL: it has ended */
     uint64_t         started_us, deadline_us;
-    uint32_t         pieces_left;  /**< pieces that have not ended well */
-    uint32_t         pieces_alive; /**< pieces in a queue or a lane; with none and without a block the place is free */
-    uint32_t         next;         /**< free place behind this one */
+    uint32_t         pieces_left;  /**< pieces that have not ended */
+    uint32_t         pieces_alive; /**< pieces held, in a queue or a lane; with none and without a block the place is free */
+    uint32_t         held;         /**< first piece with parity that is held back, or SKY_HOST_NONE */
+    uint32_t         rows_left;    /**< GET: rows of which not enough has come */
+    SKY_HostRow_t    only_row;     /**< the row of a block without a code */
+    SKY_HostDoubt_t  doubt; /**< the first place for whose failure chunks count as lost, though it did not just deny them */
+    uint32_t         next;  /**< free place behind this one */
 } SKY_HostWork_t;
 
 /** A piece of a share. It is in the queue of the satellite that is asked for it next, or in a lane of that. */
 typedef struct
 {
-    uint32_t   work, server;
-    uint32_t   from;  /**< chunks of the share in the pieces before it */
-    uint32_t   count; /**< chunks of this piece */
-    uint32_t   round; /**< 0: at the server's own place, 1: at its first fallback, ... */
-    uint32_t   next;  /**< next piece of this satellite, or next free piece */
-    SKY_Addr_t doubt; /**< the first place that did not just deny the rest; {0,0}: none */
-    uint8_t    doubt_state, doubt_status;
+    uint32_t        work, server;
+    uint32_t        from;  /**< chunks of the share in the pieces before it */
+    uint32_t        count; /**< chunks of this piece */
+    uint32_t        round; /**< 0: at the server's own place, 1: at its first fallback, ... */
+    uint32_t        next;  /**< next piece of this satellite, next one held back, or next free piece */
+    SKY_HostDoubt_t doubt; /**< the first place that did not just deny the rest */
 } SKY_HostPiece_t;
 
 /** A piece that runs. */
@@ -156,10 +184,13 @@ typedef struct
     uint32_t place;    /**< among the lanes of its peer */
     uint64_t endpoint; /**< endpoint through which it asks */
     uint32_t piece;
-    uint32_t next;        /**< free lane behind this one */
-    uint32_t left_begun;  /**< chunks that were missing at its begin */
-    uint32_t left_seen;   /**< chunks that were missing at the last look */
+    uint32_t next;       /**< free lane behind this one */
+    uint32_t left_begun; /**< chunks that were missing at its begin */
+    uint32_t left_seen;  /**< chunks that were missing at the last look */
+    uint64_t begun_us;
     uint64_t asked_us;    /**< time of its first request; 0: none yet */
+    uint64_t bytes;       /**< GET: bytes that have come */
+    bool     is_answered; /**< something has come */
     uint64_t patience_us; /**< silence after which the next place is asked; 0: there is none */
 } SKY_HostLane_t;
 
@@ -205,6 +236,7 @@ typedef struct
     uint16_t      number;        /**< the ground address is (0, number) */
     bool          keeps_number;  /**< keep the number even if another host has it; else another one is drawn */
     uint32_t      way_chunks;    /**< chunks that may be on their way through one satellite to or from several; 0: SKY_HOST_WAY */
+    bool          asks_all;      /**< ask for parity at once: the fastest satellites count, for more bytes */
     SKY_HostSecurity_t security; /**< all 0: satellites ask nobody for a cookie or a tag */
 } SKY_HostCfg_t;
 
@@ -239,8 +271,10 @@ typedef struct
     uint32_t              piece_free_count;
     uint32_t              running; /* blocks */
     uint32_t              active_count, busy_count, way_count;
-    uint32_t              turn;   /* peer that goes first */
-    uint32_t              report; /* number of the report */
+    uint32_t              turn;         /* peer that goes first */
+    uint32_t              report;       /* number of the report */
+    SKY_Quantile_t        answer_times; /* from the first request of a lane to its first answer */
+    uint64_t              hedge_us;     /* silence after which a GET asks for parity; 0: too few answer times are known */
     uint32_t              redraws;
     uint32_t              numbers; /* host numbers drawn so far */
     uint32_t              drawn;   /* numbers for ids drawn so far */

@@ -107,6 +107,8 @@ static void Reset(SKY_HostBlock_t *block)
     block->held_version = 0;
     block->passes       = 0;
     block->chunks       = 0;
+    block->lost         = 0;
+    block->decoded      = 0;
     block->requests     = 0;
     block->repeats      = 0;
     block->duplicates   = 0;
@@ -145,9 +147,15 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
     SKY_ASSERT(work->deadline_us > now_us);
     SKY_ASSERT(host->running <= host->blocks.work_count);
     work->pieces_left = 0;
+    work->doubt       = (SKY_HostDoubt_t){0};
+    SKY_HostRows_Begin(work);
+    if (block->kind == SKY_HOST_PUT)
+    {
+        SKY_HostRows_Encode(block);
+    }
     if (!SKY_HostPieces_Make(host, number))
     {
-        SKY_HostLanes_StopBlock(host, number, SKY_STATUS_BUSY);
+        SKY_HostEnds_StopBlock(host, number, SKY_STATUS_BUSY);
     }
     SKY_ASSERT(work->pieces_left == pieces || block->status != SKY_STATUS_RUNNING);
     SKY_ASSERT(host->piece_free_count <= host->blocks.piece_count);
@@ -164,7 +172,7 @@ void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *blo
 
         if (one != NULL && (block == NULL || one == block))
         {
-            SKY_HostLanes_StopBlock(host, i, status);
+            SKY_HostEnds_StopBlock(host, i, status);
         }
     }
     if (block == NULL)
@@ -424,7 +432,7 @@ void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, cons
     if (!IsNumberTaken(host, lane, &pkt))
     {
         SKY_HostLanes_OnPacket(host, lane, &pkt);
-        (void)SKY_HostLanes_Reap(host, lane);
+        (void)SKY_HostEnds_Reap(host, lane);
     }
 }
 
@@ -439,7 +447,7 @@ void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request
     }
     if (lane != NULL) /* without a lane an earlier packet has ended it */
     {
-        SKY_HostLanes_Refuse(host, lane, SKY_STATUS_TOO_LARGE);
+        SKY_HostEnds_Refuse(host, lane, SKY_STATUS_TOO_LARGE);
     }
 }
 
@@ -479,7 +487,7 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
 
             next_us = lane_us < next_us ? lane_us : next_us;
             next_us = open_us < next_us ? open_us : next_us;
-            if (SKY_HostLanes_Reap(host, lane))
+            if (SKY_HostEnds_Reap(host, lane))
             {
                 next_us = 0; /* another block can begin */
             }

@@ -6,6 +6,8 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
+#define UNANSWERED_MOST 3u /* time-outs after which a satellite counts as dead: about seven round trips */
+
 /* ---- what a lane has done ---------------------------------------------------------------------------------------------- */
 
 SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane)
@@ -32,36 +34,17 @@ uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane)
     return lane->kind == SKY_HOST_PUT ? lane->u.push.left : lane->u.fetch.left + lane->u.fetch.denials;
 }
 
-/* Return true if chunk number @p i of the piece is here, or acknowledged. */
-static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
+bool SKY_HostExchange_IsTaken(const SKY_HostLane_t *lane, uint32_t i)
 {
     SKY_ASSERT(i < SKY_LIMIT_CHUNK_SET);
-    return lane->kind == SKY_HOST_PUT
-               ? !SKY_ChunkSet_Has(&lane->u.push.unacked, i)
-               : !SKY_ChunkSet_Has(&lane->u.fetch.missing, i) && !SKY_ChunkSet_Has(&lane->u.fetch.denied, i);
+    SKY_ASSERT(lane->kind == SKY_HOST_PUT);
+    return !SKY_ChunkSet_Has(&lane->u.push.unacked, i);
 }
 
-/* Return true if an earlier place has sent this chunk. */
-static bool IsKept(const SKY_HostBlock_t *block, uint32_t chunk_id)
+bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane)
 {
-    SKY_ASSERT(chunk_id < block->stripe.chunk_total);
-    return block->have != NULL && (block->have[chunk_id / 8u] & 1u << chunk_id % 8u) != 0u;
-}
-
-void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block)
-{
-    SKY_ASSERT(lane->kind == SKY_HOST_GET); /* a PUT goes to no other place */
-    for (uint32_t i = 0; i < lane->u.fetch.cfg.count; ++i)
-    {
-        if (HasChunk(lane, i))
-        {
-            const uint32_t id = SKY_ChunkSet_ChunkId(&lane->u.fetch.missing, i);
-            SKY_ASSERT(block->have != NULL); /* a lane with fallbacks notes what came */
-            SKY_ASSERT(id < block->stripe.chunk_total);
-
-            block->have[id / 8u] = (uint8_t)(block->have[id / 8u] | 1u << id % 8u);
-        }
-    }
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
+    return lane->kind == SKY_HOST_PUT && lane->u.push.unanswered >= UNANSWERED_MOST;
 }
 
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane)
@@ -79,22 +62,22 @@ uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane)
     return SKY_ChunkSet_ChunkId(&fetch->denied, at);
 }
 
-/* Return the bytes of the chunks that a lane has moved, without those that came before. */
-static uint64_t BytesOf(SKY_HostLane_t *lane, const SKY_HostBlock_t *block, uint32_t chunks)
+/* Return the bytes of @p chunks chunks that a satellite has acknowledged. */
+static uint64_t AcknowledgedBytes(const SKY_HostLane_t *lane, uint32_t chunks)
 {
-    const SKY_ShareCfg_t *cfg   = SKY_HostExchange_Cfg(lane);
-    const SKY_ChunkSet_t *set   = lane->kind == SKY_HOST_PUT ? &lane->u.push.unacked : &lane->u.fetch.missing;
-    const SKY_StripeRow_t row   = SKY_Stripe_Row(&cfg->stripe, SKY_Stripe_Rows(&cfg->stripe) - 1u);
-    uint64_t              bytes = (uint64_t)chunks * cfg->stripe.chunk_len;
-    SKY_ASSERT(chunks <= cfg->count);
+    const SKY_Push_t     *push   = &lane->u.push;
+    const SKY_Stripe_t   *stripe = &push->cfg.stripe;
+    const SKY_StripeRow_t row    = SKY_Stripe_Row(stripe, SKY_Stripe_Rows(stripe) - 1u);
+    uint64_t              bytes  = (uint64_t)chunks * stripe->chunk_len;
+    SKY_ASSERT(chunks <= push->cfg.count);
 
-    for (uint32_t id = row.first + row.data - 1u; id < cfg->stripe.chunk_total; ++id) /* only these may be shorter */
+    for (uint32_t id = row.first + row.data - 1u; id < stripe->chunk_total; ++id) /* only these may be shorter */
     {
-        const uint32_t index = SKY_ChunkSet_IndexOf(set, id);
+        const uint32_t index = SKY_ChunkSet_IndexOf(&push->unacked, id);
 
-        if (index < cfg->count && HasChunk(lane, index) && !IsKept(block, id))
+        if (index < push->cfg.count && SKY_HostExchange_IsTaken(lane, index))
         {
-            bytes -= cfg->stripe.chunk_len - SKY_Stripe_ChunkBytes(&cfg->stripe, id);
+            bytes -= stripe->chunk_len - SKY_Stripe_ChunkBytes(stripe, id);
         }
     }
     return bytes;
@@ -104,7 +87,7 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_
 {
     const bool     is_put  = lane->kind == SKY_HOST_PUT;
     const uint32_t chunks  = lane->left_begun - SKY_HostExchange_Left(lane);
-    const uint64_t bytes   = BytesOf(lane, block, chunks);
+    const uint64_t bytes   = is_put ? AcknowledgedBytes(lane, chunks) : lane->bytes;
     const uint32_t repeats = is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
     const uint32_t asked   = is_put ? lane->u.push.queries : lane->u.fetch.requests;
     SKY_ASSERT(SKY_HostExchange_Left(lane) <= lane->left_begun);
@@ -130,33 +113,32 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_
 
 /* ---- what a lane does -------------------------------------------------------------------------------------------------- */
 
-static void BeginFetch(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, const SKY_HostBlock_t *block,
-                       uint32_t round)
+static void BeginFetch(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, SKY_HostWork_t *work)
 {
-    SKY_Fetch_t *fetch = &lane->u.fetch;
+    SKY_Fetch_t           *fetch = &lane->u.fetch;
+    const SKY_HostBlock_t *block = work->block;
 
     (void)SKY_Fetch_Init(fetch, cfg, peer, block->data, block->parity);
     SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING); /* the share's numbers were checked */
     SKY_ASSERT(fetch->left == cfg->count);
-    for (uint32_t i = 0; i < cfg->count && round > 0u; ++i)
+    for (uint32_t i = 0; i < cfg->count && block->have != NULL; ++i)
     {
-        if (IsKept(block, SKY_ChunkSet_ChunkId(&fetch->missing, i)))
+        if (!SKY_HostRows_Needs(work, SKY_ChunkSet_ChunkId(&fetch->missing, i)))
         {
             SKY_Fetch_Skip(fetch, i);
         }
     }
-    if (lane->patience_us != 0u)
+    if (fetch->state == SKY_SHARE_RUNNING && (lane->patience_us != 0u || block->stripe.code_m > 0u))
     {
         SKY_Fetch_Collect(fetch);
     }
 }
 
 /* The share's numbers were checked before the block began. */
-void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, const SKY_HostBlock_t *block,
-                            uint32_t round)
+void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, SKY_HostWork_t *work)
 {
     SKY_ASSERT(lane->request_id == cfg->request_id);
-    SKY_ASSERT(lane->kind == block->kind);
+    SKY_ASSERT(lane->kind == work->block->kind);
     SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
     if (lane->kind == SKY_HOST_PUT)
     {
@@ -164,7 +146,7 @@ void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY
     }
     else
     {
-        BeginFetch(lane, cfg, peer, block, round);
+        BeginFetch(lane, cfg, peer, work);
     }
 }
 

@@ -109,7 +109,7 @@ void SKY_HostOpen_Fail(SKY_Host_t *host, SKY_HostPeer_t *failed, SKY_Status_t st
 
             if (lane != NULL)
             {
-                SKY_HostLanes_Refuse(host, lane, status);
+                SKY_HostEnds_Refuse(host, lane, status);
             }
         }
     }

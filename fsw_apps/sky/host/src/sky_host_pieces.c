@@ -18,12 +18,37 @@ static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
     return (block->stripe.chunk_total - server - 1u) / block->server_count + 1u;
 }
 
+/* Count the data chunks of a share. They come first in it. */
+static uint32_t ShareData(const SKY_HostBlock_t *block, uint32_t server)
+{
+    const SKY_Stripe_t *stripe = &block->stripe;
+    const uint32_t      rows   = SKY_Stripe_Rows(stripe);
+    SKY_ASSERT(server < stripe->chunk_total);
+
+    if (stripe->code_m == 0u)
+    {
+        return ShareChunks(block, server);
+    }
+    if (server >= stripe->code_k)
+    {
+        return 0; /* this server has parity alone */
+    }
+    return rows - 1u + (server < SKY_Stripe_Row(stripe, rows - 1u).data ? 1u : 0u);
+}
+
+static uint32_t PiecesOf(uint32_t chunks)
+{
+    return (chunks + SKY_LIMIT_CHUNK_SET - 1u) / SKY_LIMIT_CHUNK_SET;
+}
+
+/* Count the pieces of a share. None has both data and parity. */
 static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
 {
-    const uint32_t pieces = (ShareChunks(block, server) + SKY_LIMIT_CHUNK_SET - 1u) / SKY_LIMIT_CHUNK_SET;
-    SKY_ASSERT(pieces <= block->stripe.chunk_total);
+    const uint32_t chunks = ShareChunks(block, server);
+    const uint32_t data   = ShareData(block, server);
+    SKY_ASSERT(data <= chunks);
 
-    return pieces;
+    return PiecesOf(data) + PiecesOf(chunks - data);
 }
 
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
@@ -98,7 +123,13 @@ bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block)
     SKY_ShareCfg_t cfg;
 
     if (block->kind > SKY_HOST_PUT || block->servers == NULL || block->server_count == 0u || block->deadline_ms == 0u ||
-        block->data == NULL || (block->parity == NULL && block->stripe.code_m > 0u))
+        block->data == NULL)
+    {
+        return false;
+    }
+    if (block->stripe.code_m > 0u &&
+        (block->parity == NULL || block->rows == NULL || (block->kind == SKY_HOST_GET && block->have == NULL) ||
+         block->server_count != (uint32_t)block->stripe.code_k + block->stripe.code_m))
     {
         return false;
     }
@@ -369,17 +400,15 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece)
     SKY_ASSERT(host->piece_free_count <= host->blocks.piece_count);
 }
 
-/* Take a free piece. There is one. */
-static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint32_t from)
+/* Take a free piece, and give it chunks of a share from @p from to before @p end, as many as it takes. There is a free one. */
+static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint32_t from, uint32_t end)
 {
-    const SKY_HostBlock_t *block  = host->blocks.works[work].block;
-    const uint32_t         behind = ShareChunks(block, server) - from;
-    const uint32_t         number = host->piece_free;
-    SKY_HostPiece_t       *piece  = &host->blocks.pieces[number];
+    const uint32_t   behind = end - from;
+    const uint32_t   number = host->piece_free;
+    SKY_HostPiece_t *piece  = &host->blocks.pieces[number];
     SKY_ASSERT(host->piece_free_count > 0u);
     SKY_ASSERT(number < host->blocks.piece_count);
-    SKY_ASSERT(behind >= 1u);
-    SKY_ASSERT(behind <= block->stripe.chunk_total);
+    SKY_ASSERT(from < end);
 
     host->piece_free = piece->next;
     --host->piece_free_count;
@@ -395,26 +424,60 @@ static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint
     return number;
 }
 
+/* Make the pieces of one server's data, or of its parity. */
+static bool MakeShare(SKY_Host_t *host, uint32_t work, uint32_t server, bool is_parity)
+{
+    SKY_HostWork_t        *one   = &host->blocks.works[work];
+    const SKY_HostBlock_t *block = one->block;
+    const uint32_t         data  = ShareData(block, server);
+    const uint32_t         end   = is_parity ? ShareChunks(block, server) : data;
+    const bool             holds = is_parity && block->kind == SKY_HOST_GET && !host->cfg.asks_all;
+
+    for (uint32_t from = is_parity ? data : 0u; from < end; from += SKY_LIMIT_CHUNK_SET)
+    {
+        const uint32_t piece = TakePiece(host, work, server, from, end);
+
+        if (holds)
+        {
+            host->blocks.pieces[piece].next = one->held;
+            one->held                       = piece;
+        }
+        else if (!SKY_HostPieces_Queue(host, piece))
+        {
+            SKY_HostPieces_Free(host, piece);
+            return false;
+        }
+    }
+    SKY_ASSERT(one->pieces_alive >= one->pieces_left);
+    return true;
+}
+
 bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)
 {
     const SKY_HostBlock_t *block = host->blocks.works[work].block;
-    SKY_ASSERT(block != NULL);
+    const uint32_t count = block->server_count < block->stripe.chunk_total ? block->server_count : block->stripe.chunk_total;
     SKY_ASSERT(host->blocks.works[work].pieces_left == 0u);
 
-    for (uint32_t server = 0; server < block->server_count && server < block->stripe.chunk_total; ++server)
+    host->blocks.works[work].held = SKY_HOST_NONE;
+    for (uint32_t n = 0; n < 2u * count; ++n) /* data goes first */
     {
-        for (uint32_t p = 0; p < SharePieces(block, server); ++p)
+        if (!MakeShare(host, work, n % count, n >= count))
         {
-            const uint32_t piece = TakePiece(host, work, server, p * SKY_LIMIT_CHUNK_SET);
-
-            if (!SKY_HostPieces_Queue(host, piece))
-            {
-                SKY_HostPieces_Free(host, piece);
-                return false;
-            }
+            return false;
         }
     }
     SKY_ASSERT(host->blocks.works[work].pieces_left >= 1u);
     SKY_ASSERT(host->blocks.works[work].pieces_alive >= 1u);
     return true;
+}
+
+uint32_t SKY_HostPieces_TakeHeld(SKY_Host_t *host, uint32_t work)
+{
+    SKY_HostWork_t *one   = &host->blocks.works[work];
+    const uint32_t  piece = one->held;
+    SKY_ASSERT(work < host->blocks.work_count);
+    SKY_ASSERT(piece == SKY_HOST_NONE || host->blocks.pieces[piece].work == work);
+
+    one->held = piece != SKY_HOST_NONE ? host->blocks.pieces[piece].next : SKY_HOST_NONE;
+    return piece;
 }

@@ -23,6 +23,33 @@ void SKY_HostKeys_Init(SKY_Host_t *host, uint32_t index);
 /** Forget the keys of a peer that makes room for another. */
 void SKY_HostKeys_Forget(SKY_Host_t *host, SKY_HostPeer_t *peer);
 
+/* ---- sky_host_rows.c: which chunks of a block are here, and whether they suffice ------------------------------------------ */
+
+/** Consequences of a lost chunk for its row. */
+typedef enum
+{
+    SKY_HOST_LOSS_BORNE = 0, /**< the other chunks may suffice */
+    SKY_HOST_LOSS_DOUBTED,   /**< they do not, but some that are lost may be somewhere */
+    SKY_HOST_LOSS_SURE       /**< they do not, and so many that are lost are nowhere */
+} SKY_HostLoss_t;
+
+/** Begin with no chunk here. */
+void SKY_HostRows_Begin(SKY_HostWork_t *work);
+/** Return true if a chunk of a GET has come. Without memory for that, none is known to have. */
+bool SKY_HostRows_IsHere(const SKY_HostBlock_t *block, uint32_t chunk_id);
+/** Return true if a chunk of a GET has not come, and its row needs more. */
+bool SKY_HostRows_Needs(SKY_HostWork_t *work, uint32_t chunk_id);
+/** Note that a chunk of a GET has come. */
+void SKY_HostRows_Take(SKY_HostWork_t *work, uint32_t chunk_id);
+/** Return true if the row of a chunk can do without it. */
+bool SKY_HostRows_MayLose(SKY_HostWork_t *work, uint32_t chunk_id);
+/** Note that a chunk is not to be had. @param is_denied  nobody has it */
+SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool is_denied);
+/** Make the parity of a PUT. */
+void SKY_HostRows_Encode(const SKY_HostBlock_t *block);
+/** Make the data chunks of a GET that have not come. All rows are complete. */
+void SKY_HostRows_Decode(SKY_HostBlock_t *block);
+
 /* ---- sky_host_pieces.c: satellites, and the pieces in their queues ------------------------------------------------------ */
 
 /** Describe the share of @p block on one satellite: its chunks from @p base on. The block may not have begun yet. */
@@ -30,13 +57,16 @@ void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, 
                           SKY_ShareCfg_t *cfg);
 /** Return true if this block can begin. */
 bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block);
-/** Cut a block that has begun into pieces, and queue them. @return false if there is no memory for one of its satellites */
+/** Cut a block that has begun into pieces, and queue them; parity that is not needed yet is held back. @return false if there is no memory
+ * for one of its satellites */
 bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work);
 /** Return the round after @p round in which a server has a place, or 0 if there is none. */
 uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server, uint32_t round);
 /** Put a piece into the queue of the satellite that has its server's place in its round. @return false if there is no memory for
  * that */
 bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece);
+/** Take a piece out of those of a block that are held back. @return SKY_HOST_NONE if there is none */
+uint32_t SKY_HostPieces_TakeHeld(SKY_Host_t *host, uint32_t work);
 /** Free a piece that has ended, and is in no queue and no lane. */
 void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece);
 /** Leave out satellites that have nothing to do any more. */
@@ -58,15 +88,16 @@ SKY_ShareState_t SKY_HostExchange_State(const SKY_HostLane_t *lane);
 SKY_Status_t SKY_HostExchange_Status(const SKY_HostLane_t *lane);
 /** Return the number of chunks that have not come, or were not acknowledged. */
 uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane);
-/** Note in the block which chunks of a GET have come, so that the next place is not asked for them. */
-void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block);
+/** Return true if the satellite of a PUT has acknowledged chunk number @p i of the piece. */
+bool SKY_HostExchange_IsTaken(const SKY_HostLane_t *lane, uint32_t i);
+/** Return true if the satellite of a PUT has let so many time-outs pass that another would not take it for there. */
+bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane);
 /** Return a chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0 if it is no GET. */
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
 /** Add up what a lane has done for its block and its satellite. */
 void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_HostServed_t *served);
-/** Begin a piece. The lane's request id, kind and patience are set. @param round  of its place */
-void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, const SKY_HostBlock_t *block,
-                            uint32_t round);
+/** Begin a piece. The lane's request id, kind and patience are set. */
+void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, SKY_HostWork_t *work);
 /** End an exchange that still runs. */
 void SKY_HostExchange_Stop(SKY_HostLane_t *lane, SKY_ShareState_t state);
 /** End an exchange that still runs as refused with a status. */
@@ -84,6 +115,20 @@ void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_
  */
 SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload);
 
+/* ---- sky_host_ends.c: ends of pieces and blocks -------------------------------------------------------------------------- */
+
+/** Close a lane whose piece has ended. If the piece did not end well and has no other place, its block ends, too. @return false
+ * if the piece still runs */
+bool SKY_HostEnds_Reap(SKY_Host_t *host, SKY_HostLane_t *lane);
+/** End a lane's piece as refused with a status. */
+void SKY_HostEnds_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status);
+/** End a block that runs. */
+void SKY_HostEnds_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status);
+/** Move a piece to the next place of its server. @return false if there is none, or no time */
+bool SKY_HostEnds_Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_Status_t status, SKY_Addr_t addr);
+/** Ask for the parity of a block that was held back, because there is a use for it. The block may end, if there is no memory. */
+void SKY_HostEnds_AskParity(SKY_Host_t *host, uint32_t work);
+
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 
 /** Give free lanes of an active satellite the next pieces. A block whose time is over does not begin any more. @return true if
@@ -95,13 +140,6 @@ void SKY_HostLanes_EndLate(SKY_Host_t *host);
 uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane);
 /** Act on a packet for a lane, from its satellite. */
 void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt);
-/** Close a lane whose piece has ended. If the piece did not end well and has no other place, its block ends, too. @return false
- * if the piece still runs */
-bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane);
-/** End a lane's piece as refused with a status. */
-void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status);
-/** End a block that runs. */
-void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status);
 
 /* ---- sky_host_questions.c: questions, and the lists in which they wait ---------------------------------------------------- */
 
