@@ -244,12 +244,16 @@ static void Lose(SKY_Host_t *host, uint32_t number, const SKY_HostLane_t *lane, 
         return;
     }
     /* If all places deny the chunks but one that was silent, or that has another block of the name, then that one's word counts. */
-    const SKY_HostDoubt_t why = loss == SKY_HOST_LOSS_DOUBTED && is_denied ? work->doubt : doubt;
+    const SKY_HostDoubt_t why    = loss == SKY_HOST_LOSS_DOUBTED && is_denied ? work->doubt : doubt;
+    const bool            is_own = lane != NULL && SKY_Addr_Equal(why.addr, host->peers.peers[lane->peer].peer.addr);
 
     block->failed_plane = why.addr.plane;
     block->failed_slot  = why.addr.slot;
     block->failed_chunk = lane != NULL ? SKY_HostExchange_DeniedChunk(lane) : 0u;
-    block->last_status  = why.status != SKY_STATUS_OK ? why.status : block->last_status;
+    if (why.status != SKY_STATUS_OK && !is_own)
+    {
+        block->last_status = why.status;
+    }
     --work->pieces_left;
     SKY_HostPieces_Free(host, number);
     SKY_HostEnds_StopBlock(host, index, VerdictOf((SKY_ShareState_t)why.state, why.status));
