@@ -35,7 +35,7 @@ static void note(const SKY_Packet_t *pkt)
         {
             const uint32_t id = SKY_ChunkSet_ChunkId(&held, i);
 
-            if (id < CHUNKS_MAX)
+            if (id < TOTAL_MAX)
             {
                 one->is_acked[id] = true;
             }
@@ -194,10 +194,10 @@ static void say_chunks(input_t *in, answer_t *answer, SKY_Packet_t pkt, const SK
         pkt.chunk_total = block->stripe.chunk_total;
         pkt.block_len   = block->stripe.block_len;
         pkt.chunk_len   = chunk_bytes(block, pkt.chunk_id);
-        for (uint32_t b = 0; b < pkt.chunk_len; ++b)
-        {
-            chunk[b] = pattern(block, pkt.chunk_id * block->stripe.chunk_len + b);
-        }
+        pkt.code_k      = block->stripe.code_k;
+        pkt.code_m      = block->stripe.code_m;
+        pkt.code_scheme = block->stripe.code_k > 0 ? SKY_CODE_CAUCHY : SKY_CODE_NONE;
+        chunk_of(block, pkt.chunk_id, chunk);
         pkt.chunk_crc = SKY_Crc32c(0, chunk, pkt.chunk_len);
         do
         {
@@ -220,11 +220,10 @@ static void say_set(input_t *in, answer_t *answer, SKY_Packet_t pkt, SKY_ChunkSe
             SKY_ChunkSet_Remove(&set, i);
         }
     }
-    pkt.block_len   = transfer_of(&pkt)->block.stripe.block_len;
-    pkt.chunk_total = transfer_of(&pkt)->block.stripe.chunk_total;
-    pkt.flags       = SKY_FLAG_LAST;
-    pkt.length      = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
-    pkt.payload     = payload;
+    SKY_Stripe_ToPacket(&transfer_of(&pkt)->block.stripe, &pkt);
+    pkt.flags   = SKY_FLAG_LAST;
+    pkt.length  = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
+    pkt.payload = payload;
     say(in, answer, pkt);
 }
 
@@ -279,15 +278,23 @@ static void check_ended(SKY_HostBlock_t *block)
            block->status == SKY_STATUS_CANCELLED);
     ENSURE(block->status != SKY_STATUS_OK);
     ENSURE(block->status != SKY_STATUS_MISS || one->is_denied);
-    ENSURE(block->chunks <= block->stripe.chunk_total && block->bytes <= block->stripe.block_len);
+    ENSURE(block->chunks <= block->stripe.chunk_total);
+    ENSURE(block->bytes <= block->stripe.block_len + SKY_Stripe_ParityBytes(&block->stripe));
     if (block->status != SKY_STATUS_DONE)
     {
         return;
     }
-    ENSURE(block->chunks == block->stripe.chunk_total && block->bytes == block->stripe.block_len);
-    for (uint32_t id = 0; id < block->stripe.chunk_total && block->kind == SKY_HOST_PUT; ++id)
+    ENSURE(block->stripe.code_m > 0 || (block->chunks == block->stripe.chunk_total && block->bytes == block->stripe.block_len));
+    for (uint32_t r = 0; r < SKY_Stripe_Rows(&block->stripe) && block->kind == SKY_HOST_PUT; ++r)
     {
-        ENSURE(one->is_acked[id]);
+        const SKY_StripeRow_t row   = SKY_Stripe_Row(&block->stripe, r);
+        uint32_t              acked = 0;
+
+        for (uint32_t id = row.first; id < row.first + row.data + row.parity; ++id)
+        {
+            acked += one->is_acked[id] ? 1u : 0u;
+        }
+        ENSURE(acked >= row.data);
     }
     for (uint32_t i = 0; i < block->stripe.block_len && !one->is_forged; ++i)
     {
@@ -354,6 +361,8 @@ static void fall_silent(void)
         }
         free(block->data);
         free(block->have);
+        free(block->parity);
+        free(block->rows);
     }
     for (uint32_t i = 0; i < question_count; ++i)
     {
@@ -411,10 +420,11 @@ static void step(input_t *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    input_t               in    = {data, size};
-    const uint8_t         setup = take(&in);
-    const SKY_HostShell_t shell = {&host, on_send, on_payload, on_random};
-    const SKY_HostCfg_t   cfg   = {SKY_PeerCfg_OfHost(16, 4), PACKET_BYTES, 77, (setup & 1u) != 0, setup >> 1 & 31u, false, {0}};
+    input_t                        in     = {data, size};
+    const uint8_t                  setup  = take(&in);
+    const SKY_HostShell_t          shell  = {&host, on_send, on_payload, on_random};
+    const SKY_HostCfg_t            cfg    = {SKY_PeerCfg_OfHost(16, 4), PACKET_BYTES,         77, (setup & 1u) != 0,
+                                             setup >> 1 & 31u,          (setup & 0x80u) != 0, {0}};
     const SKY_HostPeerMemory_t     memory = {peers, active, ways, hashes, PEERS};
     const SKY_HostBlockMemory_t    blocks = {works, pieces, lanes, WORKS, PIECES, LANES};
     const SKY_HostQuestionMemory_t rooms  = {asked, ASKED};

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "sky_code.h"
 #include "sky_crc.h"
 #include "sky_host.h"
 
@@ -17,11 +18,14 @@
 #define PEERS        4u /* of which the host has memory: fewer than there are places */
 #define BLOCKS       6u
 #define WORKS        4u
-#define PIECES       12u
+#define PIECES       32u
 #define LANES        6u
-#define SERVERS_MAX  3u
+#define SERVERS_MAX  5u
+#define CODE_K_MAX   3u
+#define CODE_M_MAX   2u
 #define ROUNDS_MAX   2u
-#define CHUNKS_MAX   24u
+#define CHUNKS_MAX   24u                                    /* of data */
+#define TOTAL_MAX    (CHUNKS_MAX + CHUNKS_MAX * CODE_M_MAX) /* with parity */
 #define QUESTIONS    4u
 #define ASKED        2u /* at a time */
 #define ROOM_BYTES   24u
@@ -39,7 +43,7 @@ typedef struct
     bool            is_used, has_ended;
     bool            is_denied; /* a satellite that was asked said that it does not hold it */
     bool            is_forged; /* a satellite that was asked sent something else, with the right checksum */
-    bool            is_acked[CHUNKS_MAX];
+    bool            is_acked[TOTAL_MAX];
 } transfer_t;
 
 typedef struct
@@ -81,6 +85,32 @@ static uint8_t pattern(const SKY_HostBlock_t *block, uint32_t i)
     return (uint8_t)((i + block->key[0] * 65537u + 1u) * 2654435761u >> 24);
 }
 
+/* Get what a chunk of a block should be. */
+static void chunk_of(const SKY_HostBlock_t *block, uint32_t id, uint8_t *bytes)
+{
+    static uint8_t        data[1500];
+    const SKY_StripeRow_t row  = SKY_Stripe_Row(&block->stripe, SKY_Stripe_RowOf(&block->stripe, id));
+    const SKY_CodeRow_t   code = {(uint8_t)(block->stripe.code_k > 0 ? row.data : 1u), (uint8_t)row.parity};
+
+    memset(bytes, 0, SKY_Stripe_ChunkBytes(&block->stripe, id));
+    for (uint32_t j = 0; j < row.data; ++j)
+    {
+        const uint32_t from      = row.first + j;
+        const uint32_t len       = SKY_Stripe_ChunkBytes(&block->stripe, from);
+        const bool     is_parity = SKY_Stripe_IsParity(&block->stripe, id);
+
+        if (from != id && !is_parity)
+        {
+            continue;
+        }
+        for (uint32_t b = 0; b < len; ++b)
+        {
+            data[b] = pattern(block, (uint32_t)SKY_Stripe_Offset(&block->stripe, from) + b);
+        }
+        SKY_Code_Add(bytes, data, len, is_parity ? SKY_Code_Coefficient(code, (uint8_t)(id - row.first), (uint8_t)j) : 1u);
+    }
+}
+
 static uint32_t chunk_bytes(const SKY_HostBlock_t *block, uint32_t id)
 {
     return SKY_Stripe_ChunkBytes(&block->stripe, id);
@@ -97,9 +127,14 @@ static transfer_t *transfer_of(const SKY_Packet_t *pkt)
 static void check_chunk(const SKY_Packet_t *pkt)
 {
     const SKY_HostBlock_t *block = &transfer_of(pkt)->block;
-    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->stripe.chunk_len;
+    static uint8_t         wanted[1500];
 
     ENSURE(pkt->chunk_id < block->stripe.chunk_total && pkt->chunk_len == chunk_bytes(block, pkt->chunk_id));
+    const bool     is_parity = SKY_Stripe_IsParity(&block->stripe, pkt->chunk_id);
+    const uint8_t *chunk     = (is_parity ? block->parity : block->data) + SKY_Stripe_Offset(&block->stripe, pkt->chunk_id);
+
+    chunk_of(block, pkt->chunk_id, wanted);
+    ENSURE(memcmp(chunk, wanted, pkt->chunk_len) == 0);
     ENSURE(pkt->payload == chunk + pkt->offset && pkt->offset + pkt->length <= pkt->chunk_len);
     ENSURE(pkt->chunk_crc == SKY_Crc32c(0, chunk, pkt->chunk_len));
 }
@@ -166,6 +201,7 @@ static void begin(input_t *in)
     SKY_HostBlock_t      *block         = &one->block;
     const uint8_t         what          = take(in);
     const uint8_t         where         = take(in);
+    const uint8_t         code          = take(in);
 
     if (transfer_count == BLOCKS)
     {
@@ -177,14 +213,23 @@ static void begin(input_t *in)
     block->stripe.chunk_total = 1u + take(in) % CHUNKS_MAX;
     block->stripe.block_len =
         (block->stripe.chunk_total - 1u) * block->stripe.chunk_len + 1u + take(in) * 6u % block->stripe.chunk_len;
+    if ((code & 0x80u) != 0)
+    {
+        ENSURE(SKY_Stripe_Cut(&block->stripe, block->stripe.block_len, block->stripe.chunk_len,
+                              (uint8_t)(1u + (code & 0xFu) % CODE_K_MAX), (uint8_t)(1u + (code >> 4 & 1u))));
+    }
     block->deadline_ms  = 1u + take(in) * 16u;
-    block->server_count = 1u + (what >> 3 & 3u) % SERVERS_MAX;
+    block->server_count = block->stripe.code_k + block->stripe.code_m;
+    block->server_count = block->server_count > 0 ? block->server_count : 1u + (what >> 3 & 3u) % SERVERS_MAX;
     block->rounds       = (what >> 5) % (ROUNDS_MAX + 1u);
     block->servers      = one->servers;
     block->fallbacks    = block->rounds > 0 ? one->fallbacks : NULL;
     block->data         = malloc(block->stripe.block_len); /* heap blocks of their own: writing beyond is seen */
-    block->have         = block->rounds > 0 ? calloc(1, (block->stripe.chunk_total + 7u) / 8u) : NULL;
+    block->have         = block->rounds > 0 || block->stripe.code_m > 0 ? malloc((block->stripe.chunk_total + 7u) / 8u) : NULL;
+    block->parity       = block->stripe.code_m > 0 ? malloc((size_t)SKY_Stripe_ParityBytes(&block->stripe)) : NULL;
+    block->rows         = block->stripe.code_m > 0 ? malloc(SKY_Stripe_Rows(&block->stripe) * sizeof(*block->rows)) : NULL;
     ENSURE(block->data != NULL && (block->rounds == 0 || block->have != NULL));
+    ENSURE(block->stripe.code_m == 0 || (block->have != NULL && block->parity != NULL && block->rows != NULL));
     for (uint32_t i = 0; i < block->stripe.block_len; ++i)
     {
         block->data[i] = block->kind == SKY_HOST_PUT ? pattern(block, i) : 0;
