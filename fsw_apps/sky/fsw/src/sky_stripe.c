@@ -115,7 +115,9 @@ bool SKY_Stripe_Equal(const SKY_Stripe_t *a, const SKY_Stripe_t *b)
 uint32_t SKY_Stripe_Rows(const SKY_Stripe_t *stripe)
 {
     SKY_ASSERT(stripe->chunk_total >= 1u);
-    return stripe->code_k == 0u ? 1u : (stripe->chunk_total - 1u) / Width(stripe) + 1u;
+    const uint32_t width = Width(stripe);
+
+    return width == 0u ? 1u : (stripe->chunk_total - 1u) / width + 1u;
 }
 
 uint32_t SKY_Stripe_DataChunks(const SKY_Stripe_t *stripe)
@@ -128,7 +130,9 @@ uint32_t SKY_Stripe_DataChunks(const SKY_Stripe_t *stripe)
 uint32_t SKY_Stripe_RowOf(const SKY_Stripe_t *stripe, uint32_t id)
 {
     SKY_ASSERT(id < stripe->chunk_total);
-    return stripe->code_k == 0u ? 0u : id / Width(stripe);
+    const uint32_t width = Width(stripe);
+
+    return width == 0u ? 0u : id / width;
 }
 
 SKY_StripeRow_t SKY_Stripe_Row(const SKY_Stripe_t *stripe, uint32_t row)

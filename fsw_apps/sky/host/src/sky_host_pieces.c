@@ -459,11 +459,14 @@ bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)
     SKY_ASSERT(host->blocks.works[work].pieces_left == 0u);
 
     host->blocks.works[work].held = SKY_HOST_NONE;
-    for (uint32_t n = 0; n < 2u * count; ++n) /* data goes first */
+    for (uint32_t pass = 0; pass < 2u; ++pass) /* data goes first */
     {
-        if (!MakeShare(host, work, n % count, n >= count))
+        for (uint32_t server = 0; server < count; ++server)
         {
-            return false;
+            if (!MakeShare(host, work, server, pass == 1u))
+            {
+                return false;
+            }
         }
     }
     SKY_ASSERT(host->blocks.works[work].pieces_left >= 1u);

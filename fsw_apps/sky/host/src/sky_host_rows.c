@@ -124,6 +124,10 @@ static void FindSources(const SKY_HostBlock_t *block, SKY_StripeRow_t row, sum_t
     uint32_t count = 0;
 
     sum->lengths = (SKY_CodeRow_t){(uint8_t)row.data, (uint8_t)row.parity};
+    for (uint32_t i = 0; i < row.data; ++i)
+    {
+        sum->sources[i] = (SKY_CodeChunk_t){NULL, 0};
+    }
     for (uint32_t place = 0; place < row.data + row.parity && count < row.data; ++place)
     {
         const uint32_t id = row.first + place;
@@ -149,7 +153,7 @@ static void SumUp(const SKY_HostBlock_t *block, SKY_StripeRow_t row, sum_t *sum,
         if (!SKY_HostRows_IsHere(block, id) && SKY_Stripe_ChunkBytes(&block->stripe, id) == len)
         {
             const bool known =
-                SKY_Code_Weights(sum->lengths, (uint8_t)place, sum->have, &sum->weights[sum->sum_count * row.data]);
+                SKY_Code_Weights(sum->lengths, (uint8_t)place, sum->have, &sum->weights[(size_t)sum->sum_count * row.data]);
             SKY_ASSERT(known); /* the sources are different chunks of the row */
             (void)known;
             sum->sums[sum->sum_count] = MemoryOf(block, id);
