@@ -73,7 +73,7 @@ MODULES = (
         "ground/skymemory/link/structures.py",
         {
             f"{_CORE}sky_packet.h": ("SKY_Addr_t", "SKY_Packet_t"),
-            f"{_CORE}sky_stripe.h": ("SKY_Stripe_t", "SKY_Stripe_Cut"),
+            f"{_CORE}sky_stripe.h": ("SKY_Stripe_t", "SKY_Stripe_Cut", "SKY_Stripe_Rows"),
             f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t", "SKY_HostPatience_t"),
             f"{_HOST}sky_host.h": ("SKY_HostRow_t", "SKY_HostBlock_t", "SKY_HostServed_t"),
             f"{_CORE}sky_chunkset.h": ("SKY_CHUNKSET_MAX_BYTES", "SKY_ChunkSet_t"),
@@ -99,6 +99,7 @@ MODULES = (
                     "BlockFacts",
                     "HeldShare",
                     "HeldVerdict",
+                    "HeldRow",
                     "Held",
                     "PurgeAnswers",
                     "PurgeStep",

@@ -245,7 +245,7 @@ static void end(SKYT_Ground_t *ground)
     SKYT_Held_t   *held   = &ground->held;
     SKYT_Twin_t   *twin   = ground->twin;
     SKYT_Active_t *active = held->active;
-    SKY_Held_t     told   = {SKY_HELD_WHOLE, false};
+    SKY_Held_t     told   = {.verdict = SKY_HELD_WHOLE};
     uint32_t       gone   = SKYT_NONE;
 
     for (uint32_t server = 0; server < twin->config.servers; ++server)

@@ -19,8 +19,7 @@ from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_
 from skymemory.link.association_keys import AssociationKeys, keys_of, refusal_words
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.questions import Asker
-from skymemory.link.shares import shares_of
-from skymemory.link.structures import Held as CoreHeld
+from skymemory.link.shares import held_of, shares_of
 from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
@@ -365,7 +364,7 @@ class ControlPlane:
                 share.take(answer)
                 if answer is None:
                     silent[share.index].append(ask.route.satellite)
-        found = [CoreHeld() for _ in blocks]
+        found = [held_of(entry) for entry, _ in blocks]
         for share in shares:
             share.add_to(found[share.index])
         return [HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other) for one, who in zip(found, silent, strict=True)]

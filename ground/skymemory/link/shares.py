@@ -47,6 +47,13 @@ class Share:
         self._core.SKY_Held_Add(ctypes.byref(held), self._at)
 
 
+def held_of(entry: BlockEntry) -> structures.Held:
+    """Return room for what servers say of a block, before the first share."""
+    core = library()
+    rows = (structures.HeldRow * core.SKY_Stripe_Rows(ctypes.byref(entry.stripe)))()
+    return structures.Held(rows=rows)
+
+
 def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) -> Iterator[Share]:
     """Yield the shares of a block, in pieces that one request can name.
 

@@ -40,11 +40,11 @@ class HeldVerdict(IntEnum):
     """`SKY_HeldVerdict_t`. Verdict on a block. The greatest value of its shares counts."""
 
     WHOLE = 0
-    """every chunk is held"""
+    """the block can be had: without a code every chunk is held"""
     UNKNOWN = 1
-    """a satellite was silent, or nobody was asked about a server"""
+    """that depends on satellites that were silent, or on servers about which nobody was asked"""
     BROKEN = 2
-    """a chunk is held nowhere, by the word of all satellites that may have it"""
+    """too many chunks of a row are held nowhere, by the word of all satellites that may have them"""
 
 
 class PurgeStep(IntEnum):
@@ -520,15 +520,37 @@ class HeldShare(Structure):
     )
 
 
+class HeldRow(Structure):
+    """`SKY_HeldRow_t`. Chunks of a row that nobody is known to hold."""
+
+    gone: int
+    """chunks that all satellites deny that may have them"""
+    doubted: int
+    """others"""
+    _fields_ = (
+        ("gone", c_uint32),
+        ("doubted", c_uint32),
+    )
+
+
 class Held(Structure):
     """`SKY_Held_t`. The word of servers of a block. All 0 before the first share."""
 
     verdict: int
     """SKY_HeldVerdict_t"""
     is_other: bool
+    gone: int
+    """chunks that are gone; of a block that is whole, so many are to be made again"""
+    only_row: HeldRow
+    """the row of a block without a code"""
+    rows: Any
+    """SKY_Stripe_Rows of 0; may be NULL without a code"""
     _fields_ = (
         ("verdict", c_uint32),
         ("is_other", c_bool),
+        ("gone", c_uint32),
+        ("only_row", HeldRow),
+        ("rows", POINTER(HeldRow)),
     )
 
 
@@ -710,6 +732,7 @@ class Progress(Structure):
 
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Stripe_Cut": (c_bool, [POINTER(Stripe), c_uint32, c_uint32, c_uint8, c_uint8]),
+    "SKY_Stripe_Rows": (c_uint32, [POINTER(Stripe)]),
     "SKY_Word_Of": (c_uint, [POINTER(Packet), c_void_p, POINTER(BlockFacts)]),
     "SKY_Word_IsOther": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
     "SKY_Word_IsNewer": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),

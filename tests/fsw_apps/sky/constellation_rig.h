@@ -145,6 +145,23 @@ static inline void sky_put_all(const fx_block_t *block)
     }
 }
 
+/* The same as a block of rows of seven and two: all chunks are full ones. */
+static inline void sky_put_coded(const fx_block_t *block)
+{
+    for (uint32_t id = 0; id < block->chunk_total; ++id)
+    {
+        uint8_t      data[CHUNK];
+        SKY_Packet_t pkt;
+
+        fx_put(block, id, data, &pkt);
+        pkt.code_k      = 7;
+        pkt.code_m      = 2;
+        pkt.code_scheme = SKY_CODE_CAUCHY;
+        pkt.block_len   = block->block_len - (block->chunk_total + 8u) / 9u * 2u * CHUNK;
+        node_serve(node_at(server(id % 9u)), &pkt);
+    }
+}
+
 /* Complete chunks of a block at one satellite. */
 static inline uint32_t held_at(SKY_Addr_t addr, const fx_block_t *block)
 {

@@ -24,13 +24,11 @@ static SKY_Packet_t word_of(const SKY_BlockFacts_t *facts, uint32_t base, uint32
     {
         SKY_ChunkSet_Add(&set, SKY_ChunkSet_IndexOf(&set, held[i]));
     }
-    pkt.status      = SKY_STATUS_OK;
-    pkt.block_len   = facts->stripe.block_len;
-    pkt.chunk_len   = facts->stripe.chunk_len;
-    pkt.chunk_total = facts->stripe.chunk_total;
-    pkt.chunk_id    = base;
-    pkt.length      = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
-    pkt.payload     = payload;
+    SKY_Stripe_ToPacket(&facts->stripe, &pkt);
+    pkt.status   = SKY_STATUS_OK;
+    pkt.chunk_id = base;
+    pkt.length   = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
+    pkt.payload  = payload;
     (void)memcpy(pkt.key, key, sizeof(key));
     return pkt;
 }
@@ -69,7 +67,7 @@ static SKY_ChunkSet_t ask(SKY_HeldShare_t *share)
 
 static SKY_Held_t held_by(const SKY_HeldShare_t *share)
 {
-    SKY_Held_t held = {SKY_HELD_WHOLE, false};
+    SKY_Held_t held = {.verdict = SKY_HELD_WHOLE};
 
     SKY_Held_Add(&held, share);
     return held;
@@ -253,7 +251,7 @@ static void test_one_share_breaks_a_block_and_one_makes_it_doubtful(void)
     static const uint32_t all[] = {1, 4, 7, 10, 13, 16, 19};
     const SKY_Packet_t    gone  = denial(SKY_STATUS_NOT_FOUND);
     SKY_HeldShare_t       shares[3];
-    SKY_Held_t            held = {SKY_HELD_WHOLE, false};
+    SKY_Held_t            held = {.verdict = SKY_HELD_WHOLE};
 
     for (uint32_t i = 0; i < 3u; ++i)
     {
@@ -282,6 +280,58 @@ static void test_one_share_breaks_a_block_and_one_makes_it_doubtful(void)
     CHECK(held.is_other);
 }
 
+/* A block of rows of three and two, over five servers: what is said of it decides row by row. */
+static void test_a_block_with_parity_is_whole_while_each_row_is(void)
+{
+    static const SKY_BlockFacts_t coded = {{7u * 100u, 100, 13, 3, 2}, 0, 0, 0}; /* the last row has one data chunk */
+
+    for (uint32_t denying = 0; denying < 1u << 5; ++denying)
+    {
+        for (uint32_t silent = 0; silent < 1u << 5; ++silent)
+        {
+            SKY_HeldRow_t rows[3] = {{0, 0}};
+            SKY_Held_t    held    = {.rows = rows};
+            uint32_t      gone[3] = {0};
+            uint32_t      none[3] = {0};
+            uint32_t      wanted  = SKY_HELD_WHOLE;
+
+            for (uint32_t server = 0; server < 5u; ++server)
+            {
+                SKY_HeldShare_t    share;
+                const bool         denies = (denying & 1u << server) != 0u;
+                const bool         is_off = (silent & 1u << server) != 0u;
+                const SKY_Packet_t no     = denial(SKY_STATUS_NOT_FOUND);
+                uint32_t           all[3] = {server, server + 5u, server + 10u};
+                const uint32_t     count  = server < 3u ? 3u : 2u;
+
+                CHECK_EQ(SKY_HeldShare_Pieces(&coded, 5, server), 1);
+                SKY_HeldShare_Init(&share, &coded, 5, server, 0, 1);
+                (void)ask(&share);
+                const SKY_Packet_t yes = word_of(&coded, server, 5, count, all, count);
+
+                SKY_HeldShare_Take(&share, key, is_off ? NULL : denies ? &no : &yes);
+                SKY_Held_Add(&held, &share);
+                for (uint32_t row = 0; row < 3u; ++row)
+                {
+                    if (server + 5u * row < 13u)
+                    {
+                        gone[row] += denies && !is_off ? 1u : 0u;
+                        none[row] += denies || is_off ? 1u : 0u;
+                    }
+                }
+            }
+            for (uint32_t row = 0; row < 3u; ++row)
+            {
+                const uint32_t one = gone[row] > 2u ? SKY_HELD_BROKEN : none[row] > 2u ? SKY_HELD_UNKNOWN : SKY_HELD_WHOLE;
+
+                wanted = one > wanted ? one : wanted;
+            }
+            CHECK_EQ(held.verdict, wanted);
+            CHECK_EQ(held.gone, gone[0] + gone[1] + gone[2]);
+        }
+    }
+}
+
 int main(void)
 {
     RUN(test_a_share_goes_in_pieces_that_a_request_can_name);
@@ -294,5 +344,6 @@ int main(void)
     RUN(test_a_word_that_cannot_be_read_denies_nothing);
     RUN(test_another_block_of_the_name_is_told);
     RUN(test_one_share_breaks_a_block_and_one_makes_it_doubtful);
+    RUN(test_a_block_with_parity_is_whole_while_each_row_is);
     return CHECK_RESULT();
 }

@@ -90,6 +90,26 @@ static void test_all_shares_go(void)
     }
 }
 
+/* Seven of nine shares suffice: an eviction is no news, and no word takes the others. */
+static void test_a_block_with_parity_stays(void)
+{
+    old   = a_block(1, 18);
+    other = a_block(2, 18);
+    sky_open(ROOM, true);
+    sky_put_coded(&old);
+    sky_put_all(&other);
+    CHECK_EQ(held(&old), 18);
+    now_us += QUIET_US;
+    press(server(0));
+    CHECK_EQ(sky_settle(), 0);
+    CHECK_EQ(held(&old), 16);
+    hear(server(1), server(2), &old, CREDIT);
+    hear(server(4), server(5), &old, CREDIT);
+    CHECK_EQ(sky_settle(), 0);
+    CHECK_EQ(held(&old), 16);
+    CHECK_EQ(told(), 0);
+}
+
 static void test_several_evict_the_same(void)
 {
     open_filled(true);
@@ -357,6 +377,7 @@ static void test_a_migration_is_no_eviction(void)
 int main(void)
 {
     RUN(test_all_shares_go);
+    RUN(test_a_block_with_parity_stays);
     RUN(test_several_evict_the_same);
     RUN(test_off);
     RUN(test_crosses_holes_of_two);

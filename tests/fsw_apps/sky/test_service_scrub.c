@@ -57,6 +57,20 @@ static void test_a_lost_share_takes_the_block(void)
     CHECK_EQ(scrubbed(), 2); /* the others heard of it */
 }
 
+static void test_a_lost_share_leaves_a_block_with_parity(void)
+{
+    open_filled(PERIOD_MS, true);
+    fx_block_t coded = a_block(3, 18);
+
+    sky_put_coded(&coded);
+    sky_run(LIFE_MS * 1000u, STEP_US);
+    restart(server(8));
+    restart(server(3));
+    sky_run(8u * PERIOD_US, STEP_US);
+    CHECK_EQ(held(&block), 0);
+    CHECK_EQ(held(&coded), 14);
+}
+
 static void test_without_gossip_it_takes_longer(void)
 {
     open_filled(PERIOD_MS, false);
@@ -351,6 +365,7 @@ int main(void)
     RUN(test_whole_blocks_stay);
     RUN(test_off);
     RUN(test_a_lost_share_takes_the_block);
+    RUN(test_a_lost_share_leaves_a_block_with_parity);
     RUN(test_without_gossip_it_takes_longer);
     RUN(test_a_share_with_a_gap);
     RUN(test_silence_says_nothing);

@@ -81,7 +81,8 @@ typedef struct
     uint32_t tenant;
     uint8_t  key[SKY_KEY_BYTES];
     uint64_t version;
-    uint32_t held; /**< complete chunks that went; 0: there was no such block */
+    uint32_t held;     /**< complete chunks that went; 0: there was no such block */
+    bool     is_coded; /**< the block has parity: what others hold may suffice */
 } SKY_Eviction_t;
 
 /** Position of a walk by last use. */

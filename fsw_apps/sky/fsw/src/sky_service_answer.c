@@ -85,7 +85,7 @@ static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
     SKY_ASSERT(evicted->held == 0 || svc->core.store->counters.evicted_blocks >= 1);
 
     /* Chunks to be handed over may be at their new places already, and the block whole: then the neighbours are not told. */
-    if (evicted->held > 0 && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
+    if (evicted->held > 0 && !evicted->is_coded && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
     {
         SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted->tenant, evicted->key, evicted->version);
     }

@@ -8,7 +8,9 @@
  * its credit says, and a holder gives it its full credit again. A holder is none afterwards, so that happens at most once for
  * each. Words therefore end even where nobody remembers them; to remember those of the last seconds only spares packets.
  *
- * What a word must not destroy: a block that was evicted and is put anew. A word does not say when the share went. So a satellite
+ * No word destroys a block with parity: one share less leaves the others enough. Who evicts such a share tells nobody.
+ *
+ * What else a word must not destroy: a block that was evicted and is put anew. A word does not say when the share went. So a satellite
  * that may have taken a PUT of the block since ignores it until the PUT's deadline (or the lifetime of parts), and then for as
  * long as a word may be on its way. If the word was about this very incarnation, an incomplete block stays, and is left to the
  * reader, the scrub, or eviction. So is the rest of a block whose word was lost.
@@ -122,9 +124,9 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t
         return left > 0;
     }
     SKY_ASSERT(info.held > 0);
-    if (now_us < info.put_until_us + TRAVEL_US)
+    if (info.stripe.code_m > 0 || now_us < info.put_until_us + TRAVEL_US)
     {
-        return false; /* the block may have been put since */
+        return false; /* the others may suffice, or the block may have been put since */
     }
     core->counters.gossip_purged += SKY_Store_Purge(core->store, pkt->tenant, pkt->key, pkt->block_version);
     *credit = CREDIT;

@@ -49,7 +49,7 @@ static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
     return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
 }
 
-/* Note that a share is not whole. */
+/* Note that a share is not whole. The second time the block goes, unless it has parity: then the other shares may suffice. */
 static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
                     uint64_t now_us, uint32_t block, const SKY_BlockInfo_t *info)
 {
@@ -60,7 +60,8 @@ static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossi
     {
         SKY_Store_Suspect(core->store, block, now_us);
     }
-    else if (now_us - info->suspect_us >= period_us(core) && SKY_Survey_IsSettled(survey, scrub->row, scrub->look_us))
+    else if (info->stripe.code_m == 0 && now_us - info->suspect_us >= period_us(core) &&
+             SKY_Survey_IsSettled(survey, scrub->row, scrub->look_us))
     {
         core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, info->version);
         SKY_Gossip_Begin(core, gossip, now_us, info->tenant, info->key, info->version);

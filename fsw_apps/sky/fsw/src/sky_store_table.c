@@ -178,9 +178,10 @@ static void evict(SKY_Store_t *store, uint32_t index)
 
     SKY_ASSERT(index < store->fresh_block);
     SKY_ASSERT(block->first != NONE);
-    store->evicted.tenant  = (uint32_t)block->name[0];
-    store->evicted.held    = block->held;
-    store->evicted.version = block->version;
+    store->evicted.tenant   = (uint32_t)block->name[0];
+    store->evicted.held     = block->held;
+    store->evicted.version  = block->version;
+    store->evicted.is_coded = block->stripe.code_m > 0;
     (void)memcpy(store->evicted.key, &block->name[1], SKY_KEY_BYTES);
     ++store->counters.evicted_blocks;
     store->counters.evicted_chunks += block->held;

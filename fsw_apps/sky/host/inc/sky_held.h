@@ -9,8 +9,8 @@
  *     while SKY_HeldShare_Next names a place:              SKY_HeldShare_Ask, send it there, SKY_HeldShare_Take
  *     in the end, over all pieces:                     SKY_Held_Add
  *
- * Only a satellite's own word that it lacks a chunk makes a block count as broken. Silence says nothing, nor does an answer that
- * cannot be read.
+ * Only satellites' own word that they lack chunks makes a block count as broken, and only if a row lacks more of them than its code bears.
+ * Silence says nothing, nor does an answer that cannot be read.
  */
 #ifndef SKY_HELD_H
 #define SKY_HELD_H
@@ -34,16 +34,26 @@ typedef struct
 /** Verdict on a block. The greatest value of its shares counts. */
 typedef enum
 {
-    SKY_HELD_WHOLE = 0, /**< every chunk is held */
-    SKY_HELD_UNKNOWN,   /**< a satellite was silent, or nobody was asked about a server */
-    SKY_HELD_BROKEN     /**< a chunk is held nowhere, by the word of all satellites that may have it */
+    SKY_HELD_WHOLE = 0, /**< the block can be had: without a code every chunk is held */
+    SKY_HELD_UNKNOWN,   /**< that depends on satellites that were silent, or on servers about which nobody was asked */
+    SKY_HELD_BROKEN     /**< too many chunks of a row are held nowhere, by the word of all satellites that may have them */
 } SKY_HeldVerdict_t;
+
+/** Chunks of a row that nobody is known to hold. */
+typedef struct
+{
+    uint32_t gone;    /**< chunks that all satellites deny that may have them */
+    uint32_t doubted; /**< others */
+} SKY_HeldRow_t;
 
 /** The word of servers of a block. All 0 before the first share. */
 typedef struct
 {
-    uint32_t verdict; /**< SKY_HeldVerdict_t */
-    bool     is_other;
+    uint32_t       verdict; /**< SKY_HeldVerdict_t */
+    bool           is_other;
+    uint32_t       gone;     /**< chunks that are gone; of a block that is whole, so many are to be made again */
+    SKY_HeldRow_t  only_row; /**< the row of a block without a code */
+    SKY_HeldRow_t *rows;     /**< SKY_Stripe_Rows of 0; may be NULL without a code */
 } SKY_Held_t;
 
 /** Return the number of pieces in which a server's share is asked for; 0 if it has none. @param server  0 to servers - 1 */

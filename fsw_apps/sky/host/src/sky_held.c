@@ -129,16 +129,34 @@ void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Pa
     }
 }
 
+/* Count a missing chunk. @return what it makes of the block */
+static SKY_HeldVerdict_t Count(SKY_Held_t *held, const SKY_HeldShare_t *share, uint32_t chunk_id)
+{
+    const SKY_Stripe_t *stripe = &share->block.stripe;
+    SKY_HeldRow_t      *row    = stripe->code_m == 0u ? &held->only_row : &held->rows[SKY_Stripe_RowOf(stripe, chunk_id)];
+
+    SKY_ASSERT(chunk_id < stripe->chunk_total);
+    SKY_ASSERT(stripe->code_m == 0u || held->rows != NULL);
+    row->gone += share->is_unanswered ? 0u : 1u;
+    row->doubted += share->is_unanswered ? 1u : 0u;
+    held->gone += share->is_unanswered ? 0u : 1u;
+    if (row->gone > stripe->code_m)
+    {
+        return SKY_HELD_BROKEN;
+    }
+    return row->gone + row->doubted > stripe->code_m ? SKY_HELD_UNKNOWN : SKY_HELD_WHOLE;
+}
+
 void SKY_Held_Add(SKY_Held_t *held, const SKY_HeldShare_t *share)
 {
-    uint32_t verdict = SKY_HELD_WHOLE;
-
     SKY_ASSERT(SKY_HeldShare_Next(share) == SKY_HELD_NOWHERE);
     SKY_ASSERT(held->verdict <= SKY_HELD_BROKEN);
-    if (IsMissing(share))
+    for (uint32_t i = SKY_ChunkSet_Next(&share->missing, 0); i < share->missing.count;
+         i          = SKY_ChunkSet_Next(&share->missing, i + 1u))
     {
-        verdict = share->is_unanswered ? SKY_HELD_UNKNOWN : SKY_HELD_BROKEN;
+        const SKY_HeldVerdict_t verdict = Count(held, share, SKY_ChunkSet_ChunkId(&share->missing, i));
+
+        held->verdict = verdict > held->verdict ? verdict : held->verdict;
     }
-    held->verdict  = verdict > held->verdict ? verdict : held->verdict;
     held->is_other = held->is_other || share->is_other;
 }
