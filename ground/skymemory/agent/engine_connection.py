@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from functools import partial
 from mmap import mmap
 from typing import Any, Final
@@ -344,7 +345,7 @@ class EngineConnection:
 
 
 def _entry(entry: BlockEntry | None) -> protocol.Entry | None:
-    return None if entry is None else (entry.block_len, entry.chunk_len, entry.chunk_total, entry.epoch, entry.set_at)
+    return None if entry is None else astuple(entry)[1:]
 
 
 def _engine(hello: protocol.Hello) -> str:

@@ -50,6 +50,15 @@ class AgentMetrics:
         retries = Total("skymem_store_retries", "Chunks asked for, or sent, once more.", ["operation"], registry=registry)
         self._moved = {one: (chunks.labels(one), lengths.labels(one), retries.labels(one)) for one in ("get", "put")}
         self._corrupt = Total("skymem_store_corrupt_chunks", "Chunks that came with a wrong CRC-32C.", registry=registry)
+        self._lost = Total(
+            "skymem_store_lost_chunks",
+            "Chunks of blocks with parity that were moved without them.",
+            ["operation"],
+            registry=registry,
+        )
+        self._decoded = Total(
+            "skymem_store_decoded_chunks", "Chunks of fetched blocks that were made of others.", registry=registry
+        )
         seconds = Histogram(
             "skymem_store_seconds",
             "Calls of the store, each of one request or of several that came together.",
@@ -88,6 +97,8 @@ class AgentMetrics:
         lengths.inc(sum(transfer.bytes for transfer in transfers))
         retries.inc(sum(transfer.repeats for transfer in transfers))
         self._corrupt.inc(sum(transfer.corrupt for transfer in transfers))
+        self._lost.labels(operation).inc(sum(transfer.lost for transfer in transfers if transfer.status is Status.DONE))
+        self._decoded.inc(sum(transfer.decoded for transfer in transfers))
 
     def ended(self, operation: str, results: Sequence[GetResult | PutResult], duration_s: float) -> None:
         """Count a get or a put of the store that has ended."""

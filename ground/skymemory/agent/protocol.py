@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Version of these messages; both sides must have the same."""
 FRAME_BYTES_MAX: Final = 1 << 22
 FIND_KEYS_MAX: Final = 1 << 16
@@ -38,8 +38,9 @@ Keys: TypeAlias = Annotated[list[Key], Meta(max_length=BLOCKS_MAX)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Place: TypeAlias = tuple[Key, Number, Number]
 """Key of a block, and its offset and length in the arena."""
-Entry: TypeAlias = tuple[Number, Number, Number, Number, Seconds]
-"""The fields of a `BlockEntry` after its key: block length, chunk length, chunks, epoch, time of storing."""
+Entry: TypeAlias = tuple[Number, Number, Number, Number, Seconds, Number, Number, Number, Number]
+"""The fields of a `BlockEntry` after its key: block length, chunk length, chunks, epoch, time of storing, version, content, and
+data and parity chunks of a row."""
 
 
 Traceparent: TypeAlias = Annotated[str, Meta(max_length=64)]

@@ -310,30 +310,38 @@ class ControlPlane:
                 yield ask.route.satellite, struct.unpack(f">{len(answer.payload) // 8}Q", answer.payload)
 
     def find(
-        self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
+        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
     ) -> tuple[list[BlockEntry | None], set[bytes]]:
-        """Ask one satellite which blocks it holds any chunk of (HAS with the flag `any`).
+        """Ask satellites, all at once, which blocks they hold any chunk of (HAS with the flag `any`).
 
         Returns:
-            For each key the satellite's entry of the block, or None if it holds no chunk; and the keys about which it said
-            nothing.
+            For each key the newest entry, or None if no satellite holds a chunk; and the keys that nobody knows while somebody
+            said nothing about them.
         """
-        asks = [_has_any(route, key, tenant) for key in keys]
-        words = [word_of(ask.key, answer) for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True)]
-        unanswered = {key for key, (word, _) in zip(keys, words, strict=True) if word is Word.NOTHING}
-        return [entry for _, entry in words], unanswered
+        asks = [_has_any(route, key, tenant) for key in keys for route in routes]
+        found: dict[bytes, BlockEntry] = {}
+        silent = set()
+        for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
+            word, entry = self._word_of(ask, answer)
+            if entry is not None and (entry.key not in found or is_newer(entry, found[entry.key])):
+                found[entry.key] = entry
+            if word is Word.NOTHING:
+                silent.add(ask.key)
+        return [found.get(key) for key in keys], silent - found.keys()
+
+    def _word_of(self, ask: Ask, answer: SatelliteAnswer | None) -> tuple[Word, BlockEntry | None]:
+        """Return the meaning of an answer to HAS. This host cannot fetch a block that is cut for another number of servers."""
+        word, entry = word_of(ask.key, answer)
+        if entry is not None and entry.code_k + entry.code_m not in (0, self.constellation.cache.servers):
+            return Word.UNSOUND, None
+        return word, entry
 
     def find_latest(
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
     ) -> dict[bytes, BlockEntry]:
         """Ask several satellites about blocks, all at once; of several entries of a block the newest version and epoch counts."""
-        asks = [_has_any(route, key, tenant) for key in keys for route in routes]
-        found: dict[bytes, BlockEntry] = {}
-        for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
-            _, entry = word_of(ask.key, answer)
-            if entry is not None and (entry.key not in found or is_newer(entry, found[entry.key])):
-                found[entry.key] = entry
-        return found
+        entries, _ = self.find(routes, keys, tenant, deadline_s)
+        return {entry.key: entry for entry in entries if entry is not None}
 
     def hold_all(
         self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float

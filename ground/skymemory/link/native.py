@@ -61,6 +61,10 @@ class Transfer:
     """Chunks received, or acknowledged."""
     bytes: int = field(default=0, init=False)
     """Bytes of these chunks."""
+    lost: int = field(default=0, init=False)
+    """Chunks that no satellite gave, or took. With parity the transfer may be DONE all the same."""
+    decoded: int = field(default=0, init=False)
+    """Data chunks of a get that were made of others."""
     requests: int = field(default=0, init=False)
     """GET or HAS requests."""
     repeats: int = field(default=0, init=False)
@@ -371,6 +375,8 @@ def _fill_in(transfer: Transfer, block: structures.Block) -> None:
     transfer.held_version = block.held_version
     transfer.chunks = block.chunks
     transfer.bytes = block.bytes
+    transfer.lost = block.lost
+    transfer.decoded = block.decoded
     transfer.requests = block.requests
     transfer.repeats = block.repeats
     transfer.duplicates = block.duplicates

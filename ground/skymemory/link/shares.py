@@ -47,6 +47,20 @@ class Share:
         self._core.SKY_Held_Add(ctypes.byref(held), self._at)
 
 
+def cut(block_len: int, chunk_len: int, servers: int, parity: int) -> structures.Stripe:
+    """Return the stripe of a block over servers of which some hold parity; the core decides (`sky_stripe.h`).
+
+    Raises:
+        ValueError: There is no such stripe.
+    """
+    stripe, code = structures.Stripe(), (servers - parity, parity) if parity else (0, 0)
+    if not library().SKY_Stripe_Cut(ctypes.byref(stripe), block_len, chunk_len, *code):
+        raise ValueError(
+            f"block of {block_len} bytes in chunks of {chunk_len} over {servers} servers, {parity} of them with parity"
+        )
+    return stripe
+
+
 def held_of(entry: BlockEntry) -> structures.Held:
     """Return room for what servers say of a block, before the first share."""
     core = library()

@@ -28,6 +28,7 @@ from skymemory.sky.file_sections import (
 )
 from skymemory.sky.orbit import paper_distances
 from skymemory.sky.placement.layouts import SERVERS_MAX
+from skymemory.sky.placement.structures import STRIPE_ROW_MAX
 from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
@@ -234,6 +235,11 @@ class Constellation(CheckedModel):
         elif cache.servers > SERVERS_MAX:
             told = _told("cache", cache, "servers")
             yield ("cache", "servers"), f"{told}; allowed are 1 to {SERVERS_MAX:,}, as a satellite has room"
+        if cache.parity >= cache.servers:
+            yield ("cache", "parity"), f"{_told('cache', cache, 'parity')}; allowed are 0 to {cache.servers - 1} (servers - 1)"
+        elif cache.parity and cache.servers > STRIPE_ROW_MAX:
+            told = f"{_told('cache', cache, 'servers')} with parity (cache.parity)"
+            yield ("cache", "servers"), f"{told}; allowed are 2 to {STRIPE_ROW_MAX}"
         if cache.centre not in self.torus:
             yield ("cache", "centre"), f"{_told('cache', cache, 'centre')}; allowed are {self._places}"
         if cache.host == "satellite":

@@ -50,8 +50,9 @@ class Lookups(Operation):
                 if step is LookupStep.ASK:
                     routes = self._routes.lookup_routes()
                     tried += [] if routes in tried else [routes]
-                    if some.begin(1 + tried.index(routes), len(routes)):
-                        self._ask_each(routes, some, found)
+                    groups = self._groups(routes)
+                    if some.begin(1 + tried.index(routes), len(groups)):
+                        self._ask_each(groups, some, found)
                 elif step is LookupStep.LOOK:
                     self._routes.look({route.satellite for route in tried[-1]})
                 else:
@@ -62,12 +63,18 @@ class Lookups(Operation):
             self._count(unanswered=unanswered)
         return [replace(one, entry=found[one.key]) if one.status is Status.DONE else one for one in told]
 
-    def _ask_each(self, routes: Sequence[Route], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
-        """Ask over these routes, one after the other, until the core says that no other is needed."""
-        for route in routes:
+    def _groups(self, routes: Sequence[Route]) -> list[Sequence[Route]]:
+        """Return these routes in groups that are asked at once: each alone, or all if blocks have parity."""
+        if routes and self._where.constellation.cache.parity:
+            return [routes]
+        return [[route] for route in routes]
+
+    def _ask_each(self, groups: Sequence[Sequence[Route]], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
+        """Ask over these routes, one group after the other, until the core says that no other is needed."""
+        for routes in groups:
             left = some.wanted()
             keys = [key for _, key in left]
-            answers, silent = self._control.find(route, keys, self._tenant, self._patience_s([route]))
+            answers, silent = self._control.find(routes, keys, self._tenant, self._patience_s(routes))
             self._count(questions=len(left))
             for (index, key), entry in zip(left, answers, strict=True):
                 some.take(index, Word.BLOCK if entry is not None else Word.NOTHING if key in silent else Word.ABSENT)

@@ -142,6 +142,10 @@ class StoreStatistics:
     """Requests and chunks that were sent again."""
     corrupt: int = 0
     """Chunks that failed their CRC-32C and were asked for again."""
+    lost: int = 0
+    """Chunks of blocks with parity that were stored or fetched without them: no satellite took or gave these."""
+    decoded: int = 0
+    """Chunks of fetched blocks that were made of others."""
     chunks_up: int = 0
     chunks_down: int = 0
     bytes_up: int = 0

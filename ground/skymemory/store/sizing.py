@@ -101,7 +101,8 @@ def store_slots(sky: Constellation) -> int:
 
 def capacity_bytes(sky: Constellation) -> int:
     """Return the bytes of the longest block that the servers surely hold, if all other blocks make room for it."""
-    return min(sky.cache.servers * store_slots(sky) * sky.cache.chunk_bytes, UINT32_MAX)
+    data = sky.cache.servers - sky.cache.parity
+    return min(data * store_slots(sky) * sky.cache.chunk_bytes, UINT32_MAX)
 
 
 def blocks_held(sky: Constellation, block_bytes: int) -> int:
@@ -129,4 +130,4 @@ def servers_for(sky: Constellation, block_bytes: int, blocks: int) -> int | None
 def _share(sky: Constellation, block_bytes: int) -> int:
     """Return the most chunks of a block that one server has."""
     chunks = -(-block_bytes // sky.cache.chunk_bytes)
-    return -(-chunks // sky.cache.servers)
+    return -(-chunks // (sky.cache.servers - sky.cache.parity))

@@ -23,6 +23,7 @@ from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Transfer
+from skymemory.link.shares import cut
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.file_sections import Cache
@@ -486,10 +487,12 @@ class SkyStore(BlockStore):
 
     def _entry(self, key: bytes, data: Buffer) -> BlockEntry:
         block_len, instance = memoryview(data).nbytes, instance_of(data)
-        chunk_len = min(self.constellation.cache.chunk_bytes, block_len)
+        cache = self.constellation.cache
+        stripe = cut(block_len, min(cache.chunk_bytes, block_len), cache.servers, cache.parity)
         stays = self.constellation.cache.host == "satellite"  # such blocks do not move, even if the satellites follow a schedule
         epoch = SCHEDULE_STAYS if stays else 0
-        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), epoch, time.time(), *instance)
+        lengths, code = (stripe.block_len, stripe.chunk_len, stripe.chunk_total), (stripe.code_k, stripe.code_m)
+        return BlockEntry(key, *lengths, epoch, time.time(), *instance, *code)
 
     def _no_routes(self) -> Status | None:
         """Return why no block can be moved now, or None if blocks can be moved."""

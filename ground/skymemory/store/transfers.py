@@ -228,6 +228,8 @@ class Transfers(Operation):
                 f"bytes_{way}": sum(transfer.bytes for transfer in done),
                 "retries": sum(transfer.repeats for transfer in done),
                 "corrupt": sum(transfer.corrupt for transfer in done),
+                "lost": sum(transfer.lost for transfer in done if transfer.status is Status.DONE),
+                "decoded": sum(transfer.decoded for transfer in done),
             }
         )
 
@@ -244,7 +246,7 @@ def _number(ways: _T, tried: list[_T]) -> int:
 
 
 def _stood_in(transfer: Transfer, ways: Ways) -> bool:
-    """Return True if the satellite that denied a share is a stand-in."""
-    return transfer.status is Status.MISS and any(
-        transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced
-    )
+    """Return True if the satellite that denied a share is a stand-in, or may be one of several that did."""
+    if transfer.status is not Status.MISS or transfer.entry.code_m:
+        return transfer.status is Status.MISS and bool(ways.replaced)
+    return any(transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced)

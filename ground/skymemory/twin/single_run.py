@@ -104,7 +104,7 @@ class Setup:
         """Return a run of a constellation file under a schedule.
 
         Raises:
-            TwinError: The schedule is for another constellation.
+            TwinError: The schedule is for another constellation, or blocks have parity, which the twin does not run.
         """
         header, cache = schedule.header, constellation.cache
         if (header.planes, header.slots) != (constellation.planes, constellation.slots):
@@ -112,6 +112,8 @@ class Setup:
                 f"the schedule is for {header.planes} planes x {header.slots} slots,"
                 f" the constellation has {constellation.planes} x {constellation.slots}"
             )
+        if cache.parity:
+            raise TwinError(f"cache.parity is {cache.parity}, and the twin does not run blocks with parity; allowed is 0")
         uplink = Uplink.CENTRE if cache.uplink == "nearest" else Uplink.DIRECT
         packet_bytes = min(constellation.network.mtu, max(cache.chunk_bytes + PACKET_ROOM, _PACKET_BYTES_MIN))
         return cls(

@@ -14,6 +14,8 @@ from ctypes import (
 from enum import IntEnum
 from typing import Any, Final
 
+STRIPE_ROW_MAX: Final = 255
+"""most chunks of a row with parity"""
 PLACEMENT_SERVERS_MAX: Final = 1024
 PLACEMENT_CELL_MAX: Final = 1073741824
 """unrolled planes and slots are within +- this"""

@@ -99,7 +99,8 @@ def test_blocks_of_a_host_on_board_stay(start_sky: Callable[..., LocalConstellat
         homes = set(Whereabouts(local.constellation, Playing(track, time.time() - 2.5 * ROW_S)).servers(3))
         wait_until(
             lambda: (
-                {at for at in routes_of(local) if control.find(at, [ours], 0, 10)[0] != [None]} == {Route(at, at) for at in homes}
+                {at for at in routes_of(local) if control.find([at], [ours], 0, 10)[0] != [None]}
+                == {Route(at, at) for at in homes}
             )
         )
         assert [result.data for result in host.get([theirs])] == [data]

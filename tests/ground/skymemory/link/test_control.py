@@ -246,7 +246,7 @@ def test_a_silent_satellite_has_no_tenants() -> None:
 )
 def test_blocks_whose_numbers_contradict_are_not_found(fields: dict[str, object]) -> None:
     with peer(lambda request, _: [answer(request, **fields)]) as (sky, _), ControlPlane(sky) as control:
-        assert control.find(DIRECT, [b"k" * 32], 0, 5) == ([None], set())
+        assert control.find([DIRECT], [b"k" * 32], 0, 5) == ([None], set())
 
 
 def test_keys_of_which_nothing_is_said_are_told_apart() -> None:
@@ -261,7 +261,7 @@ def test_keys_of_which_nothing_is_said_are_told_apart() -> None:
         return [answer(request, status=icd.STATUS_NOT_FOUND if request.key == gone else icd.STATUS_UNREACHABLE)]
 
     with peer(reply) as (sky, _), ControlPlane(sky) as control:
-        found, unanswered = control.find(DIRECT, [held, gone, lost, cut_off], 0, 0.5)
+        found, unanswered = control.find([DIRECT], [held, gone, lost, cut_off], 0, 0.5)
     assert [None if entry is None else entry.key for entry in found] == [held, None, None, None]
     assert unanswered == {lost, cut_off}
 

@@ -69,8 +69,8 @@ def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation)
         assert answer is not None
         assert answer.ok
         # The answer says that it has begun
-        wait_until(lambda: control.find(here, [key], 0, 5) == ([None], set()), "the chunk has left")
-        (moved,), _ = control.find(there, [key], 0, 5)
+        wait_until(lambda: control.find([here], [key], 0, 5) == ([None], set()), "the chunk has left")
+        (moved,), _ = control.find([there], [key], 0, 5)
         assert moved is not None
         assert (moved.block_len, moved.chunk_total) == (6000, 1)
         assert evict(control, [there], [key]) == (1, True)

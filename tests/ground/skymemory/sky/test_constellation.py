@@ -143,6 +143,18 @@ def test_empty_file_is_the_default(tmp_path: Path) -> None:
             "constellation.toml: cache.centre is [3, 10] by default; allowed are [1, 1] to [2, 2] (2 planes x 2 slots)",
         ),
         (
+            "[cache]\nservers = 4\nparity = 4",
+            "constellation.toml:3: cache.parity is 4; allowed are 0 to 3 (servers - 1)",
+        ),
+        (
+            "[cache]\nparity = -1",
+            "constellation.toml:2: cache.parity is -1; allowed are whole numbers from 0 to servers - 1",
+        ),
+        (
+            "[constellation]\nplanes = 20\n[cache]\nservers = 256\nparity = 2",
+            "constellation.toml:4: cache.servers is 256 with parity (cache.parity); allowed are 2 to 255",
+        ),
+        (
             "[satellite]\nstore_mib = 513",
             "constellation.toml:2: satellite.store_mib is 513; allowed are whole numbers from 1 to 512",
         ),

@@ -40,8 +40,9 @@ class Satellites:
         return 1.0
 
     def find(
-        self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
+        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
     ) -> tuple[list[BlockEntry | None], set[bytes]]:
+        (route,) = routes
         self.asked.append((route, set(keys)))
         held = self.holds[route]
         return [BlockEntry(key, 10, 10, 1, 0, 0.0) if held.get(key) else None for key in keys], set(keys) - held.keys()

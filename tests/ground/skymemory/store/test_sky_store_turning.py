@@ -60,7 +60,7 @@ def hand_over(sky: Constellation, keys: Sequence[bytes], before: int, after: int
         asked = [Move(Route(source, source), target, key) for source, target in moves for key in keys]
         assert all(answer is not None and answer.ok for answer in control.migrate(asked, 0, 30))
         for source in {source for source, _ in moves}:
-            wait_until(lambda source=source: not any(control.find(Route(source, source), keys, 0, 30)[0]), "all has gone")
+            wait_until(lambda source=source: not any(control.find([Route(source, source)], keys, 0, 30)[0]), "all has gone")
 
 
 def check_all_there(store: SkyStore, items: dict[bytes, bytes]) -> None:

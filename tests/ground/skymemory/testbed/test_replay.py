@@ -67,7 +67,7 @@ def is_held_at(sky: Constellation, key: bytes, homes: set[Satellite]) -> bool:
     """Do these satellites hold something of a block, and no others?"""
     with ControlPlane(sky) as control:
         places = sky.torus.satellites()
-        return homes == {place for place in places if control.find(Route(place, place), [key], 0, 5)[0] != [None]}
+        return homes == {place for place in places if control.find([Route(place, place)], [key], 0, 5)[0] != [None]}
 
 
 def played(

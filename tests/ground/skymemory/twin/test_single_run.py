@@ -166,6 +166,8 @@ def test_progress_is_told(quarter: Setup) -> None:
 def test_what_cannot_be_run(day: Schedule, quarter: Setup) -> None:
     with pytest.raises(TwinError, match="the schedule is for 5 planes x 19 slots, the constellation has 6 x 19"):
         Setup.of(Constellation().replace(constellation={"planes": 6}), day, DAY_MS)
+    with pytest.raises(TwinError, match=r"cache\.parity is 2, and the twin does not run blocks with parity; allowed is 0"):
+        Setup.of(Constellation().replace(cache={"parity": 2}), day, DAY_MS)
     with pytest.raises(TwinError, match="96 servers; the constellation has 95 satellites"):
         Twin(replace(quarter, servers=96), 7)
     with pytest.raises(TwinError, match="the run has 86400001 ms; allowed are 1 to 86400000, what is left of the schedule"):

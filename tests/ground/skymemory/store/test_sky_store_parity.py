@@ -1,0 +1,112 @@
+"""`SkyStore` with parity on real satellites: any two servers of twelve may be lost."""
+
+import os
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from statistics import median
+
+import pytest
+
+from skymemory.link.timing import Timing
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
+from support.evictions import evict
+
+StartSky = Callable[..., LocalConstellation]
+CODED = {"servers": 12, "parity": 2, "deadline_ms": 20_000}
+"""A deadline so long that a get which waits for it is seen."""
+SIZES = [1, 5999, 6000, 6001, 54_000, 60_001, 66_000, 1_000_003]
+
+
+def blocks(name: str) -> dict[bytes, bytes]:
+    return {sha256(f"{__name__} {name} {index}".encode()).digest(): os.urandom(size) for index, size in enumerate(SIZES)}
+
+
+def servers(sky: Constellation) -> list[Satellite]:
+    return Whereabouts(sky).servers(0)
+
+
+def check_got(store: SkyStore, items: dict[bytes, bytes]) -> None:
+    assert [(one.status, one.data) for one in store.get(list(items))] == [("done", data) for data in items.values()]
+
+
+@pytest.mark.parametrize("layout", ["rotation", "hop", "rotation_hop"])
+def test_round_trip(start_sky: StartSky, layout: str) -> None:
+    local = start_sky(cache=CODED | {"layout": layout})
+    items = blocks(layout)
+    with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
+        results = store.put(list(items.items()))
+        assert all(one.ok for one in results)
+        assert results[0].entry is not None
+        assert results[0].entry.chunk_total == 3  # one chunk, and two copies of it
+        for host in (store, other):
+            check_got(host, items)
+        assert (store.stats().lost, other.stats().lost, store.stats().misses) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("lost", [(0, 1), (0, 11), (4, 7), (10, 11)])
+def test_two_killed_satellites_are_not_noticed(start_sky: StartSky, lost: tuple[int, int]) -> None:
+    local = start_sky(cache=CODED)
+    sky, items = local.constellation, blocks(f"killed {lost}")
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        assert all(one.ok for one in store.put(list(items.items())))
+        before_s = [timed(store, items) for _ in range(9)]
+        for server in lost:
+            local.kill(servers(sky)[server])
+        timed(store, items)  # finds out that they are slow
+        after_s = [timed(store, items) for _ in range(9)]
+        assert median(after_s) < 10 * median(before_s)  # the deadline is thousands of times longer
+        assert (store.stats().decoded > 0) == any(server < 10 for server in lost)
+        check_got(other, items)  # who knows nothing of the blocks has to find them, too
+        assert (store.stats().misses, store.stats().purges, other.stats().misses, other.stats().purges) == (0, 0, 0, 0)
+
+        more = blocks(f"put after {lost}")
+        start_s = time.monotonic()
+        assert all(one.ok for one in store.put(list(more.items())))
+        assert time.monotonic() - start_s < 15
+        assert store.stats().lost > 0
+        check_got(store, more)
+
+
+def timed(store: SkyStore, items: dict[bytes, bytes]) -> float:
+    start_s = time.perf_counter()
+    check_got(store, items)
+    return time.perf_counter() - start_s
+
+
+def test_evictions_of_two_leave_a_block_and_that_of_a_third_takes_it(start_sky: StartSky) -> None:
+    local = start_sky(cache=CODED)
+    sky, items = local.constellation, blocks("evicted")
+    (small, *_, large) = items
+    with SkyStore(sky) as store:
+        assert all(one.ok for one in store.put(list(items.items())))
+        for server in (0, 2):
+            evict(store.control, [Route(servers(sky)[server], servers(sky)[server])], list(items))
+        check_got(store, items)
+        entries = [entry for one in store.find(list(items)) if (entry := one.entry) is not None]
+        assert store.control.hold_all([(one, [[Route(at, at)] for at in servers(sky)]) for one in entries], 0, 10) == [
+            True
+        ] * len(entries)
+        assert store.still_there([[entry] for entry in entries]) == [[entry] for entry in entries]
+        evict(store.control, [Route(servers(sky)[1], servers(sky)[1])], [small, large])
+        assert [one.status for one in store.get([small, large])] == ["miss", "miss"]
+        assert store.stats().purges == 2
+        left = {key: data for key, data in items.items() if key not in (small, large)}
+        check_got(store, left)
+
+
+def test_hosts_without_parity_and_with_other_rows_do_not_take_these_blocks(start_sky: StartSky) -> None:
+    local = start_sky(cache=CODED)
+    items = blocks("others")
+    with SkyStore(local.constellation) as store:
+        assert all(one.ok for one in store.put(list(items.items())))
+        for cache in ({"servers": 10, "parity": 0}, {"servers": 10, "parity": 2}):
+            with SkyStore(local.constellation.replace(cache=cache), timing=Timing()) as other:
+                assert {one.status for one in other.get(list(items))} == {"miss"}
+                assert other.stats().purges == 0
+        check_got(store, items)
