@@ -405,6 +405,7 @@ static bool is_chunk_of(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
     SKY_Stripe_t stripe;
     SKY_ASSERT(SKY_Stripe_Check(&cfg->stripe));
 
+    SKY_ASSERT(pkt->status == SKY_STATUS_OK);
     return pkt->block_version == cfg->version && pkt->content == cfg->content && SKY_Stripe_OfChunk(&stripe, pkt) &&
            SKY_Stripe_Equal(&stripe, &cfg->stripe);
 }

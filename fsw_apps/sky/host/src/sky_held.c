@@ -137,6 +137,7 @@ static SKY_HeldVerdict_t Count(SKY_Held_t *held, const SKY_HeldShare_t *share, u
 
     SKY_ASSERT(chunk_id < stripe->chunk_total);
     SKY_ASSERT(stripe->code_m == 0u || held->rows != NULL);
+    SKY_ASSERT(held->gone < stripe->chunk_total);
     row->gone += share->is_unanswered ? 0u : 1u;
     row->doubted += share->is_unanswered ? 1u : 0u;
     held->gone += share->is_unanswered ? 0u : 1u;

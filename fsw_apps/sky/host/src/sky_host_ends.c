@@ -124,6 +124,7 @@ void SKY_HostEnds_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status
 static void Complete(SKY_Host_t *host, uint32_t work)
 {
     SKY_ASSERT(host->blocks.works[work].rows_left == 0u);
+    SKY_ASSERT(host->blocks.works[work].block->kind == SKY_HOST_GET);
     StopLanes(host, work); /* before memory of chunks on their way is written */
     SKY_HostRows_Decode(host->blocks.works[work].block);
     EndBlock(host, work, SKY_STATUS_DONE);
@@ -175,6 +176,7 @@ bool SKY_HostEnds_Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state
 static bool IsOfBlock(const SKY_HostBlock_t *block, SKY_Status_t status)
 {
     SKY_ASSERT(block != NULL);
+    SKY_ASSERT(block->kind <= SKY_HOST_PUT);
     return status == SKY_STATUS_OLD_VERSION ||
            (status == SKY_STATUS_BAD_KEY && (block->kind == SKY_HOST_PUT || block->block_version != 0u));
 }
@@ -261,6 +263,8 @@ static void Lose(SKY_Host_t *host, uint32_t number, const SKY_HostLane_t *lane, 
 
 void SKY_HostEnds_AskParity(SKY_Host_t *host, uint32_t work)
 {
+    SKY_ASSERT(work < host->blocks.work_count);
+    SKY_ASSERT(host->blocks.works[work].block != NULL);
     const SKY_HostDoubt_t nobody = {{0, 0}, SKY_SHARE_REFUSED, SKY_STATUS_BUSY};
     uint32_t              piece  = Release(host, work);
 

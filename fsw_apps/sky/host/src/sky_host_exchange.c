@@ -44,6 +44,7 @@ bool SKY_HostExchange_IsTaken(const SKY_HostLane_t *lane, uint32_t i)
 bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane)
 {
     SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
+    SKY_ASSERT(lane->request_id != 0u);
     return lane->kind == SKY_HOST_PUT && lane->u.push.unanswered >= UNANSWERED_MOST;
 }
 
@@ -70,6 +71,7 @@ static uint64_t AcknowledgedBytes(const SKY_HostLane_t *lane, uint32_t chunks)
     const SKY_StripeRow_t row    = SKY_Stripe_Row(stripe, SKY_Stripe_Rows(stripe) - 1u);
     uint64_t              bytes  = (uint64_t)chunks * stripe->chunk_len;
     SKY_ASSERT(chunks <= push->cfg.count);
+    SKY_ASSERT(lane->kind == SKY_HOST_PUT);
 
     for (uint32_t id = row.first + row.data - 1u; id < stripe->chunk_total; ++id) /* only these may be shorter */
     {

@@ -224,6 +224,7 @@ static uint64_t HedgeUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, cons
 {
     const uint64_t since_us = peer->heard_us > lane->begun_us ? peer->heard_us : lane->begun_us;
     SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(since_us <= host->now_us);
 
     if (WorkOf(host, lane)->held == SKY_HOST_NONE)
     {

@@ -38,7 +38,11 @@ static uint32_t ShareData(const SKY_HostBlock_t *block, uint32_t server)
 
 static uint32_t PiecesOf(uint32_t chunks)
 {
-    return (chunks + SKY_LIMIT_CHUNK_SET - 1u) / SKY_LIMIT_CHUNK_SET;
+    const uint32_t pieces = chunks / SKY_LIMIT_CHUNK_SET + (chunks % SKY_LIMIT_CHUNK_SET > 0u ? 1u : 0u);
+    SKY_ASSERT(pieces <= chunks);
+    SKY_ASSERT(pieces > 0u || chunks == 0u);
+
+    return pieces;
 }
 
 /* Count the pieces of a share. None has both data and parity. */

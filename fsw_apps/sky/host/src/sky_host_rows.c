@@ -13,6 +13,8 @@
 
 static bool IsCoded(const SKY_HostBlock_t *block)
 {
+    SKY_ASSERT(block != NULL);
+    SKY_ASSERT((block->stripe.code_m > 0u) == (block->stripe.code_k > 0u));
     return block->stripe.code_m > 0u;
 }
 
@@ -27,6 +29,8 @@ void SKY_HostRows_Begin(SKY_HostWork_t *work)
 {
     SKY_HostBlock_t *block = work->block;
 
+    SKY_ASSERT(block != NULL);
+    SKY_ASSERT(!IsCoded(block) || block->rows != NULL);
     work->rows_left = SKY_Stripe_Rows(&block->stripe);
     work->only_row  = (SKY_HostRow_t){0};
     if (IsCoded(block))
@@ -79,6 +83,7 @@ bool SKY_HostRows_MayLose(SKY_HostWork_t *work, uint32_t chunk_id)
     const SKY_HostRow_t *row = RowOf(work, SKY_Stripe_RowOf(&work->block->stripe, chunk_id));
     SKY_ASSERT(chunk_id < work->block->stripe.chunk_total);
 
+    SKY_ASSERT(work->block->kind == SKY_HOST_PUT);
     return row->denied + row->doubted < work->block->stripe.code_m;
 }
 
@@ -88,6 +93,7 @@ SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool i
     const uint32_t may = work->block->stripe.code_m;
     SKY_ASSERT(chunk_id < work->block->stripe.chunk_total);
 
+    SKY_ASSERT(work->block->lost < work->block->stripe.chunk_total);
     ++work->block->lost;
     row->denied += is_denied ? 1u : 0u;
     row->doubted += is_denied ? 0u : 1u;
@@ -115,6 +121,8 @@ static uint8_t *MemoryOf(const SKY_HostBlock_t *block, uint32_t chunk_id)
 {
     const bool is_parity = SKY_Stripe_IsParity(&block->stripe, chunk_id);
 
+    SKY_ASSERT(block->data != NULL);
+    SKY_ASSERT(block->parity != NULL);
     return (is_parity ? block->parity : block->data) + SKY_Stripe_Offset(&block->stripe, chunk_id);
 }
 
@@ -123,6 +131,8 @@ static void FindSources(const SKY_HostBlock_t *block, SKY_StripeRow_t row, sum_t
 {
     uint32_t count = 0;
 
+    SKY_ASSERT(row.data >= 1u);
+    SKY_ASSERT(row.data + row.parity <= SKY_CODE_CHUNKS_MAX);
     sum->lengths = (SKY_CodeRow_t){(uint8_t)row.data, (uint8_t)row.parity};
     for (uint32_t i = 0; i < row.data; ++i)
     {
@@ -145,6 +155,8 @@ static void FindSources(const SKY_HostBlock_t *block, SKY_StripeRow_t row, sum_t
 /* Sum up the chunks of a row from @p from to before @p end that are not here, and are @p len bytes long. */
 static void SumUp(const SKY_HostBlock_t *block, SKY_StripeRow_t row, sum_t *sum, uint32_t from, uint32_t end, uint32_t len)
 {
+    SKY_ASSERT(from <= end);
+    SKY_ASSERT(end <= row.data + row.parity);
     sum->sum_count = 0;
     for (uint32_t place = from; place < end; ++place)
     {
@@ -175,6 +187,7 @@ void SKY_HostRows_Encode(const SKY_HostBlock_t *block)
     sum_t sum;
 
     SKY_ASSERT(block->kind == SKY_HOST_PUT);
+    SKY_ASSERT(block->stripe.chunk_total >= 1u);
     for (uint32_t number = 0; number < SKY_Stripe_Rows(&block->stripe) && IsCoded(block); ++number)
     {
         const SKY_StripeRow_t row = SKY_Stripe_Row(&block->stripe, number);
@@ -192,6 +205,8 @@ static uint32_t DecodeRow(const SKY_HostBlock_t *block, SKY_StripeRow_t row)
     uint32_t       left = 0;
     sum_t          sum;
 
+    SKY_ASSERT(row.data >= 1u);
+    SKY_ASSERT(tail <= full);
     for (uint32_t place = 0; place < row.data; ++place)
     {
         left += SKY_HostRows_IsHere(block, row.first + place) ? 0u : 1u;
@@ -211,6 +226,7 @@ static uint32_t DecodeRow(const SKY_HostBlock_t *block, SKY_StripeRow_t row)
 void SKY_HostRows_Decode(SKY_HostBlock_t *block)
 {
     SKY_ASSERT(block->kind == SKY_HOST_GET);
+    SKY_ASSERT(block->decoded == 0u);
     for (uint32_t number = 0; number < SKY_Stripe_Rows(&block->stripe) && IsCoded(block); ++number)
     {
         block->decoded += DecodeRow(block, SKY_Stripe_Row(&block->stripe, number));

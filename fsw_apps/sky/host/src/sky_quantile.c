@@ -27,6 +27,8 @@ static uint32_t BucketOf(uint32_t time_us)
     const uint32_t octave = OctaveOf(time_us);
     const uint64_t bits   = ((uint64_t)time_us << 2) >> octave;
 
+    SKY_ASSERT(octave < SKY_QUANTILE_BUCKETS / PARTS);
+    SKY_ASSERT(bits < 2u * PARTS);
     return octave * PARTS + (uint32_t)(bits & (PARTS - 1u));
 }
 
@@ -36,6 +38,7 @@ static uint32_t MostOf(uint32_t bucket)
     const uint64_t next = ((uint64_t)(PARTS + bucket % PARTS + 1u) << (bucket / PARTS)) / PARTS;
     SKY_ASSERT(bucket < SKY_QUANTILE_BUCKETS);
 
+    SKY_ASSERT(next >= 1u);
     return next > UINT32_MAX ? UINT32_MAX : (uint32_t)next;
 }
 
@@ -50,6 +53,7 @@ void SKY_Quantile_Add(SKY_Quantile_t *quantile, uint32_t time_us)
             quantile->total += quantile->counts[i];
         }
     }
+    SKY_ASSERT(quantile->total < SKY_QUANTILE_MOST);
     ++quantile->counts[BucketOf(time_us)];
     ++quantile->total;
     SKY_ASSERT(quantile->total <= SKY_QUANTILE_MOST);

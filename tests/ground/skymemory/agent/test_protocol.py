@@ -15,7 +15,7 @@ NUMBER = st.integers(0, (1 << 62) - 1)
 KEY = st.binary(min_size=32, max_size=32)
 SECONDS = st.floats(0, 1e6)
 PLACES = st.lists(st.tuples(KEY, NUMBER, NUMBER), max_size=5)
-ENTRY = st.tuples(NUMBER, NUMBER, NUMBER, NUMBER, SECONDS)
+ENTRY = st.tuples(NUMBER, NUMBER, NUMBER, NUMBER, SECONDS, NUMBER, NUMBER, NUMBER, NUMBER)
 WORD = st.text(min_size=1, max_size=64)
 
 ASKED = st.one_of(

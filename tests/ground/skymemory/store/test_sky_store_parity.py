@@ -70,7 +70,14 @@ def test_two_killed_satellites_are_not_noticed(start_sky: StartSky, lost: tuple[
         assert all(one.ok for one in store.put(list(more.items())))
         assert time.monotonic() - start_s < 15
         assert store.stats().lost > 0
+        assert store.lost == {servers(sky)[server] for server in lost}  # so that the next are stored whole
         check_got(store, more)
+        before = store.stats().lost
+        rest = blocks(f"around {lost}")
+        assert all(one.ok for one in store.put(list(rest.items())))
+        assert store.stats().lost == before
+        check_got(store, rest)
+        check_got(store, items)
 
 
 def timed(store: SkyStore, items: dict[bytes, bytes]) -> float:
