@@ -113,7 +113,7 @@ class Transfers(Operation):
                     self._count_moved(batch, up=True)
                     self._tell(True, call, batch, routes)
                     if any(transfer.lost and not transfer.last_status for transfer in batch):
-                        self._routes.look(())  # some were silent, and the blocks are stored all the same: the next go around those
+                        self._routes.look(())  # some were silent, though the blocks are stored: the next go around them
                 for index in begun:
                     attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_prefetched=False)
                 for index in asking if not routes else ():
