@@ -104,6 +104,10 @@ typedef struct
 bool SKY_ShareCfg_Check(const SKY_ShareCfg_t *cfg);
 /** Return true if @p pkt is a response to a request of this share. */
 bool SKY_ShareCfg_Owns(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt);
+/** Return true if a chunk of a share is parity. */
+bool SKY_ShareCfg_HasParity(const SKY_ShareCfg_t *cfg);
+/** Return true if a GET response with status ok carries a chunk of the block of a share. */
+bool SKY_ShareCfg_IsChunk(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt);
 /** Return the state of a share after an error response: RUNNING if asking again may help. */
 SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status);
 /** Make a request of this share to @p peer, without the fields of the operation and the sequence count. */

@@ -42,21 +42,6 @@ static bool is_since(uint16_t number, uint16_t since)
     return (int16_t)(uint16_t)(number - since) >= 0;
 }
 
-/* Return true if a chunk of a share is parity. */
-static bool has_parity(const SKY_ShareCfg_t *cfg)
-{
-    SKY_ASSERT(cfg->count >= 1);
-    SKY_ASSERT(cfg->count <= SKY_LIMIT_CHUNK_SET);
-    for (uint32_t i = 0; i < cfg->count && cfg->stripe.code_m > 0; ++i)
-    {
-        if (SKY_Stripe_IsParity(&cfg->stripe, cfg->base + i * cfg->stride))
-        {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block, uint8_t *parity)
 {
     (void)memset(fetch, 0, sizeof(*fetch));
@@ -64,7 +49,7 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     fetch->peer   = peer;
     fetch->block  = block;
     fetch->parity = parity;
-    if (!SKY_ShareCfg_Check(cfg) || (parity == NULL && has_parity(cfg)))
+    if (!SKY_ShareCfg_Check(cfg) || (parity == NULL && SKY_ShareCfg_HasParity(cfg)))
     {
         return false;
     }
@@ -399,17 +384,6 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     fetch_settle(fetch);
 }
 
-/* Return true if a packet carries a chunk of the block of a share. */
-static bool is_chunk_of(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
-{
-    SKY_Stripe_t stripe;
-    SKY_ASSERT(SKY_Stripe_Check(&cfg->stripe));
-
-    SKY_ASSERT(pkt->status == SKY_STATUS_OK);
-    return pkt->block_version == cfg->version && pkt->content == cfg->content && SKY_Stripe_OfChunk(&stripe, pkt) &&
-           SKY_Stripe_Equal(&stripe, &cfg->stripe);
-}
-
 /* Return the memory of a chunk. */
 static uint8_t *memory_of(const SKY_Fetch_t *fetch, uint32_t id)
 {
@@ -433,7 +407,7 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
         ++fetch->corrupt;
         return;
     }
-    if (!is_chunk_of(cfg, pkt))
+    if (!SKY_ShareCfg_IsChunk(cfg, pkt))
     {
         fetch->last_status = SKY_STATUS_BAD_KEY; /* this is another block of the same name */
         fetch_end(fetch, SKY_SHARE_MISS);

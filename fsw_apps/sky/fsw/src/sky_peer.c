@@ -224,6 +224,30 @@ bool SKY_ShareCfg_Owns(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
            pkt->tenant == cfg->tenant && memcmp(pkt->key, cfg->key, SKY_KEY_BYTES) == 0;
 }
 
+bool SKY_ShareCfg_HasParity(const SKY_ShareCfg_t *cfg)
+{
+    SKY_ASSERT(cfg->count >= 1);
+    SKY_ASSERT(cfg->count <= SKY_LIMIT_CHUNK_SET);
+    for (uint32_t i = 0; i < cfg->count && cfg->stripe.code_m > 0; ++i)
+    {
+        if (SKY_Stripe_IsParity(&cfg->stripe, cfg->base + i * cfg->stride))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool SKY_ShareCfg_IsChunk(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
+{
+    SKY_Stripe_t stripe;
+    SKY_ASSERT(SKY_Stripe_Check(&cfg->stripe));
+    SKY_ASSERT(pkt->status == SKY_STATUS_OK);
+
+    return pkt->block_version == cfg->version && pkt->content == cfg->content && SKY_Stripe_OfChunk(&stripe, pkt) &&
+           SKY_Stripe_Equal(&stripe, &cfg->stripe);
+}
+
 SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
 {
     SKY_ASSERT(status != SKY_STATUS_OK); /* a success is no error */
