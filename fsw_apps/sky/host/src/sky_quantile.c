@@ -28,7 +28,7 @@ static uint32_t BucketOf(uint32_t time_us)
     const uint64_t bits   = ((uint64_t)time_us << 2) >> octave;
 
     SKY_ASSERT(octave < SKY_QUANTILE_BUCKETS / PARTS);
-    SKY_ASSERT(bits < 2u * PARTS);
+    SKY_ASSERT(bits / PARTS < 2u);
     return octave * PARTS + (uint32_t)(bits & (PARTS - 1u));
 }
 
