@@ -175,7 +175,7 @@ bool SKY_HostEnds_Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state
  * Contents without a version may differ from satellite to satellite. */
 static bool IsOfBlock(const SKY_HostBlock_t *block, SKY_Status_t status)
 {
-    SKY_ASSERT(block->kind <= SKY_HOST_PUT);
+    SKY_ASSERT(block != NULL);
     return status == SKY_STATUS_OLD_VERSION ||
            (status == SKY_STATUS_BAD_KEY && (block->kind == SKY_HOST_PUT || block->block_version != 0u));
 }

@@ -13,7 +13,6 @@
 
 static bool IsCoded(const SKY_HostBlock_t *block)
 {
-    SKY_ASSERT((block->stripe.code_m > 0u) == (block->stripe.code_k > 0u));
     return block->stripe.code_m > 0u;
 }
 
