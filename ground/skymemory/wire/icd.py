@@ -328,10 +328,12 @@ STATS_KVC_HANDOVERS: Final = 27
 STATS_KVC_ROW: Final = 28
 STATS_KVC_ROWS: Final = 29
 STATS_KVC_SCRUBBED: Final = 30
-STATS_KVC_HANDOVER_LEFT: Final = 31
-STATS_KVC_HANDOVER_MS: Final = 32
-STATS_KVC_TENANTS: Final = 33
-STATS_KVC_COUNT: Final = 34
+STATS_KVC_DEGRADED: Final = 31
+STATS_KVC_REPAIRED: Final = 32
+STATS_KVC_HANDOVER_LEFT: Final = 33
+STATS_KVC_HANDOVER_MS: Final = 34
+STATS_KVC_TENANTS: Final = 35
+STATS_KVC_COUNT: Final = 36
 """Counters of kvc, 8 bytes each."""
 STATS_TENANT_NUMBER: Final = 0
 STATS_TENANT_SLOTS_RESERVED: Final = 1
@@ -565,6 +567,8 @@ STATS_KVC: Final = (
     "row",
     "rows",
     "scrubbed",
+    "degraded",
+    "repaired",
     "handover_left",
     "handover_ms",
     "tenants",

@@ -88,6 +88,8 @@ typedef struct
     uint64_t gossip_tx;                /**< words told to a neighbour */
     uint64_t gossip_purged;            /**< chunks purged at a neighbour's word */
     uint64_t scrubbed;                 /**< chunks purged because their block was found broken */
+    uint64_t degraded;                 /**< times that a block was found to lack chunks which its others can give */
+    uint64_t repaired;                 /**< chunks rebuilt here that their home has taken */
     uint64_t gossip_lost;              /**< words that were not told to all neighbours, because newer ones took their place */
     uint64_t errors[SKY_STATUS_COUNT]; /**< refused requests, and packets that did not decode, by status */
 } SKY_ServiceCounters_t;

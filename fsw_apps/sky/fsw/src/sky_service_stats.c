@@ -81,6 +81,8 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_ROW]             = schedule != NULL ? SKY_Schedule_RowAt(schedule, now_us) : SKY_SCHEDULE_NONE;
     out[SKY_STATS_KVC_ROWS]            = schedule != NULL ? schedule->count : 0;
     out[SKY_STATS_KVC_SCRUBBED]        = c->scrubbed;
+    out[SKY_STATS_KVC_DEGRADED]        = c->degraded;
+    out[SKY_STATS_KVC_REPAIRED]        = c->repaired;
     out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Handover_Left(core, &svc->migrations, &svc->handover, now_us);
     out[SKY_STATS_KVC_HANDOVER_MS]     = SKY_Handover_Ms(&svc->handover, now_us);
     out[SKY_STATS_KVC_TENANTS]         = records_of(store);
