@@ -327,7 +327,7 @@ class Row(Structure):
     """`SKY_HostRow_t`. Chunks of a row."""
 
     here: int
-    """chunks that have come"""
+    """GET: chunks that have come; PUT: all, once their parity is made"""
     denied: int
     """chunks that nobody has"""
     doubted: int

@@ -370,8 +370,8 @@ static void test_a_code_needs_memory_and_servers(void)
         CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &wrong[i]), SKY_HOST_WRONG);
         CHECK_EQ(SKY_Host_Pieces(&rig.host, &wrong[i]), 0);
     }
-    wrong[2].kind = SKY_HOST_PUT; /* which notes what comes nowhere */
-    CHECK_EQ(SKY_Host_Pieces(&rig.host, &wrong[2]), 5);
+    wrong[2].kind = SKY_HOST_PUT; /* which notes what comes nowhere, and sends data and parity alike */
+    CHECK_EQ(SKY_Host_Pieces(&rig.host, &wrong[2]), 4);
     host_close(&rig);
 }
 

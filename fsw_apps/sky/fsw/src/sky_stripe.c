@@ -159,7 +159,7 @@ SKY_StripeRow_t SKY_Stripe_Row(const SKY_Stripe_t *stripe, uint32_t row)
 {
     const uint32_t first = row * Width(stripe);
     const uint32_t left  = stripe->chunk_total - first;
-    SKY_ASSERT(row < SKY_Stripe_Rows(stripe));
+    SKY_ASSERT(first < stripe->chunk_total); /* there is such a row */
     SKY_ASSERT(left > stripe->code_m);
 
     const uint32_t chunks = stripe->code_k == 0u || left < Width(stripe) ? left : Width(stripe);
@@ -176,19 +176,21 @@ bool SKY_Stripe_IsParity(const SKY_Stripe_t *stripe, uint32_t id)
     return id - row.first >= row.data;
 }
 
-/* Return the number among the data chunks of chunk @p id, which is one. */
-static uint32_t DataIndex(const SKY_Stripe_t *stripe, uint32_t id)
+/* Return the number among the data chunks of chunk @p id of a row, which is one. */
+static uint32_t DataIndex(const SKY_Stripe_t *stripe, uint32_t row, uint32_t id)
 {
-    SKY_ASSERT(!SKY_Stripe_IsParity(stripe, id));
-    SKY_ASSERT(id >= SKY_Stripe_RowOf(stripe, id) * stripe->code_m);
-    return id - SKY_Stripe_RowOf(stripe, id) * stripe->code_m;
+    SKY_ASSERT(id >= row * Width(stripe));
+    SKY_ASSERT(stripe->code_k == 0u || id - row * Width(stripe) < stripe->code_k);
+    return id - row * stripe->code_m;
 }
 
 uint32_t SKY_Stripe_ChunkBytes(const SKY_Stripe_t *stripe, uint32_t id)
 {
-    const SKY_StripeRow_t row       = SKY_Stripe_Row(stripe, SKY_Stripe_RowOf(stripe, id));
+    const uint32_t        number    = SKY_Stripe_RowOf(stripe, id);
+    const SKY_StripeRow_t row       = SKY_Stripe_Row(stripe, number);
     const bool            is_parity = id - row.first >= row.data;
-    const uint32_t index = DataIndex(stripe, is_parity ? row.first : id); /* the first data chunk is the longest of a row */
+    const uint32_t        index =
+        DataIndex(stripe, number, is_parity ? row.first : id); /* the first data chunk is the longest of a row */
     const uint64_t begin = (uint64_t)index * stripe->chunk_len;
     SKY_ASSERT(id >= row.first);
     SKY_ASSERT(begin < stripe->block_len); /* each data chunk has a byte */
@@ -209,7 +211,7 @@ size_t SKY_Stripe_Offset(const SKY_Stripe_t *stripe, uint32_t id)
     {
         return ((size_t)number * row.parity + (place - row.data)) * stripe->chunk_len;
     }
-    return (size_t)DataIndex(stripe, id) * stripe->chunk_len;
+    return (size_t)DataIndex(stripe, number, id) * stripe->chunk_len;
 }
 
 uint64_t SKY_Stripe_ParityBytes(const SKY_Stripe_t *stripe)

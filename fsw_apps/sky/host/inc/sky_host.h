@@ -40,7 +40,7 @@ typedef enum
 /** Chunks of a row. */
 typedef struct
 {
-    uint32_t here;    /**< chunks that have come */
+    uint32_t here;    /**< GET: chunks that have come; PUT: all, once their parity is made */
     uint32_t denied;  /**< chunks that nobody has */
     uint32_t doubted; /**< other chunks that were not to be had */
 } SKY_HostRow_t;

@@ -149,10 +149,6 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
     work->pieces_left = 0;
     work->doubt       = (SKY_HostDoubt_t){0};
     SKY_HostRows_Begin(work);
-    if (block->kind == SKY_HOST_PUT)
-    {
-        SKY_HostRows_Encode(block);
-    }
     if (!SKY_HostPieces_Make(host, number))
     {
         SKY_HostEnds_StopBlock(host, number, SKY_STATUS_BUSY);

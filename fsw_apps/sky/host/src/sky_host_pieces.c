@@ -18,14 +18,14 @@ static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
     return (block->stripe.chunk_total - server - 1u) / block->server_count + 1u;
 }
 
-/* Count the data chunks of a share. They come first in it. */
-static uint32_t ShareData(const SKY_HostBlock_t *block, uint32_t server)
+/* Count the chunks of a share that are moved at once: all of a PUT, the data of a GET. They come first in it. */
+static uint32_t ShareFirst(const SKY_HostBlock_t *block, uint32_t server)
 {
     const SKY_Stripe_t *stripe = &block->stripe;
     const uint32_t      rows   = SKY_Stripe_Rows(stripe);
     SKY_ASSERT(server < stripe->chunk_total);
 
-    if (stripe->code_m == 0u)
+    if (stripe->code_m == 0u || block->kind == SKY_HOST_PUT)
     {
         return ShareChunks(block, server);
     }
@@ -45,14 +45,14 @@ static uint32_t PiecesOf(uint32_t chunks)
     return pieces;
 }
 
-/* Count the pieces of a share. None has both data and parity. */
+/* Count the pieces of a share. Those of a GET have either data or parity. */
 static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
 {
     const uint32_t chunks = ShareChunks(block, server);
-    const uint32_t data   = ShareData(block, server);
-    SKY_ASSERT(data <= chunks);
+    const uint32_t first  = ShareFirst(block, server);
+    SKY_ASSERT(first <= chunks);
 
-    return PiecesOf(data) + PiecesOf(chunks - data);
+    return PiecesOf(first) + PiecesOf(chunks - first);
 }
 
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
@@ -428,16 +428,16 @@ static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint
     return number;
 }
 
-/* Make the pieces of one server's data, or of its parity. */
+/* Make the pieces of one server's first chunks, or of the parity behind them. */
 static bool MakeShare(SKY_Host_t *host, uint32_t work, uint32_t server, bool is_parity)
 {
     SKY_HostWork_t        *one   = &host->blocks.works[work];
     const SKY_HostBlock_t *block = one->block;
-    const uint32_t         data  = ShareData(block, server);
-    const uint32_t         end   = is_parity ? ShareChunks(block, server) : data;
-    const bool             holds = is_parity && block->kind == SKY_HOST_GET && !host->cfg.asks_all;
+    const uint32_t         first = ShareFirst(block, server);
+    const uint32_t         end   = is_parity ? ShareChunks(block, server) : first;
+    const bool             holds = is_parity && !host->cfg.asks_all;
 
-    for (uint32_t from = is_parity ? data : 0u; from < end; from += SKY_LIMIT_CHUNK_SET)
+    for (uint32_t from = is_parity ? first : 0u; from < end; from += SKY_LIMIT_CHUNK_SET)
     {
         const uint32_t piece = TakePiece(host, work, server, from, end);
 

@@ -45,8 +45,9 @@ void SKY_HostRows_Take(SKY_HostWork_t *work, uint32_t chunk_id);
 bool SKY_HostRows_MayLose(SKY_HostWork_t *work, uint32_t chunk_id);
 /** Note that a chunk is not to be had. @param is_denied  nobody has it */
 SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool is_denied);
-/** Make the parity of a PUT. */
-void SKY_HostRows_Encode(const SKY_HostBlock_t *block);
+/** Make the parity of a PUT's row, unless it is made, when a chunk of it is sent: the row is read once for that, and is in the
+ * processor's cache when its chunks go. */
+void SKY_HostRows_Encode(SKY_HostWork_t *work, uint32_t chunk_id);
 /** Make the data chunks of a GET that have not come. All rows are complete. */
 void SKY_HostRows_Decode(SKY_HostBlock_t *block);
 

@@ -180,18 +180,22 @@ static void SumUp(const SKY_HostBlock_t *block, SKY_StripeRow_t row, sum_t *sum,
     }
 }
 
-void SKY_HostRows_Encode(const SKY_HostBlock_t *block)
+void SKY_HostRows_Encode(SKY_HostWork_t *work, uint32_t chunk_id)
 {
-    sum_t sum;
+    const SKY_HostBlock_t *block  = work->block;
+    const uint32_t         number = SKY_Stripe_RowOf(&block->stripe, chunk_id);
+    SKY_HostRow_t         *state  = RowOf(work, number);
+    sum_t                  sum;
 
     SKY_ASSERT(block->kind == SKY_HOST_PUT);
-    SKY_ASSERT(block->stripe.chunk_total >= 1u);
-    for (uint32_t number = 0; number < SKY_Stripe_Rows(&block->stripe) && IsCoded(block); ++number)
+    SKY_ASSERT(chunk_id < block->stripe.chunk_total);
+    if (IsCoded(block) && state->here == 0u)
     {
         const SKY_StripeRow_t row = SKY_Stripe_Row(&block->stripe, number);
 
         FindSources(block, row, &sum);
         SumUp(block, row, &sum, row.data, row.data + row.parity, SKY_Stripe_ChunkBytes(&block->stripe, row.first));
+        state->here = row.data + row.parity;
     }
 }
 

@@ -11,7 +11,8 @@
 
 static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
 {
-    const SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
+    SKY_HostWork_t        *work  = &host->blocks.works[host->blocks.pieces[lane->piece].work];
+    const SKY_HostBlock_t *block = work->block;
     const uint8_t         *base  = SKY_Stripe_IsParity(&block->stripe, pkt->chunk_id) ? block->parity : block->data;
     const uint8_t         *chunk = base + SKY_Stripe_Offset(&block->stripe, pkt->chunk_id);
     uint32_t               at    = 0;
@@ -19,6 +20,7 @@ static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t
     SKY_ASSERT(pkt->chunk_id < block->stripe.chunk_total);
     SKY_ASSERT(base != NULL);
 
+    SKY_HostRows_Encode(work, pkt->chunk_id);
     pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
     do
     {
