@@ -1,4 +1,4 @@
-"""`skymem bench`: measures gateway, idle, links, peers, prefix and ttft."""
+"""`skymem bench`: measures gateway, idle, links, parity, peers, prefix and ttft."""
 
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,26 @@ def links(constellation_path: Path | None, rounds: int, call_blocks: int, as_jso
         return
     print_table(links_table(report))
     _tell_wrong({row["links"]: row["wrong"] for row in report["rows"]})
+
+
+@bench.command()
+@constellation_option
+@click.option("--gets", default=1000, show_default=True, type=click.IntRange(8, 100_000), help="Gets for each rate of loss.")
+@json_option
+def parity(constellation_path: Path | None, gets: int, as_json: bool) -> None:
+    """Lose satellites and packets under gets: 12 servers, 2 of them with parity."""
+    from skymemory.bench.parity import packets_table, run_lost_packets, run_lost_satellites, satellites_table
+
+    constellation = load_constellation(constellation_path)
+    with progress_bar("losing satellites") as progress:
+        satellites = run_lost_satellites(constellation, progress=progress)
+    with progress_bar("losing packets") as progress:
+        packets = run_lost_packets(constellation, gets=gets, progress=progress)
+    if as_json:
+        print_json({"satellites": satellites, "packets": packets})
+        return
+    print_table(satellites_table(satellites))
+    print_table(packets_table(packets))
 
 
 @bench.command()
