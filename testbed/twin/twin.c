@@ -26,7 +26,7 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
     const Range_t ranges[] = {
         {"planes", c->planes, 1, UINT16_MAX},
         {"slots", c->slots, 1, UINT16_MAX},
-        {"layout", c->layout, SKY_LAYOUT_ROTATION, SKY_LAYOUT_ROTATION_HOP},
+        {"layout", c->layout, SKY_LAYOUT_ROTATION, SKY_LAYOUT_ALL_PLANES},
         {"servers", c->servers, 1, SKY_PLACEMENT_SERVERS_MAX},
         {"servers", c->servers, 1, c->planes * c->slots},
         {"uplink", c->uplink, SKYT_UPLINK_DIRECT, SKYT_UPLINK_ENTRIES},

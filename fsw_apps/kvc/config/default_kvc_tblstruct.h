@@ -41,7 +41,7 @@ typedef struct KVC_ScheduleTable
     uint16            Clock;     /**< KVC_CLOCK_SATELLITE, which may be set, or KVC_CLOCK_MONOTONIC */
     uint32            Planes;    /**< planes of the constellation that it is for */
     uint32            Slots;     /**< slots of a plane */
-    uint32            Layout;    /**< 1 rotation, 2 hop (never moves), 3 rotation_hop: SKY_LayoutId_t */
+    uint32            Layout;    /**< 1 rotation, 2 hop (never moves), 3 rotation_hop, 4 all_planes: SKY_LayoutId_t */
     uint32            Servers;   /**< 1 .. 1,024 */
     uint32            FirstRow;  /**< number of the first row here, from 1 */
     uint32            RowCount;  /**< rows here */

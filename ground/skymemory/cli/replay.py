@@ -110,7 +110,9 @@ def _check_sky(file: Path, schedule: Schedule, constellation: Constellation) -> 
     if header.pattern != constellation.grid.geometry:
         raise BadInput(f"{file} is for a {header.pattern}; this constellation is a {constellation.grid.geometry}")
     if cache.layout == "hop":
-        raise BadInput('cache.layout is "hop", which never moves; allowed for a replay are "rotation" and "rotation_hop"')
+        raise BadInput(
+            'cache.layout is "hop", which never moves; allowed for a replay are "rotation", "rotation_hop" and "all_planes"'
+        )
 
 
 def _from_ms(file: Path, schedule: Schedule, start: str) -> int:

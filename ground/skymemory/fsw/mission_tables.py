@@ -68,9 +68,8 @@ class Moves:
         if header.pattern != ours.grid.geometry:
             raise TablesError(f"{source} is for a {header.pattern}; the constellation is a {ours.grid.geometry}")
         if ours.cache.layout == "hop":
-            raise TablesError(
-                'cache.layout is "hop", which never moves; with a schedule allowed are "rotation" and "rotation_hop"'
-            )
+            allowed = '"rotation", "rotation_hop" and "all_planes"'
+            raise TablesError(f'cache.layout is "hop", which never moves; with a schedule allowed are {allowed}')
         rows = len(schedule.track.rows)
         if rows > ROWS_MAX:
             raise TablesError(f"{source} has {rows:,} moves of the window; tables have room for {ROWS_MAX:,}: choose fewer hours")

@@ -840,7 +840,7 @@ class KvcScheduleTable(LittleEndianStructure):
     slots: int
     """slots of a plane"""
     layout: int
-    """1 rotation, 2 hop (never moves), 3 rotation_hop: SKY_LayoutId_t"""
+    """1 rotation, 2 hop (never moves), 3 rotation_hop, 4 all_planes: SKY_LayoutId_t"""
     servers: int
     """1 .. 1,024"""
     first_row: int

@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from skymemory.simulate.mapping import places
+from skymemory.simulate.mapping import PAPER_LAYOUTS, places
 from skymemory.sky.orbit.paper_distances import cross_plane_km, in_plane_km
-from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 
@@ -112,7 +112,7 @@ def rows(sweep: Sweep = PAPER, *, published: bool = False) -> list[Row]:
     """
     return [
         Row(layout, parameter, value, *statistics)
-        for layout in LAYOUT_IDS
+        for layout in PAPER_LAYOUTS
         for parameter in PARAMETERS
         for value, statistics in zip(sweep.values(parameter), _statistics(sweep, layout, parameter, published), strict=True)
     ]

@@ -12,10 +12,9 @@ import numpy as np
 
 from skymemory.simulate.drawing import INK, SOFT, STYLES, Page, new_figure
 from skymemory.simulate.latencies import CHUNK_BYTES, LIGHT_M_PER_S, PARAMETERS, Parameter, Row, Sweep
-from skymemory.simulate.mapping import LAYOUT_TEXTS
+from skymemory.simulate.mapping import LAYOUT_TEXTS, PAPER_LAYOUTS
 from skymemory.simulate.packet_latencies import MeasuredRow
 from skymemory.sky.orbit.paper_distances import in_plane_km
-from skymemory.sky.placement.layouts import LAYOUT_IDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,7 +128,7 @@ def packets_figure(rows: Sequence[MeasuredRow], sweep: Sweep, page: Page) -> "Fi
         chosen = [row for row in rows if row.parameter == parameter]
         _panel(axes, letter, parameter, sweep, chosen, marked=False)
         _, unit = _PANELS[parameter]
-        for layout in LAYOUT_IDS:
+        for layout in PAPER_LAYOUTS:
             points = [(row.value / unit, row.measured_get_s) for row in chosen if row.layout == layout]
             style = {**STYLES[layout], "linestyle": "none", "label": f"{LAYOUT_TEXTS[layout]}, as packets"}
             axes.plot(*zip(*points, strict=True), markersize=4.5, markerfacecolor="none", **style)
@@ -161,7 +160,7 @@ def _panel(
     axes: "Axes", letter: str, parameter: Parameter, sweep: Sweep, rows: Sequence[Row | MeasuredRow], *, marked: bool = True
 ) -> None:
     label, unit = _PANELS[parameter]
-    for layout in LAYOUT_IDS:
+    for layout in PAPER_LAYOUTS:
         points = [row for row in rows if row.layout == layout]
         values, seconds = [row.value / unit for row in points], [row.max_s for row in points]
         style = STYLES[layout] if marked else {**STYLES[layout], "marker": "none"}

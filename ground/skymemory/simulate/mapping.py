@@ -1,4 +1,6 @@
-"""Mappings of servers to satellites: the three layouts of the paper's simulation, before and after rotations."""
+"""Mappings of servers to satellites: layouts before and after rotations."""
+
+from typing import Final
 
 from skymemory.simulate.published_mapping import published_places
 from skymemory.sky.placement.layouts import LayoutName
@@ -10,8 +12,10 @@ LAYOUT_TEXTS: dict[LayoutName, str] = {
     "rotation": "rotation-aware",
     "hop": "hop-aware (on board)",
     "rotation_hop": "rotation- and hop-aware",
+    "all_planes": "over all planes",
 }
-"""Names of the layouts in the paper."""
+"""Names of the layouts; three are the paper's."""
+PAPER_LAYOUTS: Final[tuple[LayoutName, ...]] = ("rotation", "hop", "rotation_hop")
 
 
 def places(
@@ -30,8 +34,10 @@ def places(
             the same one twice, or one at a slot that is not on the torus.
 
     Raises:
-        ValueError: Servers or centre do not fit the torus.
+        ValueError: Servers or centre do not fit the torus, or no such mapping was published.
     """
+    if published and name not in PAPER_LAYOUTS:
+        raise ValueError(f"the layout {name} was not published; allowed are {', '.join(PAPER_LAYOUTS)}")
     layout = RollingLayout.around(name, servers, torus, centre)  # this checks the arguments
     if published:
         return published_places(name, centre, servers, torus, rotations)

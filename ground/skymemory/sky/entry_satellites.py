@@ -71,8 +71,9 @@ def others(where: Whereabouts, time_s: float, known: Collection[Satellite]) -> l
 def lookup_routes(where: Whereabouts, row: int, routes: Sequence[Route]) -> list[Route]:
     """Return the routes to ask for a block in a row: the server nearest to the host (paper, section 3.8), then server 0.
 
-    Every server has a chunk of a block with at least n chunks; a smaller block is on the first servers only. In two of the three
-    layouts server 0 is the nearest. A block with parity is known to one of the first m + 1 servers as long as it can be had.
+    Every server has a chunk of a block with at least n chunks; a smaller block is on the first servers only. At first server 0
+    is the nearest in all layouts but `rotation`. A block with parity is known to one of the first m + 1 servers as long as it
+    can be had.
     """
     first = _first_asked(tuple(routes), where.centre(row), where.constellation.torus)
     return list(dict.fromkeys((*first, *routes[: where.constellation.cache.parity + 1])))

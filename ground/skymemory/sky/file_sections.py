@@ -132,7 +132,7 @@ class Cache(CheckedModel):
     parity: int = Field(default=0, ge=0, description="whole numbers from 0 to servers - 1")
     """Servers of these that hold parity: so many may be lost. 0: a block needs all of its servers."""
     chunk_bytes: int = whole_numbers(6000, 1, icd.LIMIT_CHUNK_BYTES)
-    layout: LayoutName = _choice("rotation_hop", "rotation", "hop", "rotation_hop")
+    layout: LayoutName = _choice("rotation_hop", "rotation", "hop", "rotation_hop", "all_planes")
     window: Literal["logical", "physical"] = _choice("logical", "logical", "physical")
     uplink: Literal["window", "nearest"] = _choice("window", "window", "nearest")
     host: Literal["ground", "satellite"] = _choice("ground", "ground", "satellite")

@@ -139,7 +139,7 @@ static void test_what_tables_must_not_say(void)
                                         "Slots is 65536, allowed 1 .. 65535",
                                         "Planes is 4, allowed 3 .. 3",
                                         "Slots is 4, allowed 3 .. 3",
-                                        "Layout is 4, allowed 1 .. 3",
+                                        "Layout is 5, allowed 1 .. 4",
                                         "TotalRows is 5449, allowed 0 .. 5448",
                                         "FirstRow is 0, allowed 1 .. 10",
                                         "FirstRow is 2, allowed 1 .. 1",
@@ -163,7 +163,7 @@ static void test_what_tables_must_not_say(void)
         table[0].Clock     = i == 19 ? 2 : 0;
         table[0].Planes    = i == 2 ? 0 : i == 4 ? 4 : 3;
         table[0].Slots     = i == 3 ? 65536 : i == 5 ? 4 : 3;
-        table[0].Layout    = i == 6 ? 4 : 1;
+        table[0].Layout    = i == 6 ? 5 : 1;
         table[0].FirstRow  = i == 8 ? 0 : i == 9 ? 2 : 1;
         table[0].Servers   = i == 10 ? 10 : 9;
         table[0].Row[0].TimeMs += i == 12 ? 1u : 0u;

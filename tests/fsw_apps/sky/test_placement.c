@@ -18,7 +18,7 @@ static const Shape_t shapes[] = {{5, 19}, {4, 4}, {1, 7}, {7, 1}, {2, 2}, {2, 3}
 
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
-static const SKY_LayoutId_t layouts[] = {SKY_LAYOUT_ROTATION, SKY_LAYOUT_HOP, SKY_LAYOUT_ROTATION_HOP};
+static const SKY_LayoutId_t layouts[] = {SKY_LAYOUT_ROTATION, SKY_LAYOUT_HOP, SKY_LAYOUT_ROTATION_HOP, SKY_LAYOUT_ALL_PLANES};
 
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
 
@@ -63,7 +63,7 @@ static void Limits(void)
     CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, 0, middle));
     CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, 96, middle));
     CHECK(!SKY_Placement_Init(&placement, &torus, (SKY_LayoutId_t)0, 9, middle));
-    CHECK(!SKY_Placement_Init(&placement, &torus, (SKY_LayoutId_t)4, 9, middle));
+    CHECK(!SKY_Placement_Init(&placement, &torus, (SKY_LayoutId_t)5, 9, middle));
 
     CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){FAR, FAR}));
     CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){-FAR, -FAR}));
@@ -77,11 +77,16 @@ static void Limits(void)
     CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, SKY_PLACEMENT_SERVERS_MAX + 1u, middle));
 }
 
-static void CheckBox(uint32_t servers, uint32_t height, uint32_t width)
+static void CheckBoxOf(SKY_LayoutId_t layout, uint32_t servers, uint32_t height, uint32_t width)
 {
-    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, servers, middle));
+    CHECK(SKY_Placement_Init(&placement, &torus, layout, servers, middle));
     CHECK_EQ(placement.height, height);
     CHECK_EQ(placement.width, width);
+}
+
+static void CheckBox(uint32_t servers, uint32_t height, uint32_t width)
+{
+    CheckBoxOf(SKY_LAYOUT_ROTATION, servers, height, width);
 }
 
 static void Boxes(void)
@@ -96,6 +101,79 @@ static void Boxes(void)
     CheckBox(95, 5, 19);
     Shape(19, 5);
     CheckBox(37, 8, 5);
+}
+
+static void BoxesOverAllPlanes(void)
+{
+    Shape(5, 19);
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 1, 1, 1);
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 4, 4, 1); /* each has a plane of its own */
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 5, 5, 1);
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 6, 5, 2);
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 12, 5, 3); /* four planes would have room */
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 20, 5, 4);
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 95, 5, 19);
+    Shape(72, 22);
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 20, 20, 1);
+    CheckBoxOf(SKY_LAYOUT_ALL_PLANES, 144, 72, 2);
+}
+
+/* Check that no plane has more servers than ceil(servers / planes), wherever the centre went, and that jumps to other planes move
+ * nothing once each plane has a server. */
+static void CheckPlanes(uint32_t servers, SKY_Cell_t centre, SKY_Cell_t after)
+{
+    uint32_t in_plane[64] = {0};
+
+    for (uint32_t i = 0; i < servers; ++i)
+    {
+        const SKY_Addr_t at = SKY_Placement_Server(&placement, after, i);
+
+        ++in_plane[at.plane - 1u];
+        CHECK(servers < torus.planes || at.plane == SKY_Placement_Server(&placement, centre, i).plane);
+    }
+    for (uint32_t plane = 0; plane < torus.planes; ++plane)
+    {
+        CHECK(in_plane[plane] <= (servers + torus.planes - 1u) / torus.planes);
+    }
+}
+
+static void APlaneHasFewServers(void)
+{
+    for (uint32_t s = 0; s < SHAPES; ++s)
+    {
+        Shape(shapes[s].planes, shapes[s].slots);
+        for (uint32_t servers = 1; servers <= shapes[s].planes * shapes[s].slots; ++servers)
+        {
+            CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ALL_PLANES, servers, middle));
+            SKY_Placement_AllowSteps(&placement, torus.planes / 2, 1);
+            for (int32_t plane = -6; plane <= 6; ++plane)
+            {
+                CheckPlanes(servers, middle, (SKY_Cell_t){plane, plane * 3});
+            }
+        }
+    }
+}
+
+/* Two servers of parity are where the box of ten has room, so the others are where ten are, wherever the window is. */
+static void TenOfTwelveAreWhereTenAre(void)
+{
+    static SKY_Placement_t twelve;
+
+    Shape(5, 19);
+    for (uint32_t layout = SKY_LAYOUT_ROTATION; layout <= SKY_LAYOUT_ROTATION_HOP; ++layout)
+    {
+        CHECK(SKY_Placement_Init(&placement, &torus, (SKY_LayoutId_t)layout, 10, middle));
+        CHECK(SKY_Placement_Init(&twelve, &torus, (SKY_LayoutId_t)layout, 12, middle));
+        for (int32_t step = 0; step < 12; ++step)
+        {
+            const SKY_Cell_t centre = {middle.plane + step % 3, middle.slot - step};
+
+            for (uint32_t i = 0; i < 10u; ++i)
+            {
+                CHECK(SKY_Addr_Equal(SKY_Placement_Server(&placement, centre, i), SKY_Placement_Server(&twelve, centre, i)));
+            }
+        }
+    }
 }
 
 static void CheckLayout(SKY_LayoutId_t layout, const uint16_t expected[][2], uint32_t servers)
@@ -311,6 +389,9 @@ int main(void)
 {
     RUN(Limits);
     RUN(Boxes);
+    RUN(BoxesOverAllPlanes);
+    RUN(APlaneHasFewServers);
+    RUN(TenOfTwelveAreWhereTenAre);
     RUN(ThePapersFigures);
     RUN(RingsAreThoseOfASearch);
     RUN(OnlyWhatFallsOutMoves);

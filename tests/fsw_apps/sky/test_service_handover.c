@@ -484,12 +484,14 @@ static void settle(uint32_t row)
 
 static void random_life(uint64_t seed)
 {
+    static const SKY_LayoutId_t layouts[] = {SKY_LAYOUT_ROTATION, SKY_LAYOUT_ROTATION_HOP, SKY_LAYOUT_ALL_PLANES};
+
     const uint32_t count   = 2u + (uint32_t)(seed % 12u);
     const uint32_t servers = 1u + (uint32_t)(seed * 7u % 12u);
 
     open_constellation(seed, seed % 3 == 0 ? 300000 : 0);
     random_rows(count);
-    follow(seed % 2 == 0 ? SKY_LAYOUT_ROTATION : SKY_LAYOUT_ROTATION_HOP, servers, count);
+    follow(layouts[seed % 3u], servers, count);
     loss_percent   = (uint32_t)(seed % 5u) * 4u;
     repeat_percent = seed % 2 == 0 ? 5 : 0;
     jitter_us      = (uint32_t)(seed % 4u) * 10000u;

@@ -15,6 +15,9 @@
  * keep their plane (slot) for ever; the window is then as large as the torus there.
  *
  * The hop-aware layout is for a model on board: its centre is that satellite, and nothing of it ever moves.
+ *
+ * A window over all planes has ceil(servers / planes) slots. So no more servers are lost with a plane, and nothing moves when the
+ * centre jumps to another plane. With fewer servers than planes each has a plane of its own.
  */
 #ifndef SKY_PLACEMENT_H
 #define SKY_PLACEMENT_H
@@ -28,7 +31,8 @@ typedef enum
 {
     SKY_LAYOUT_ROTATION     = 1, /**< left to right, top to bottom in the window */
     SKY_LAYOUT_HOP          = 2, /**< rings around the centre; never moves */
-    SKY_LAYOUT_ROTATION_HOP = 3  /**< rings around the centre inside the window */
+    SKY_LAYOUT_ROTATION_HOP = 3, /**< rings around the centre inside the window */
+    SKY_LAYOUT_ALL_PLANES   = 4  /**< the same in a window over all planes, with as few servers in each as can be */
 } SKY_LayoutId_t;
 
 /** A cell of the unrolled grid. */

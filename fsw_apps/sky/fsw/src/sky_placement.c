@@ -7,19 +7,24 @@
 #include "sky_assert.h"
 
 /* Choose the smallest box with room for all: ceil(sqrt(n)) slots wide where the torus allows, wider where it has too few
- * planes. */
+ * planes. A box over all planes is as narrow as can be, and may be higher than its servers need. */
 static void Box(SKY_Placement_t *placement)
 {
-    const SKY_Torus_t *torus   = &placement->torus;
-    const uint32_t     servers = placement->servers;
-    uint32_t           width   = 1;
+    const SKY_Torus_t *torus     = &placement->torus;
+    const uint32_t     servers   = placement->servers;
+    const bool         is_narrow = placement->layout == SKY_LAYOUT_ALL_PLANES;
+    uint32_t           width     = 1;
 
-    while (width < torus->slots && (width * width < servers || width * torus->planes < servers))
+    while (width < torus->slots && ((!is_narrow && width * width < servers) || width * torus->planes < servers))
     {
         ++width;
     }
     placement->height = (uint16_t)((servers + width - 1u) / width);
     placement->width  = (uint16_t)width;
+    if (is_narrow && servers > torus->planes)
+    {
+        placement->height = torus->planes;
+    }
     SKY_ASSERT((uint32_t)placement->height * placement->width >= servers);
     SKY_ASSERT(placement->height <= torus->planes);
     SKY_ASSERT(placement->width <= torus->slots);
@@ -87,8 +92,8 @@ bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SK
 {
     uint16_t rows, columns;
 
-    if (layout < SKY_LAYOUT_ROTATION || layout > SKY_LAYOUT_ROTATION_HOP || servers == 0u ||
-        servers > SKY_PLACEMENT_SERVERS_MAX || servers > (uint32_t)torus->planes * torus->slots || !SKY_Placement_IsCell(origin))
+    if (layout < SKY_LAYOUT_ROTATION || layout > SKY_LAYOUT_ALL_PLANES || servers == 0u || servers > SKY_PLACEMENT_SERVERS_MAX ||
+        servers > (uint32_t)torus->planes * torus->slots || !SKY_Placement_IsCell(origin))
     {
         return false;
     }

@@ -1,11 +1,13 @@
-"""The three layouts, which give each server 0 to n - 1 a satellite (paper, sections 3.5 to 3.7), and stand-ins for lost ones.
+"""The layouts, which give each server 0 to n - 1 a satellite, and stand-ins for lost ones.
+
+Three are the paper's (sections 3.5 to 3.7), `all_planes` is ours.
 
 The core decides both (`sky_placement.h`, `sky_standins.h`), as on board. A layout is a pure function of centre, number of servers
 and torus. Server i holds the chunks with `chunk_id mod n == i`. The satellites of a layout are distinct, so that losing one loses
 one share. Only stand-ins may have several shares.
 
-The layouts correct three faults of the authors' public simulator, which its 15 x 15 grid with odd squares (9, 25, 49, 81 servers)
-hides:
+The paper's layouts correct three faults of the authors' public simulator, which its 15 x 15 grid with odd squares (9, 25, 49,
+81 servers) hides:
 
 * The simulator's window is ceil(sqrt(n)) wide *made odd downward*, so that 10 servers get 3 x 3 cells and the tenth has none.
   Here the window is the smallest box with w = ceil(sqrt(n)) slots and h = ceil(n / w) planes, never larger than the torus.
@@ -26,11 +28,12 @@ from skymemory.sky.placement.core_library import core_torus, from_core, library,
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 
-LayoutName = Literal["rotation", "hop", "rotation_hop"]
+LayoutName = Literal["rotation", "hop", "rotation_hop", "all_planes"]
 LAYOUT_IDS: Final[dict[LayoutName, int]] = {
     "rotation": structures.LayoutId.ROTATION.value,
     "hop": structures.LayoutId.HOP.value,
     "rotation_hop": structures.LayoutId.ROTATION_HOP.value,
+    "all_planes": structures.LayoutId.ALL_PLANES.value,
 }
 """`SKY_LayoutId_t` of each layout."""
 SERVERS_MAX: Final = structures.PLACEMENT_SERVERS_MAX
@@ -43,6 +46,7 @@ def lay_out(name: LayoutName, centre: Satellite, servers: int, torus: Torus) -> 
     * `rotation`: left to right, top to bottom in the window (figure 4). Server 0 is the window's north-west corner.
     * `hop`: rings of growing hop count around the centre, without a box (figure 6). Server 0 is the centre.
     * `rotation_hop`: rings around the centre inside the window (figures 7 and 8). Server 0 is the centre.
+    * `all_planes`: the same in a window over all planes, so that few servers are lost with a plane. Server 0 is the centre.
 
     Raises:
         ValueError: There are more servers than satellites or than `SERVERS_MAX`, or less than one, or the centre is outside the

@@ -43,6 +43,8 @@ class LayoutId(IntEnum):
     """rings around the centre; never moves"""
     ROTATION_HOP = 3
     """rings around the centre inside the window"""
+    ALL_PLANES = 4
+    """the same in a window over all planes, with as few servers in each as can be"""
 
 
 class AttemptStep(IntEnum):

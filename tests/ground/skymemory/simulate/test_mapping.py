@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.simulate.mapping import centre_after, places
+from skymemory.simulate.mapping import PAPER_LAYOUTS, centre_after, places
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.sky.placement.rolling_layout import Cell, RollingLayout
 from skymemory.sky.placement.torus import Torus
@@ -40,7 +40,7 @@ def test_no_rotation_is_the_layout(layout: LayoutName, case: tuple[Torus, Satell
     assert places(layout, centre, servers, torus) == rolling.servers_at(Cell(*centre))
 
 
-@given(st.sampled_from(["rotation", "rotation_hop"]), cases(), st.integers(0, 60))
+@given(st.sampled_from(["rotation", "rotation_hop", "all_planes"]), cases(), st.integers(0, 60))
 def test_a_rotation_moves_the_easternmost_column_to_the_west(
     layout: LayoutName, case: tuple[Torus, Satellite, int], rotations: int
 ) -> None:
@@ -63,7 +63,7 @@ def test_nothing_moves_around_a_model_on_board(case: tuple[Torus, Satellite, int
 
 
 @given(
-    layouts,
+    st.sampled_from(PAPER_LAYOUTS),
     st.integers(1, 4).map(lambda arm: (2 * arm + 1) ** 2),
     st.integers(0, 3),
 )
@@ -129,3 +129,8 @@ def test_wrong_arguments() -> None:
             places("rotation", CENTRE, 96, PAPER, published=published)
         with pytest.raises(ValueError, match=r"centre \[6, 1\] is outside the torus"):
             places("hop", Satellite(6, 1), 9, PAPER, published=published)
+
+
+def test_only_the_papers_layouts_were_published() -> None:
+    with pytest.raises(ValueError, match="all_planes was not published; allowed are rotation, hop, rotation_hop"):
+        places("all_planes", CENTRE, 9, PAPER, published=True)

@@ -91,7 +91,7 @@ def test_empty_file_is_the_default(tmp_path: Path) -> None:
         ),
         (
             '[cache]\nlayout = "spiral"',
-            'constellation.toml:2: cache.layout is "spiral"; allowed are "rotation", "hop" and "rotation_hop"',
+            'constellation.toml:2: cache.layout is "spiral"; allowed are "rotation", "hop", "rotation_hop" and "all_planes"',
         ),
         (
             "[constellation]\nplanez = 5",

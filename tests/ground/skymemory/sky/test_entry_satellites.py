@@ -77,7 +77,7 @@ def test_a_lost_nearest_satellite_is_no_uplink() -> None:
     assert CENTRE not in {route.satellite for route in routes}
 
 
-@pytest.mark.parametrize("layout", ["rotation", "hop", "rotation_hop"])
+@pytest.mark.parametrize("layout", ["rotation", "hop", "rotation_hop", "all_planes"])
 @pytest.mark.parametrize("uplink", ["window", "nearest"])
 @pytest.mark.parametrize("servers", [1, 2, 3, 10, 81])
 def test_lookups_ask_the_nearest_server_and_the_first(layout: str, uplink: str, servers: int) -> None:

@@ -38,7 +38,7 @@ def blocks(count: int) -> dict[bytes, bytes]:
     return {token_bytes(32): os.urandom(100_001) for _ in range(count)}
 
 
-@pytest.mark.parametrize("layout", ["rotation_hop", "rotation"])
+@pytest.mark.parametrize("layout", ["rotation_hop", "rotation", "all_planes"])
 def test_gets_and_puts_go_on_and_nothing_is_missed(start_sky: StartSky, layout: str) -> None:
     sky = start_sky(constellation=GRID, cache={**CACHE, "layout": layout}).constellation
     playing = playing_on(sky)

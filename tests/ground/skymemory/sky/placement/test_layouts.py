@@ -1,4 +1,4 @@
-"""The three layouts, against the paper's figures and for every size."""
+"""The layouts, against the paper's figures and for every size."""
 
 from collections import Counter
 
@@ -111,6 +111,18 @@ def test_window_is_the_smallest_box(case: tuple[Torus, Satellite, int]) -> None:
     assert box.height * box.width >= servers
     assert (box.height - 1) * box.width < servers
     assert box.in_window(Cell(*centre), centre)
+
+
+@given(cases())
+def test_a_window_over_all_planes_has_few_servers_in_each(case: tuple[Torus, Satellite, int]) -> None:
+    torus, centre, servers = case
+    rolling = RollingLayout.around("all_planes", servers, torus, centre)
+    most = -(-servers // torus.planes)
+    for plane in range(centre.plane, centre.plane + torus.planes):
+        satellites = rolling.servers_at(Cell(plane, centre.slot))
+        assert max(Counter(satellite.plane for satellite in satellites).values()) <= most
+        if servers >= torus.planes:
+            assert satellites == rolling.servers_at(Cell(*centre))  # jumps to other planes move nothing
 
 
 @given(names, cases(), st.integers(-30, 30), st.integers(-30, 30))
