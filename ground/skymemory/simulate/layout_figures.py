@@ -26,6 +26,9 @@ LAYOUT_FIGURES: dict[int, LayoutName] = {13: "rotation", 14: "hop", 15: "rotatio
 GRID_COLUMNS = ("servers", "server", "plane", "slot", "hops_from_centre")
 
 _MOVED = "#d55e00"
+_PARITY = "#cc79a7"
+_CORNER = ((0.5, -0.5), (0.0, -0.5), (0.5, 0.0), (0.5, -0.5))
+"""Triangle in the corner of a cell, seen from its middle: it marks servers with parity and leaves room for their numbers."""
 _CELL_IN = 0.37
 _TEXT_OF_CELL_PT = 9 / _CELL_IN
 """Size of a number in a cell of one inch."""
@@ -83,7 +86,8 @@ def grid_figure(grid: Grid, page: Page) -> "Figure":
     axes = figure.add_subplot()
     _draw(axes, grid, most, fontsize=min(9.0, _TEXT_OF_CELL_PT * cell_in))
     _hops_bar(figure, most)
-    figure.legend(handles=_legend(bool(grid.moves)), loc="outside lower left", ncols=3 if page.width(usual_in) >= 5 else 2)
+    handles = _legend(bool(grid.moves), bool(grid.parity))
+    figure.legend(handles=handles, loc="outside lower left", ncols=4 if page.width(usual_in) >= 5 else 2)
     return figure
 
 
@@ -104,6 +108,8 @@ def _draw(axes: "Axes", grid: Grid, most: int, fontsize: float) -> None:
         size = fontsize * min(1.0, 3.3 / len(text))
         colour = "white" if _shade(grid.hops(satellite), most) > 0.6 else INK
         axes.text(satellite.slot, satellite.plane, text, ha="center", va="center_baseline", fontsize=size, color=colour)
+    parity = {satellite for satellite, servers in taken.items() if any(map(grid.is_parity, servers))}
+    _corners(axes, parity)
     moved = {move.target for move in grid.moves} & set(taken)
     left = {move.origin for move in grid.moves if move.origin in grid.torus} - set(taken)
     _squares(axes, moved, fill=False, edgecolor=_MOVED, linewidth=2, zorder=3)
@@ -127,6 +133,15 @@ def _squares(axes: "Axes", satellites: Iterable[Satellite], **look: Any) -> None
     cells = [Path.unit_rectangle().transformed(_at(satellite)) for satellite in sorted(satellites)]
     if cells:
         axes.add_patch(PathPatch(Path.make_compound_path(*cells), **look))
+
+
+def _corners(axes: "Axes", satellites: Iterable[Satellite]) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    corners = [Path([(one.slot + x, one.plane + y) for x, y in _CORNER], closed=True) for one in sorted(satellites)]
+    if corners:
+        axes.add_patch(PathPatch(Path.make_compound_path(*corners), facecolor=_PARITY, edgecolor="white", linewidth=0.6))
 
 
 def _at(satellite: Satellite) -> "Affine2D":
@@ -157,12 +172,16 @@ def _hops_bar(figure: "Figure", most: int) -> None:
     bar.ax.tick_params(length=0)
 
 
-def _legend(moved: bool) -> list["Artist"]:
+def _legend(moved: bool, parity: bool) -> list["Artist"]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
+    from matplotlib.path import Path
 
     circle: dict[str, Any] = {"marker": "o", "markersize": 11, "markeredgewidth": 1.8, "markerfacecolor": "none"}
     handles: list[Artist] = [Line2D([], [], label="centre", color=INK, linestyle="none", **circle)]
+    if parity:
+        corner = Path([(x, -y) for x, y in _CORNER], closed=True)  # markers have y upward
+        handles.append(Line2D([], [], label="parity", color=_PARITY, linestyle="none", marker=corner, markersize=14))
     if moved:
         handles += [
             Patch(fill=False, edgecolor=_MOVED, linewidth=2, label="moved by the last rotation"),

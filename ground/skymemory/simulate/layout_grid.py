@@ -1,10 +1,13 @@
 """The content of a picture of a layout: servers on the torus, and the moves of the last rotation."""
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
 from typing import NamedTuple
 
 from skymemory.simulate.mapping import LAYOUT_TEXTS, centre_after, places
+from skymemory.simulate.survival import Tolerated
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
@@ -35,15 +38,25 @@ class Grid:
     """Moves by the last rotation; none where a full turn has brought all servers back."""
     back: bool
     """True if servers have moved, and are where they were before the first rotation."""
+    parity: int = 0
+    """Servers of these that hold parity: the last ones."""
 
     @classmethod
     def of(
-        cls, layout: LayoutName, centre: Satellite, servers: int, torus: Torus, *, rotations: int = 0, published: bool = False
+        cls,
+        layout: LayoutName,
+        centre: Satellite,
+        servers: int,
+        torus: Torus,
+        *,
+        parity: int = 0,
+        rotations: int = 0,
+        published: bool = False,
     ) -> "Grid":
         """Lay out the servers and turn the sky.
 
         Raises:
-            ValueError: Servers or centre do not fit the torus.
+            ValueError: Servers or centre do not fit the torus, or no such mapping was published.
         """
         now = places(layout, centre, servers, torus, rotations=rotations, published=published)
         before, first = (
@@ -57,7 +70,7 @@ class Grid:
             if origin != target and not back
         ]
         middle = centre_after(layout, centre, torus, rotations, published=published)
-        return cls(layout, torus, middle, rotations, published, now, servers, moves, back)
+        return cls(layout, torus, middle, rotations, published, now, servers, moves, back, parity)
 
     def servers_at(self) -> dict[Satellite, list[int]]:
         """Return the servers of each satellite that has any."""
@@ -65,6 +78,10 @@ class Grid:
         for server, satellite in enumerate(self.satellites, start=1):
             held.setdefault(satellite, []).append(server)
         return held
+
+    def is_parity(self, server: int) -> bool:
+        """Return True if a server, counted from 1, holds parity."""
+        return server > self.servers - self.parity
 
     def hops(self, satellite: Satellite) -> int:
         """Return the number of hops from the centre."""
@@ -75,7 +92,8 @@ class Grid:
         size = f"{_counted(self.torus.planes, 'plane')} x {_counted(self.torus.slots, 'slot')}"
         turned = f" after {_counted(self.rotations, 'rotation')}" if self.rotations else ""
         published = ", as published" if self.published else ""
-        return f"{LAYOUT_TEXTS[self.layout]}: {_counted(self.servers, 'server')} on {size}{turned}{published}"
+        parity = f", {self.parity} of parity," if self.parity else ""
+        return f"{LAYOUT_TEXTS[self.layout]}: {_counted(self.servers, 'server')}{parity} on {size}{turned}{published}"
 
     def told(self) -> list[str]:
         """Describe the picture in sentences, with the faults of a published mapping."""
@@ -92,6 +110,8 @@ class Grid:
         if inside := held.keys() - set(outside):
             farthest = max(map(self.hops, inside))
             sentences.append(f"The farthest server is {_counted(farthest, 'hop')} from the centre.")
+        if self.parity:
+            sentences += self._losses()
         return sentences
 
     def heading(self) -> str:
@@ -105,6 +125,15 @@ class Grid:
             "on shared satellites": sum(len(servers) for servers in held.values() if len(servers) > 1),
         }
         return ", ".join([f"{_counted(self.servers, 'server')}{square}", *(f"{n} {what}" for what, n in counts.items() if n)])
+
+    def _losses(self) -> Iterator[str]:
+        near = self.satellites[: self.servers - self.parity]
+        yield f"The farthest with data is {_counted(max(map(self.hops, near)), 'hop')} away."
+        tolerated = Tolerated.of(self.satellites, self.parity)
+        yield _may_be_lost(tolerated.satellites, "satellite")
+        for noun, lost, axis in (("plane", tolerated.planes, 0), ("slot", tolerated.slots, 1)):
+            most = max(Counter(satellite[axis] for satellite in self.satellites).values())
+            yield _may_be_lost(lost, noun) if lost else f"No {noun} may be lost: one has {_counted(most, 'server')}."
 
     def _motion(self) -> str:
         if self.layout == "hop" and not self.published:
@@ -121,6 +150,10 @@ class Grid:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _may_be_lost(lost: int, noun: str) -> str:
+    return f"Any {noun if lost == 1 else _counted(lost, noun)} may be lost."
 
 
 def _named(servers: list[int]) -> str:

@@ -52,16 +52,52 @@ def test_json() -> None:
     report = json.loads(skymem(*PAPER, "--json").output)
     assert report["centre"] == [3, 2]
     assert len(report["servers"]) == 25
-    assert report["servers"][0] == {"server": 1, "satellite": [3, 4], "moved_from": None}
-    assert report["servers"][2] == {"server": 3, "satellite": [3, 19], "moved_from": [3, 5]}
+    assert report["servers"][0] == {"server": 1, "satellite": [3, 4], "moved_from": None, "parity": False}
+    assert report["servers"][2] == {"server": 3, "satellite": [3, 19], "moved_from": [3, 5], "parity": False}
 
 
 def test_csv(tmp_path: Path) -> None:
     lines = skymem(*PAPER, "-o", "-").output.splitlines()
-    assert lines[0] == "server,plane,slot,hops_from_centre,from_plane,from_slot"
-    assert (lines[1], lines[3], len(lines)) == ("1,3,4,2,,", "3,3,19,2,3,5", 26)
+    assert lines[0] == "server,plane,slot,hops_from_centre,from_plane,from_slot,parity"
+    assert (lines[1], lines[3], len(lines)) == ("1,3,4,2,,,0", "3,3,19,2,3,5,0", 26)
     assert skymem(*PAPER, "-o", str(tmp_path / "grid.csv")).exit_code == 0
     assert (tmp_path / "grid.csv").read_text().splitlines() == lines
+
+
+CODED = ("--layout", "all_planes", "--servers", "20", "--parity", "4")
+
+
+def test_servers_with_parity_are_marked() -> None:
+    output = skymem(*CODED).output
+    _, *planes = grid(output)
+    assert [[word for word in words[1:] if word != "·"] for words in planes] == [
+        ["19p", "14", "6", "13"],
+        ["15", "8", "2", "7"],
+        ["12", "5", "(1)", "3"],
+        ["18p", "11", "4", "9"],
+        ["20p", "17p", "10", "16"],
+    ]
+    assert "(n) centre: plane 3, slot 10; np parity" in output
+    assert "Any plane may be lost." in output
+    report = json.loads(skymem(*CODED, "--json").output)
+    assert report["parity"] == 4
+    assert [one["server"] for one in report["servers"] if one["parity"]] == [17, 18, 19, 20]
+    lines = skymem(*CODED, "-o", "-").output.splitlines()
+    assert [line.rsplit(",", 1)[1] for line in lines[1:]] == ["0"] * 16 + ["1"] * 4
+
+
+def test_comparison() -> None:
+    result = skymem("--compare", "--servers", "20", "--parity", "4")
+    assert result.exit_code == 0, result.output
+    assert [line.split() for line in result.output.splitlines()[2:]] == [
+        ["rotation", "5", "4", "4", "0", "1", "2.20", "4", "4", "5"],
+        ["hop", "6", "5", "4", "0", "0", "2.05", "3", "0", "0"],
+        ["rotation_hop", "5", "4", "4", "0", "1", "2.20", "4", "4", "5"],
+        ["all_planes", "4", "5", "4", "1", "0", "2.20", "4", "5", "0"],
+    ]
+    report = json.loads(skymem("--compare", "--servers", "20", "--parity", "4", "--json").output)["layouts"]
+    assert [one["layout"] for one in report] == ["rotation", "hop", "rotation_hop", "all_planes"]
+    assert report[3]["tolerated"] == {"satellites": 4, "planes": 1, "slots": 0}
 
 
 def test_a_full_turn() -> None:
@@ -78,7 +114,7 @@ def test_published() -> None:
     assert "Servers 5, 8 are outside the grid" in outside.output
 
 
-@pytest.mark.parametrize("words", [PAPER, ("--published", "--layout", "hop", "--servers", "9", "--centre", "3,1")])
+@pytest.mark.parametrize("words", [PAPER, CODED, ("--published", "--layout", "hop", "--servers", "9", "--centre", "3,1")])
 def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra `figures`")
     for name, start in (("grid.png", b"\x89PNG"), ("grid.svg", b"<?xml"), ("grid.pdf", b"%PDF")):
@@ -96,7 +132,16 @@ def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
         (("--centre", "3,20"), "--centre 3,20 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),
         (("--centre", "0,4"), "--centre 0,4 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),
         (("--centre", "four"), "Invalid value for '--centre': 'four' is not PLANE,SLOT"),
-        (("--layout", "rings"), "Invalid value for '--layout': 'rings' is not one of 'rotation', 'hop', 'rotation_hop'"),
+        (("--layout", "rings"), "Invalid value for '--layout': 'rings' is not one of 'rotation', 'hop', "),
+        (("--parity", "10"), "--parity 10: allowed are 0 to 9 (--servers - 1)"),
+        (("--parity", "1", "--servers", "256", "--slots", "60"), "--servers 256 with --parity: allowed are 2 to 255"),
+        (
+            ("--published", "--layout", "all_planes"),
+            "--published has no --layout all_planes; allowed are rotation, hop, rotation_hop",
+        ),
+        (("--published", "--parity", "2"), "--published and --parity; allowed is one of them"),
+        (("--compare", "--published"), "--compare prints a table of all layouts; --published and --output are for a grid"),
+        (("--compare", "-o", "a.svg"), "--compare prints a table of all layouts; --published and --output are for a grid"),
         (("--rotations", "-1"), "Invalid value for '--rotations': -1 is not in the range x>=0"),
         (("--slots", "0"), "Invalid value for '--slots': 0 is not in the range 1<=x<=200"),
         (("-o", "nowhere/grid.png"), "--output is nowhere/grid.png; there is no folder nowhere\n"),

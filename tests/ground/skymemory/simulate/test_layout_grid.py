@@ -81,7 +81,44 @@ def test_told(layout: LayoutName, centre: Satellite, servers: int, rotations: in
     assert Grid.of(layout, centre, servers, PAPER, rotations=rotations, published=published).told() == told
 
 
+@pytest.mark.parametrize(
+    ("layout", "servers", "parity", "told"),
+    [
+        (
+            "rotation_hop", 12, 2,
+            [
+                "The farthest server is 3 hops from the centre.", "The farthest with data is 2 hops away.",
+                "Any 2 satellites may be lost.", "No plane may be lost: one has 4 servers.",
+                "No slot may be lost: one has 3 servers.",
+            ],
+        ),
+        (
+            "all_planes", 10, 5,
+            [
+                "The farthest server is 3 hops from the centre.", "The farthest with data is 2 hops away.",
+                "Any 5 satellites may be lost.", "Any 2 planes may be lost.", "Any slot may be lost.",
+            ],
+        ),
+        (
+            "hop", 2, 1,
+            [
+                "The farthest server is 1 hop from the centre.", "The farthest with data is 0 hops away.",
+                "Any satellite may be lost.", "Any plane may be lost.", "No slot may be lost: one has 2 servers.",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_told_of_parity(layout: LayoutName, servers: int, parity: int, told: list[str]) -> None:
+    grid = Grid.of(layout, CENTRE, servers, PAPER, parity=parity)
+    assert grid.told() == told
+    assert [grid.is_parity(server) for server in range(1, servers + 1)] == [False] * (servers - parity) + [True] * parity
+
+
 def test_title() -> None:
+    assert (
+        Grid.of("all_planes", CENTRE, 20, PAPER, parity=4).title()
+        == "over all planes: 20 servers, 4 of parity, on 5 planes x 19 slots"
+    )
     assert Grid.of("hop", CENTRE, 9, PAPER).title() == "hop-aware (on board): 9 servers on 5 planes x 19 slots"
     turned = Grid.of("rotation", CENTRE, 9, PAPER, rotations=1, published=True)
     assert turned.title() == "rotation-aware: 9 servers on 5 planes x 19 slots after 1 rotation, as published"
