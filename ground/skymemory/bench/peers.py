@@ -8,6 +8,9 @@ processes and checks a CRC-32C of each and a checksum of each packet; the others
 SkyMemory is measured without a keyring, with tags of headers and with tags of whole packets, each with values as they are and
 sealed. Those with tags ask the same satellites, which grant each host the suite that it wants. Sealing happens in the memory of
 the value, as the tools do it that put blocks of a KV cache.
+
+Without a keyring SkyMemory is also measured on twelve servers, two of them with parity, beside ten servers without it. Both have
+ten chunks of data in a row.
 """
 
 import ctypes
@@ -48,6 +51,10 @@ SEALED: Final = "_sealed"
 """End of the names of those with sealed values."""
 SUITES: Final = {f"{OFF}_header": "gmac_header", f"{OFF}_packet": "gmac_packet"}
 """Names in the report of SkyMemory with a keyring, and the suite that each asks for. Without OpenSSL satellites grant BLAKE2b."""
+CODED: Final = f"{OFF}_parity"
+"""Name in the report of SkyMemory without a keyring and with parity."""
+PARITY: Final = 2
+"""Servers with parity, beside as many others as there are without it."""
 
 
 class Peer(NamedTuple):
@@ -89,11 +96,12 @@ class Speed:
         }
 
 
-def _measured_sky(constellation: Constellation, keyring: str) -> Constellation:
-    """Return the local constellation to measure: ten servers, 6,000-byte chunks, ideal links, a port of its own."""
+def _measured_sky(constellation: Constellation, keyring: str, parity: int) -> Constellation:
+    """Return the local constellation to measure: ten servers and those of parity, 6,000-byte chunks, ideal links, an own port."""
     grid = {"planes": constellation.planes, "slots": constellation.slots}
     cache = {"layout": constellation.cache.layout, "centre": constellation.cache.centre, "deadline_ms": 10_000}
     plain = Constellation().replace(constellation=grid, cache=cache)
+    plain = plain.replace(cache={"servers": plain.cache.servers + parity, "parity": parity})
     return plain.replace(network={"port": free_port(plain)}, security={"keyring": keyring})
 
 
@@ -108,7 +116,7 @@ def run_peers_bench(
 
     Returns:
         The object that `--json` prints: medians in MB/s (1e6 bytes), milliseconds of processor time of all processes together,
-        ratios to each peer, and how much more processor time security takes, in percent.
+        ratios to each peer, and how much more processor time security and parity take, in percent.
 
     Raises:
         ServerError: Redis or memcached is missing.
@@ -154,8 +162,9 @@ def _peers(constellation: Constellation, value_bytes: int, values: int) -> Itera
         begin_mission(keys, constellation.planes, constellation.slots, HostRecord(name="bench", tenants=(0,)))
         stores: dict[str, SkyStore] = {}
         peers: dict[str, Peer] = {}
-        for suites, keyring in (({OFF: "auto"}, ""), (SUITES, str(mission_file(keys)))):
-            sky = _measured_sky(constellation, keyring)
+        ways = (({OFF: "auto"}, "", 0), (SUITES, str(mission_file(keys)), 0), ({CODED: "auto"}, "", PARITY))
+        for suites, keyring, parity in ways:
+            sky = _measured_sky(constellation, keyring, parity)
             local = stack.enter_context(LocalConstellation(sky))  # the next one looks for a port when this one has its own
             clocks = tuple(cpu_clock(process.pid) for process in local.processes.values())
             for name, suite in suites.items():

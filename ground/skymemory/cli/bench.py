@@ -108,7 +108,7 @@ def parity(constellation_path: Path | None, gets: int, as_json: bool) -> None:
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Measured rounds.")
 @json_option
 def peers(constellation_path: Path | None, rounds: int, as_json: bool) -> None:
-    """PUT and GET 2.9 MB values through 10 satellites, without and with security and seals, beside Redis and memcached."""
+    """PUT and GET 2.9 MB values: 10 satellites, without and with security, seals and parity; Redis; memcached."""
     from skymemory.bench.peers import run_peers_bench
 
     with progress_bar("putting and getting") as progress:
@@ -121,15 +121,18 @@ def peers(constellation_path: Path | None, rounds: int, as_json: bool) -> None:
 
 
 def peers_table(report: dict[str, Any]) -> Table:
-    """Return speeds, and processor time of all processes: of SkyMemory with how much more than without security and seals."""
+    """Return speeds, and processor time of all processes: of SkyMemory with how much more than without all of them."""
+    from skymemory.bench.peers import CODED
+
     table = Table(title=f"values of {report['value_bytes']:,} bytes, medians: MB/s (1e6 bytes), ms of processors")
     for column in ("", "PUT, MB/s", "GET, MB/s", "PUT, ms", "GET, ms", "PUT: skymem is", "GET: skymem is"):
         table.add_column(column, justify="right" if column else "left")
     for name in report["wrong"]:
         speed, ratio, more = report[name], report["ratio"].get(name), report["cpu_more_percent"].get(name)
         suites = report["suites"].get(name.removesuffix("_sealed"))
+        coded = ", parity" if name.startswith(CODED) else ""
         sealed = ", sealed" if name.endswith("_sealed") else ""
-        label = name if suites is None else f"skymem, {', '.join(suites) or 'no keyring'}{sealed}"
+        label = name if suites is None else f"skymem, {', '.join(suites) or 'no keyring'}{coded}{sealed}"
         table.add_row(
             label,
             *(f"{speed[f'{what}_mb_s']:,.0f}" for what in ("put", "get")),

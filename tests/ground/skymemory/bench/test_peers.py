@@ -10,7 +10,9 @@ from skymemory.bench.peers import run_peers_bench
 from skymemory.cli.bench import peers_table
 from skymemory.sky.constellation import Constellation
 
-SKYMEM = tuple(f"{name}{sealed}" for name in ("skymem", "skymem_header", "skymem_packet") for sealed in ("", "_sealed"))
+SKYMEM = tuple(
+    f"{name}{sealed}" for name in ("skymem", "skymem_header", "skymem_packet", "skymem_parity") for sealed in ("", "_sealed")
+)
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def test_the_report_has_all_three_and_every_value_came_back() -> None:
     assert set(report["ratio"]) == {"redis", "memcached"}
     assert set(report["cpu_more_percent"]) == set(SKYMEM) - {"skymem"}
     # Each way has the security that its name says, and nobody but those with a keyring has any
-    assert report["suites"]["skymem"] == []
+    assert report["suites"]["skymem"] == report["suites"]["skymem_parity"] == []
     assert report["suites"]["skymem_header"] in (["gmac_header"], ["blake2b_header"])
     assert report["suites"]["skymem_packet"] in (["gmac_packet"], ["blake2b_packet"])
     assert calls[-1] == (6, 6)
@@ -50,7 +52,7 @@ def test_the_table_has_a_row_for_each_way() -> None:
     assert rows[:2] == ["skymem, no keyring", "skymem, no keyring, sealed"]
     (header,), (packet,) = report["suites"]["skymem_header"], report["suites"]["skymem_packet"]
     assert rows[2:6] == [f"skymem, {suite}{sealed}" for suite in (header, packet) for sealed in ("", ", sealed")]
-    assert rows[6:] == ["redis", "memcached"]
+    assert rows[6:] == ["skymem, no keyring, parity", "skymem, no keyring, parity, sealed", "redis", "memcached"]
 
 
 @pytest.mark.usefixtures("servers")
