@@ -113,7 +113,7 @@ def text_of(report: dict[str, Any]) -> str:
         line = f"{report['tokens_wanted']:,} tokens need store_mib {report['store_mib_needed']:,} on each satellite"
         if report["store_mib_needed"] > MOST_STORE_MIB:
             servers = report["servers_needed"]
-            cure = f"at least {servers} servers of {MOST_STORE_MIB} hold them" if servers else "this grid has too few satellites"
+            cure = f"at least {servers} servers of {MOST_STORE_MIB} hold them" if servers else "there cannot be enough servers"
             line += f"; allowed are up to {MOST_STORE_MIB}: {cure}"
         lines.append(line)
     if report["sliding_window"]:

@@ -7,6 +7,8 @@ from typing import Any, Final
 from skymemory.common.defaults import MOST_STORE_MIB
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.file_sections import UINT32_MAX
+from skymemory.sky.placement.layouts import SERVERS_MAX
+from skymemory.sky.placement.structures import STRIPE_ROW_MAX
 
 _TABLES_BYTES: Final = 248
 """Most bytes that a slot of a satellite's store needs besides itself: entries in two tables and in their indexes."""
@@ -116,11 +118,12 @@ def store_mib_for(sky: Constellation, block_bytes: int, blocks: int) -> int:
 
 
 def servers_for(sky: Constellation, block_bytes: int, blocks: int) -> int | None:
-    """Return the least number of servers that hold a number of blocks, or None if the grid has too few satellites.
+    """Return the least number of servers that hold a number of blocks, or None if too few are allowed.
 
     The servers' stores may be as large as is allowed. The number is at least `cache.servers`.
     """
-    for servers in range(sky.cache.servers, sky.planes * sky.slots + 1):
+    most = min(sky.planes * sky.slots, STRIPE_ROW_MAX if sky.cache.parity else SERVERS_MAX)
+    for servers in range(sky.cache.servers, most + 1):
         more = sky.replace(cache={"servers": servers})
         if store_mib_for(more, block_bytes, blocks) <= MOST_STORE_MIB:
             return servers

@@ -51,7 +51,7 @@ def test_the_report(model: Path, sky: Path) -> None:
         "50,000 tokens need store_mib 668 on each satellite; allowed are up to 512: at least 14 servers of 512 hold them"
     )
     most = skymem(model, "--constellation", sky, "--tokens", 1_000_000)
-    assert most.output.splitlines()[-1].endswith("allowed are up to 512: this grid has too few satellites")
+    assert most.output.splitlines()[-1].endswith("allowed are up to 512: there cannot be enough servers")
 
 
 @pytest.mark.parametrize("codec", ["raw", "int8", "int4"])

@@ -103,3 +103,6 @@ def test_more_servers_where_stores_cannot_be_larger() -> None:
     assert needed is not None
     assert store_mib_for(sky(needed), 16_777_344, 1000) <= MOST_STORE_MIB < store_mib_for(sky(needed - 1), 16_777_344, 1000)
     assert servers_for(sky(), 16_777_344, 100_000) is None
+    large = sky().replace(constellation={"planes": 40, "slots": 40})
+    assert servers_for(large, 16_777_344, 100_000) is None  # a satellite has no room for more
+    assert servers_for(large.replace(cache={"parity": 2}), 16_777_344, 10_000) is None  # nor has a row
