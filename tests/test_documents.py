@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from math import comb
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from skymemory.cli import main
 from skymemory.common.extras import how_to_install
@@ -62,6 +64,52 @@ def test_every_command_is_one(document: Path, tmp_path: Path, monkeypatch: pytes
         except click.UsageError as error:
             wrong.append(f"{document.name}:{number}: skymem {shlex.join(words)}: {error.format_message()}")
     assert not wrong, "\n".join(wrong)
+
+
+PARITY = ROOT / "docs" / "parity.md"
+
+
+def test_tables_of_layouts_are_what_is_printed() -> None:
+    shown = re.findall(r"^    \$ skymem (layout .*)\n((?:    .*\n)+)", PARITY.read_text(), re.MULTILINE)
+    assert len(shown) == 3
+    for words, table in shown:
+        result = CliRunner().invoke(main, shlex.split(words), env={"COLUMNS": "200"})
+        lines = [line.rstrip() for line in result.output.splitlines()]
+        assert table == "".join(f"    {line}\n" for line in lines), words
+
+
+def _table(heading: str) -> tuple[list[tuple[int, int]], list[list[str]]]:
+    """Return the codes (servers, parity) in the head of a table of the page about parity, and its rows."""
+    _, _, table = PARITY.read_text().partition(f"| {heading} | ")
+    head, _, *lines = table.split("\n\n")[0].splitlines()
+    codes = [tuple(map(int, re.findall(r"\d+", cell))) for cell in head.split("|") if cell.strip()]
+    return [(servers, parity) for servers, parity in codes], [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def test_misses_of_the_page_about_parity() -> None:
+    codes, rows = _table("p")
+    assert rows
+    for percent, *cells in rows:
+        lost = float(percent.removesuffix(" %")) / 100
+        for (servers, parity), cell in zip(codes, cells, strict=True):
+            more = range(parity + 1, servers + 1)
+            misses = 1e6 * sum(comb(servers, count) * lost**count * (1 - lost) ** (servers - count) for count in more)
+            number = float(cell.replace(",", ""))
+            assert number == pytest.approx(misses, rel=0.005 if number >= 100 else 0.05 if number >= 0.01 else 0.5), (
+                percent,
+                cell,
+            )
+
+
+def test_bytes_of_the_page_about_parity() -> None:
+    codes, rows = _table("bytes of a value")
+    assert rows
+    for value, *cells in rows:
+        whole, rest = divmod(int(value.replace(",", "")), 6000)
+        chunks = [6000] * whole + [rest] * (rest > 0)
+        for (servers, parity), cell in zip(codes, cells, strict=True):
+            stored = sum(chunks) + sum(parity * chunks[first] for first in range(0, len(chunks), servers - parity))
+            assert cell == f"{stored / sum(chunks):.2f}", (value, servers, parity)
 
 
 def test_the_readme_has_commands() -> None:
