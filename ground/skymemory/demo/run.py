@@ -193,6 +193,7 @@ def generate(
     new_tokens: int,
     *,
     manager: KVCManager | None = None,
+    cache: DynamicCache | None = None,
     progress: Progress = no_progress,
 ) -> Run:
     """Generate exactly `new_tokens` tokens greedily; with a manager, start from the cache that it has of the prompt.
@@ -202,16 +203,18 @@ def generate(
         ids: The prompt's token ids.
         new_tokens: At least 1.
         manager: Asked for the prompt's cache, within the measured time.
+        cache: Cache of a beginning of the prompt, for a run without a manager. The run changes it.
         progress: Called with tokens done and wanted.
     """
     clock = _Clock(new_tokens, progress)
     start = time.perf_counter()
     prompt = torch.tensor([ids], device=model.device)
-    cache = DynamicCache(config=model.config) if manager is None else manager.get_cache(ids)
+    if manager is not None:
+        cache = manager.get_cache(ids)
     output: Any = model.generate(  # type: ignore[operator]  # a mixin that the type checker does not see
         input_ids=prompt,
         attention_mask=torch.ones_like(prompt),
-        past_key_values=cache,
+        past_key_values=DynamicCache(config=model.config) if cache is None else cache,
         max_new_tokens=new_tokens,
         min_new_tokens=new_tokens,
         do_sample=False,

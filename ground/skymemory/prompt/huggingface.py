@@ -138,11 +138,16 @@ class HuggingFaceEngine:
         if tokens == 0:
             return cache
         geometry = self.geometry
-        joined = torch.empty((geometry.layers, 2, 1, geometry.kv_heads, tokens, geometry.head_dim), dtype=geometry.dtype)
+        # Joined where the first layer is: a GPU takes a few large copies, and joins far faster than the host
+        joined = torch.empty(
+            (geometry.layers, 2, 1, geometry.kv_heads, tokens, geometry.head_dim),
+            dtype=geometry.dtype,
+            device=geometry.devices[0],
+        )
         start = 0
         for block in blocks:
             end = min(start + block.shape[3], tokens)
-            joined[:, :, 0, :, start:end] = block[:, :, :, : end - start]
+            joined[:, :, 0, :, start:end] = block.to(joined.device)[:, :, :, : end - start]
             start = end
         for layer, device, pair in zip(cache.layers, geometry.devices, joined, strict=True):
             assert isinstance(layer, DynamicLayer)

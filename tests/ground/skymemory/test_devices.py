@@ -50,11 +50,14 @@ def test_cold_and_warm_are_identical(model: Any, tokenizer: Any, store: SkyStore
     warm = generate(model, PROMPT, 12, manager=manager)
     assert manager.statistics.tokens_cached == 7 * BLOCK
     cache = manager.get_cache(PROMPT)
-    assert warm.tokens == cold.tokens
     for (keys, values, *_), (cold_keys, cold_values, *_) in zip(cache, cold.cache, strict=True):
         assert keys.device.type == values.device.type == device
         assert torch.equal(keys, cold_keys[:, :, : 7 * BLOCK])
         assert torch.equal(values, cold_values[:, :, : 7 * BLOCK])
+    # A GPU rounds otherwise if it computes the prompt at once, so its run begins from as many tokens of the cold cache
+    cold.cache.crop(7 * BLOCK - cold.cache.get_seq_length())
+    assert warm.tokens == generate(model, PROMPT, 12, cache=cold.cache).tokens
+    assert device == "cuda" or warm.tokens == cold.tokens
 
 
 def test_blocks_that_the_manager_computes_are_those_of_the_model(model: Any, tokenizer: Any, store: SkyStore) -> None:
