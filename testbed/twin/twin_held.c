@@ -154,7 +154,8 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
             const bool asks =
                 SKY_Presence_Asks(&held->presence, twin->now_us, block.stripe.chunk_total, server, true, places, several);
 
-            SKY_HeldShare_Init(&held->shares[server], &block, twin->config.servers, server, 0, asks ? several : 0u);
+            SKY_HeldShare_Init(&held->shares[server], &block, twin->config.servers, server, 0, asks ? several : 0u,
+                               (active->astray & SKYT_ShareRecord_Bit(twin, server)) != 0u);
             count += asks ? several : 0u;
         }
     }
@@ -262,12 +263,9 @@ static void end(SKYT_Ground_t *ground)
     }
     if (told.verdict == SKY_HELD_BROKEN)
     {
-        const SKY_Denied_t denied = {has_moved(twin, held),
-                                     active->astray != 0u,
-                                     held->is_certain,
-                                     told.is_other,
-                                     false, /* all hosts know the schedule */
-                                     twin->config.lazy_purge != 0};
+        const SKY_Denied_t denied = {
+            has_moved(twin, held),       !told.is_gone, held->is_certain, told.is_other, false, /* all hosts know the schedule */
+            twin->config.lazy_purge != 0};
 
         gone = SKY_Verdict_Of(&denied) == SKY_VERDICT_PURGE ? gone_of(twin, held) : SKYT_NONE;
     }

@@ -507,13 +507,11 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     }
     active->failed_on.plane   = (uint16_t)block->failed_plane;
     active->failed_on.slot    = (uint16_t)block->failed_slot;
-    active->at_stand_in       = false;
     const SKY_Places_t places = SKYT_OpPlaces_Rule(twin);
     uint32_t           found[SKY_PLACES_ROWS_MAX];
     const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
-    active->at_stand_in =
-        block->status == SKY_STATUS_MISS && (active->astray & SKYT_ShareRecord_Bit(twin, block->failed_chunk)) != 0u;
+    active->at_stand_in = block->at_stand_in;
     SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
                                SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
     active->failed = cause_of(twin, active, active->attempts.status);

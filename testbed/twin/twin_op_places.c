@@ -32,10 +32,12 @@ static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
     }
     for (uint32_t round = 0; round <= block->rounds; ++round)
     {
-        const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0};
+        const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0, false};
 
-        active->places[(size_t)round * servers + server] =
-            round < count ? SKYT_Reach_Place(ground_of(twin, active), found[round]) : nowhere;
+        SKY_HostPlace_t *place = &active->places[(size_t)round * servers + server];
+
+        *place             = round < count ? SKYT_Reach_Place(ground_of(twin, active), found[round]) : nowhere;
+        place->is_stand_in = ground_of(twin, active)->shares.is_replaced[server];
     }
 }
 

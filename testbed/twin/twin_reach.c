@@ -104,7 +104,7 @@ static uint32_t find_entry(const SKYT_Ground_t *ground, SKY_Addr_t target)
 SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr)
 {
     const uint32_t  entry = find_entry(ground, addr);
-    SKY_HostPlace_t place = {addr.plane, addr.slot, 0, 0, entry};
+    SKY_HostPlace_t place = {addr.plane, addr.slot, 0, 0, entry, false};
 
     if (entry == SKYT_NONE)
     {

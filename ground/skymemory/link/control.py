@@ -7,7 +7,7 @@ answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_purge.h`).
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from threading import Lock
@@ -97,6 +97,8 @@ class HeldBlock(NamedTuple):
     """Satellites that did not answer."""
     other: bool
     """True if a block of other lengths has the key."""
+    gone: bool
+    """True if it is not whole whatever lost satellites have for which others stand in."""
 
 
 class ControlPlane:
@@ -360,11 +362,24 @@ class ControlPlane:
         return [one.whole for one in self.held(blocks, tenant, deadline_s)]
 
     def held(
-        self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float
+        self,
+        blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]],
+        tenant: int,
+        deadline_s: float,
+        replaced: Sequence[Collection[int]] = (),
     ) -> list[HeldBlock]:
-        """Ask as `hold_all` does, and also return who was silent. A server without a place is not asked."""
+        """Ask as `hold_all` does, and also return who was silent. A server without a place is not asked.
+
+        Args:
+            replaced: For each block the servers with a place at a stand-in; none if it is empty.
+        """
         end_s = time.monotonic() + deadline_s
-        shares = [share for index, (entry, places) in enumerate(blocks) for share in shares_of(index, entry, places)]
+        stood_in = replaced or [()] * len(blocks)
+        shares = [
+            share
+            for index, ((entry, places), some) in enumerate(zip(blocks, stood_in, strict=True))
+            for share in shares_of(index, entry, places, some)
+        ]
         silent: list[list[Satellite]] = [[] for _ in blocks]
         while left := [share for share in shares if share.is_open]:
             asks = [share.ask(tenant) for share in left]
@@ -375,7 +390,10 @@ class ControlPlane:
         found = [held_of(entry) for entry, _ in blocks]
         for share in shares:
             share.add_to(found[share.index])
-        return [HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other) for one, who in zip(found, silent, strict=True)]
+        return [
+            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone)
+            for one, who in zip(found, silent, strict=True)
+        ]
 
     def touch(self, blocks: Sequence[tuple[BlockEntry, Sequence[Route]]], tenant: int, deadline_s: float) -> bool:
         """Fetch one chunk of each block from each server and discard it: stores then count the blocks as used.

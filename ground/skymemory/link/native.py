@@ -49,12 +49,16 @@ class Transfer:
     places: Places = ()
     """Places for `get` while the sky turns: chunks that a server's first place lacks are asked for at its next one. Empty: the
     servers of the call, one place each."""
+    replaced: frozenset[int] = frozenset()
+    """Servers with a place at a stand-in for a lost satellite, which may have what the stand-in denies."""
     status: Status = field(default=Status.RUNNING, init=False)
     """RUNNING until the transfer ends."""
     last_status: int = field(default=0, init=False)
     """Code of the last error response (`icd.STATUSES`); 0 if there was none."""
     failed: Satellite | None = field(default=None, init=False)
     """Satellite at which the transfer failed; of several places the last one, or the first silent one."""
+    at_stand_in: bool = field(default=False, init=False)
+    """After a MISS: True if it would be none if lost satellites had what their stand-ins deny."""
     held_version: int = field(default=0, init=False)
     """After a put that ended with OLD_VERSION or BAD_KEY: the largest version of the block that a satellite said it holds."""
     chunks: int = field(default=0, init=False)
@@ -256,12 +260,12 @@ class NativeClient:
             )
         own = [(server,) for server in servers]
         named = [transfer.places if writable and transfer.places else own for transfer in transfers]
-        distinct = {id(places): places for places in named}
-        rounds_of = {id(places): _rounds(tuple(map(tuple, places))) for places in distinct.values()}
+        distinct = {(id(places), one.replaced): places for places, one in zip(named, transfers, strict=True)}
+        rounds_of = {what: _rounds(tuple(map(tuple, places)), what[1]) for what, places in distinct.items()}
         views = [_view(transfer, writable=writable) for transfer in transfers]
         blocks = (structures.Block * len(transfers))()
         for block, transfer, view, places in zip(blocks, transfers, views, named, strict=True):
-            entry, rounds = transfer.entry, rounds_of[id(places)]
+            entry, rounds = transfer.entry, rounds_of[id(places), transfer.replaced]
             block.key[:] = entry.key
             block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
             block.stripe = entry.stripe
@@ -340,21 +344,24 @@ def _served_of(entry: structures.Served) -> Served:
 
 
 @lru_cache(maxsize=64)  # places change when the window moves or a satellite is lost
-def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[structures.Place]]:
+def _rounds(places: tuple[tuple[Server, ...], ...], replaced: frozenset[int]) -> list[ctypes.Array[structures.Place]]:
     """Return the servers' first places and, if there are any, the other places round by round."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:
         raise ValueError("a server has no place; each needs at least one")
     nowhere = structures.Place()
-    entries = [[_server_entry(place) for place in one] + [nowhere] * (most - len(one)) for one in places]
+    entries = [
+        [_server_entry(place, server in replaced) for place in one] + [nowhere] * (most - len(one))
+        for server, one in enumerate(places)
+    ]
     first = (structures.Place * len(places))(*(one[0] for one in entries))
     others = (structures.Place * (len(places) * (most - 1)))(*(one[round_] for round_ in range(1, most) for one in entries))
     return [first, others] if most > 1 else [first]
 
 
-def _server_entry(server: Server) -> structures.Place:
+def _server_entry(server: Server, is_stand_in: bool) -> structures.Place:
     satellite, entry, address, port = server
-    return structures.Place(*satellite, *entry, int.from_bytes(inet_aton(address), "big") << 16 | port)
+    return structures.Place(*satellite, *entry, int.from_bytes(inet_aton(address), "big") << 16 | port, is_stand_in)
 
 
 def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
@@ -372,6 +379,7 @@ def _fill_in(transfer: Transfer, block: structures.Block) -> None:
     transfer.status = _STATUSES[block.status]
     transfer.last_status = block.last_status
     transfer.failed = Satellite(block.failed_plane, block.failed_slot) if block.failed_plane else None
+    transfer.at_stand_in = block.at_stand_in
     transfer.held_version = block.held_version
     transfer.chunks = block.chunks
     transfer.bytes = block.bytes

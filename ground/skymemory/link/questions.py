@@ -166,6 +166,7 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
                 *ask.route.satellite,
                 *ask.route.entry,
                 endpoint,
+                False,  # whether a satellite stands in for another matters to transfers alone
                 ask.key,
                 ask.apid,
                 ask.op,

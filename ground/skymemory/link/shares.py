@@ -1,7 +1,7 @@
 """Shares of a block that servers should hold, in pieces that one request can name: the core decides (`sky_held.h`)."""
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from skymemory.link import structures
@@ -68,16 +68,17 @@ def held_of(entry: BlockEntry) -> structures.Held:
     return structures.Held(rows=rows)
 
 
-def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) -> Iterator[Share]:
+def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]], replaced: Collection[int]) -> Iterator[Share]:
     """Yield the shares of a block, in pieces that one request can name.
 
     Args:
         index: Index of the block.
         places: Places of servers 0 to n - 1; a server without a place is not asked.
+        replaced: Servers with a place at a stand-in.
     """
     core, facts, servers = library(), ctypes.byref(facts_of(entry)), len(places)
     for server, routes in enumerate(places):
         for piece in range(core.SKY_HeldShare_Pieces(facts, servers, server)):
             raw = structures.HeldShare()
-            core.SKY_HeldShare_Init(ctypes.byref(raw), facts, servers, server, piece, len(routes))
+            core.SKY_HeldShare_Init(ctypes.byref(raw), facts, servers, server, piece, len(routes), server in replaced)
             yield Share(index, entry.key, routes, raw)

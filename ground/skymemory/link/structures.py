@@ -200,12 +200,15 @@ class Place(Structure):
     """satellite that listens at the endpoint"""
     endpoint: int
     """endpoint of the entry satellite, as the shell understands it"""
+    is_stand_in: bool
+    """it stands in for a lost satellite, which may have what it denies; of no meaning to questions"""
     _fields_ = (
         ("plane", c_uint16),
         ("slot", c_uint16),
         ("entry_plane", c_uint16),
         ("entry_slot", c_uint16),
         ("endpoint", c_uint64),
+        ("is_stand_in", c_bool),
     )
 
 
@@ -329,12 +332,15 @@ class Row(Structure):
     here: int
     """GET: chunks that have come; PUT: all, once their parity is made"""
     denied: int
-    """chunks that nobody has"""
+    """chunks that all their places deny"""
+    gone: int
+    """those of them that nobody has: no place was at a stand-in"""
     doubted: int
     """other chunks that were not to be had"""
     _fields_ = (
         ("here", c_uint32),
         ("denied", c_uint32),
+        ("gone", c_uint32),
         ("doubted", c_uint32),
     )
 
@@ -383,6 +389,8 @@ class Block(Structure):
     """satellite on which the block failed, the last one of several places; 0: none"""
     failed_chunk: int
     """after a MISS: a chunk that nobody holds"""
+    at_stand_in: bool
+    """after a MISS: it would be none if lost satellites had what their stand-ins deny"""
     held_version: int
     """PUT that ended with OLD_VERSION or BAD_KEY: the largest version that a satellite holds"""
     passes: int
@@ -425,6 +433,7 @@ class Block(Structure):
         ("failed_plane", c_uint32),
         ("failed_slot", c_uint32),
         ("failed_chunk", c_uint32),
+        ("at_stand_in", c_bool),
         ("held_version", c_uint64),
         ("passes", c_uint32),
         ("chunks", c_uint32),
@@ -506,6 +515,8 @@ class HeldShare(Structure):
     """places asked so far, in their order"""
     is_unanswered: bool
     """a satellite was silent, or there is none to ask"""
+    is_stand_in: bool
+    """a satellite stands in for a lost one, which may have what it denies"""
     is_other: bool
     """a block of other lengths has the key"""
     missing: ChunkSet
@@ -515,6 +526,7 @@ class HeldShare(Structure):
         ("places", c_uint32),
         ("asked", c_uint32),
         ("is_unanswered", c_bool),
+        ("is_stand_in", c_bool),
         ("is_other", c_bool),
         ("missing", ChunkSet),
     )
@@ -523,11 +535,14 @@ class HeldShare(Structure):
 class HeldRow(Structure):
     """`SKY_HeldRow_t`. Chunks of a row that nobody is known to hold."""
 
+    denied: int
+    """chunks that all satellites deny that were asked"""
     gone: int
-    """chunks that all satellites deny that may have them"""
+    """those of them for which no satellite stood in"""
     doubted: int
     """others"""
     _fields_ = (
+        ("denied", c_uint32),
         ("gone", c_uint32),
         ("doubted", c_uint32),
     )
@@ -539,8 +554,10 @@ class Held(Structure):
     verdict: int
     """SKY_HeldVerdict_t"""
     is_other: bool
-    gone: int
-    """chunks that are gone; of a block that is whole, so many are to be made again"""
+    is_gone: bool
+    """it is broken whatever lost satellites have for which others stand in"""
+    denied: int
+    """chunks that are denied; of a block that is whole, so many are to be made again"""
     only_row: HeldRow
     """the row of a block without a code"""
     rows: Any
@@ -548,7 +565,8 @@ class Held(Structure):
     _fields_ = (
         ("verdict", c_uint32),
         ("is_other", c_bool),
-        ("gone", c_uint32),
+        ("is_gone", c_bool),
+        ("denied", c_uint32),
         ("only_row", HeldRow),
         ("rows", POINTER(HeldRow)),
     )
@@ -738,7 +756,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Word_IsNewer": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
     "SKY_Word_IsAhead": (c_bool, [POINTER(BlockFacts), c_uint32, POINTER(c_uint32), c_uint32]),
     "SKY_HeldShare_Pieces": (c_uint32, [POINTER(BlockFacts), c_uint32, c_uint32]),
-    "SKY_HeldShare_Init": (None, [POINTER(HeldShare), POINTER(BlockFacts), c_uint32, c_uint32, c_uint32, c_uint32]),
+    "SKY_HeldShare_Init": (None, [POINTER(HeldShare), POINTER(BlockFacts), c_uint32, c_uint32, c_uint32, c_uint32, c_bool]),
     "SKY_HeldShare_Next": (c_uint32, [POINTER(HeldShare)]),
     "SKY_HeldShare_Ask": (c_uint32, [POINTER(HeldShare), c_void_p, POINTER(c_uint32)]),
     "SKY_HeldShare_Take": (None, [POINTER(HeldShare), c_void_p, POINTER(Packet)]),

@@ -117,7 +117,7 @@ class TransferAttempts:
 
         Args:
             status: The status of the transfer.
-            at_stand_in: True if the satellite that denied a share is a stand-in.
+            at_stand_in: `Transfer.at_stand_in`.
             rows: The rows whose places would be asked now.
             row: The current row of the schedule.
             is_prefetched: True if this host has prefetched the block for another row meanwhile.

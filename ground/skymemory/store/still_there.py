@@ -92,6 +92,7 @@ class Checks(Operation):
         if not late.is_over:
             return {}  # a missing share may be on its way
         blocks: list[tuple[BlockEntry, list[Sequence[Route]]]] = []
+        replaced: list[frozenset[int]] = []
         ways = {epoch: self._routes.ways(epoch) for epoch in {entry.epoch for entry in entries}}
         now_us = self._control.timing.now_us()
         for entry in entries:
@@ -100,11 +101,12 @@ class Checks(Operation):
             is_all = entry.key in everywhere
             shares = [(entry.chunk_total, server, is_all, place) for server, place in enumerate(way.places)]
             blocks.append((entry, [one[-1] if self._asks(now_us, *one) else () for one in shares]))
+            replaced.append(way.replaced)
         asked = {route for _, places in blocks for place in places for route in place}
         if not asked:
             return {}
         patience_s = self._control.hurry_s(asked)
-        told = self._control.held(blocks, self._tenant, patience_s)
+        told = self._control.held(blocks, self._tenant, patience_s, replaced)
         silent = to_core({satellite for one in told for satellite in one.silent})
         first = to_core({place[0].satellite for _, places in blocks for place in places if place})
         waited_us = round(1e6 * patience_s)
@@ -116,7 +118,7 @@ class Checks(Operation):
             if one.whole is False and way is not None:
                 denied = Denied(
                     has_moved=self._routes.has_moved(way, entry.epoch),
-                    at_stand_in=bool(way.replaced),
+                    at_stand_in=not one.gone,
                     is_certain=late.is_certain,
                     is_other=one.other,
                     lazy_purge=self._lazy_purge,

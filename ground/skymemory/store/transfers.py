@@ -188,30 +188,32 @@ class Transfers(Operation):
                 ways_of[what] = self._late_search.ways(transfer.entry.epoch, search.late if attempts.follows_search else None)
         places = {what: [self._servers(place) for place in ways.places] for what, ways in ways_of.items() if ways is not None}
         rows = {what: Rows(sorted(ways.rows)) for what, ways in ways_of.items() if ways is not None}
-        begun: list[tuple[TransferAttempts, Transfer, Ways]] = []
+        begun: list[tuple[TransferAttempts, Transfer]] = []
+        first: list[Route] = []
         for attempts, transfer in asking:
             what = transfer.entry.epoch, attempts.follows_search
             ways = ways_of[what]
             if ways is None:
                 attempts.give_up()
             elif attempts.begin(rows[what], _number(ways, tried)):
-                transfer.places = places[what]
-                begun.append((attempts, transfer, ways))
+                transfer.places, transfer.replaced = places[what], ways.replaced
+                begun.append((attempts, transfer))
+                first = first or [place[0] for place in ways.places]
         if not begun:
             return
-        batch = [transfer for _, transfer, _ in begun]
+        batch = [transfer for _, transfer in begun]
         call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
         self._count_moved(batch, up=False)
-        self._tell(False, call, batch, [place[0] for place in begun[0][2].places], aside)
+        self._tell(False, call, batch, first, aside)
         now: dict[int, Rows] = {}
         row = self._routes.row()
-        for attempts, transfer, ways in begun:
+        for attempts, transfer in begun:
             epoch = transfer.entry.epoch
             if epoch not in now:
                 now[epoch] = Rows(self._routes.rows(epoch))
             attempts.ended(
                 transfer.status,
-                at_stand_in=_stood_in(transfer, ways),
+                at_stand_in=transfer.at_stand_in,
                 rows=now[epoch],
                 row=row,
                 is_prefetched=self._index.current(transfer.entry) != transfer.entry,
@@ -245,10 +247,3 @@ def _number(ways: _T, tried: list[_T]) -> int:
     if ways not in tried:
         tried.append(ways)
     return 1 + tried.index(ways)
-
-
-def _stood_in(transfer: Transfer, ways: Ways) -> bool:
-    """Return True if the satellite that denied a share is a stand-in, or may be one of several that did."""
-    if transfer.status is not Status.MISS or transfer.entry.code_m:
-        return transfer.status is Status.MISS and bool(ways.replaced)
-    return any(transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced)

@@ -169,7 +169,7 @@ static void host_close(host_rig_t *rig)
 
 static SKY_HostPlace_t host_place(uint32_t satellite)
 {
-    const SKY_HostPlace_t place = {1, (uint16_t)(satellite + 1u), 1, (uint16_t)(satellite + 1u), ENDPOINT0 + satellite};
+    const SKY_HostPlace_t place = {1, (uint16_t)(satellite + 1u), 1, (uint16_t)(satellite + 1u), ENDPOINT0 + satellite, false};
 
     return place;
 }

@@ -48,7 +48,7 @@ static SKY_HeldShare_t share_of(uint32_t places)
     SKY_HeldShare_t share;
 
     CHECK_EQ(SKY_HeldShare_Pieces(&block, SERVERS, 1), 1);
-    SKY_HeldShare_Init(&share, &block, SERVERS, 1, 0, places);
+    SKY_HeldShare_Init(&share, &block, SERVERS, 1, 0, places, false);
     return share;
 }
 
@@ -85,13 +85,13 @@ static void test_a_share_goes_in_pieces_that_a_request_can_name(void)
     CHECK_EQ(SKY_HeldShare_Pieces(&odd, 2, 0), 3);
     CHECK_EQ(SKY_HeldShare_Pieces(&odd, 2, 1), 3);
     CHECK_EQ(SKY_HeldShare_Pieces(&odd, 1, 0), 5);
-    SKY_HeldShare_Init(&share, &odd, 2, 1, 1, 1);
+    SKY_HeldShare_Init(&share, &odd, 2, 1, 1, 1, false);
     CHECK_EQ(SKY_ChunkSet_ChunkId(&share.missing, 0), 1u + 2u * most);
     CHECK_EQ(SKY_ChunkSet_Size(&share.missing), most);
-    SKY_HeldShare_Init(&share, &odd, 2, 1, 2, 1);
+    SKY_HeldShare_Init(&share, &odd, 2, 1, 2, 1, false);
     CHECK_EQ(SKY_ChunkSet_ChunkId(&share.missing, 0), 1u + 4u * most);
     CHECK_EQ(SKY_ChunkSet_Size(&share.missing), 1);
-    SKY_HeldShare_Init(&share, &odd, 2, 0, 2, 1);
+    SKY_HeldShare_Init(&share, &odd, 2, 0, 2, 1, false);
     CHECK_EQ(SKY_ChunkSet_Size(&share.missing), 2);
 }
 
@@ -289,7 +289,7 @@ static void test_a_block_with_parity_is_whole_while_each_row_is(void)
     {
         for (uint32_t silent = 0; silent < 1u << 5; ++silent)
         {
-            SKY_HeldRow_t rows[3] = {{0, 0}};
+            SKY_HeldRow_t rows[3] = {{0, 0, 0}};
             SKY_Held_t    held    = {.rows = rows};
             uint32_t      gone[3] = {0};
             uint32_t      none[3] = {0};
@@ -305,7 +305,7 @@ static void test_a_block_with_parity_is_whole_while_each_row_is(void)
                 const uint32_t     count  = server < 3u ? 3u : 2u;
 
                 CHECK_EQ(SKY_HeldShare_Pieces(&coded, 5, server), 1);
-                SKY_HeldShare_Init(&share, &coded, 5, server, 0, 1);
+                SKY_HeldShare_Init(&share, &coded, 5, server, 0, 1, false);
                 (void)ask(&share);
                 const SKY_Packet_t yes = word_of(&coded, server, 5, count, all, count);
 
@@ -327,8 +327,35 @@ static void test_a_block_with_parity_is_whole_while_each_row_is(void)
                 wanted = one > wanted ? one : wanted;
             }
             CHECK_EQ(held.verdict, wanted);
-            CHECK_EQ(held.gone, gone[0] + gone[1] + gone[2]);
+            CHECK_EQ(held.denied, gone[0] + gone[1] + gone[2]);
         }
+    }
+}
+
+/* What stand-ins deny, the satellites may have for which they stand in. */
+static void test_a_block_is_gone_by_the_word_of_its_own_satellites(void)
+{
+    static const SKY_BlockFacts_t coded = {{7u * 100u, 100, 13, 3, 2}, 0, 0, 0};
+
+    for (uint32_t replaced = 0; replaced < 1u << 5; ++replaced)
+    {
+        SKY_HeldRow_t      rows[3] = {{0, 0, 0}};
+        SKY_Held_t         held    = {.rows = rows};
+        const SKY_Packet_t no      = denial(SKY_STATUS_NOT_FOUND);
+        uint32_t           own     = 0;
+
+        for (uint32_t server = 0; server < 5u; ++server)
+        {
+            SKY_HeldShare_t share;
+
+            own += (replaced & 1u << server) == 0u ? 1u : 0u;
+            SKY_HeldShare_Init(&share, &coded, 5, server, 0, 1, (replaced & 1u << server) != 0u);
+            (void)ask(&share);
+            SKY_HeldShare_Take(&share, key, &no);
+            SKY_Held_Add(&held, &share);
+        }
+        CHECK_EQ(held.verdict, SKY_HELD_BROKEN);
+        CHECK_EQ(held.is_gone, own > 2u);
     }
 }
 
@@ -340,6 +367,7 @@ int main(void)
     RUN(test_what_a_satellite_says_of_other_chunks_counts_for_nothing);
     RUN(test_a_chunk_that_all_deny_is_gone);
     RUN(test_silence_denies_nothing);
+    RUN(test_a_block_is_gone_by_the_word_of_its_own_satellites);
     RUN(test_silence_does_not_matter_where_another_has_all);
     RUN(test_a_word_that_cannot_be_read_denies_nothing);
     RUN(test_another_block_of_the_name_is_told);

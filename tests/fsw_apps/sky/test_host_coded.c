@@ -217,6 +217,61 @@ static void test_silence_of_three_is_no_miss(void)
     host_close(&rig);
 }
 
+/* A miss is sure if more than m satellites deny chunks that were theirs; a stand-in may be among the places in any round. */
+static void test_a_stand_in_denies_for_itself(void)
+{
+    for (uint32_t replaced = 0; replaced < 1u << SATELLITES; ++replaced)
+    {
+        for (uint32_t rounds = 0; rounds < 2u; ++rounds)
+        {
+            uint32_t own = 0;
+
+            open_with(host_usual, false);
+            for (uint32_t i = 0; i < SATELLITES; ++i)
+            {
+                const bool is_stand_in = (replaced & 1u << i) != 0u;
+
+                own += is_stand_in ? 0u : 1u;
+                fallbacks[i]             = host_place(i);
+                fallbacks[i].is_stand_in = is_stand_in && rounds == 1u;
+                places[i].is_stand_in    = is_stand_in && rounds == 0u;
+            }
+            SKY_HostBlock_t block = coded(SKY_HOST_GET, 1);
+
+            block.fallbacks = fallbacks;
+            block.rounds    = rounds;
+            CHECK_EQ(run(&block), SKY_STATUS_MISS); /* nobody has anything */
+            CHECK(own > 2u || block.at_stand_in);
+            CHECK(replaced != 0u || !block.at_stand_in);
+            host_close(&rig);
+        }
+    }
+}
+
+/* The stand-ins of two servers lack their shares: the others suffice. Without one of them it is a miss, but no sure one. */
+static void test_stand_ins_are_lost_chunks(void)
+{
+    for (uint32_t more = 0; more < 2u; ++more)
+    {
+        open_with(host_usual, false);
+        put(1);
+        forget(0, 1);
+        forget(3, 1);
+        places[0].is_stand_in = true;
+        places[3].is_stand_in = true;
+        if (more > 0u)
+        {
+            forget(1, 1);
+        }
+        SKY_HostBlock_t block = coded(SKY_HOST_GET, 1);
+
+        CHECK_EQ(run(&block), more == 0u ? SKY_STATUS_DONE : SKY_STATUS_MISS);
+        CHECK_EQ(is_whole(), more == 0u);
+        CHECK_EQ(block.at_stand_in, more > 0u);
+        host_close(&rig);
+    }
+}
+
 /* Of a refusal and denials the refusal counts: who refuses may have the chunks. */
 static void test_a_refusal_counts_before_denials(void)
 {
@@ -381,6 +436,8 @@ int main(void)
     RUN(test_a_block_comes_without_any_two_servers);
     RUN(test_a_last_row_with_a_short_chunk);
     RUN(test_silence_of_two_costs_little);
+    RUN(test_a_stand_in_denies_for_itself);
+    RUN(test_stand_ins_are_lost_chunks);
     RUN(test_a_refusal_counts_before_denials);
     RUN(test_the_fastest_count_if_all_are_asked);
     RUN(test_silence_of_three_is_no_miss);

@@ -86,13 +86,13 @@ static void test_numbers_that_contradict_each_other(void)
     check_wrong(block);
     block.have = have;
     CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
-    fallbacks[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0}; /* a slot is missing */
+    fallbacks[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0, false}; /* a slot is missing */
     check_wrong(block);
     wrong[1].plane = 0; /* a server has to have a place at first */
     block          = good;
     block.servers  = wrong;
     check_wrong(block);
-    wrong[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0};
+    wrong[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0, false};
     check_wrong(block);
 
     /* A put looks at no fallbacks. */

@@ -27,6 +27,7 @@ typedef struct
     uint32_t         places;        /**< number of its places */
     uint32_t         asked;         /**< places asked so far, in their order */
     bool             is_unanswered; /**< a satellite was silent, or there is none to ask */
+    bool             is_stand_in;   /**< a satellite stands in for a lost one, which may have what it denies */
     bool             is_other;      /**< a block of other lengths has the key */
     SKY_ChunkSet_t   missing;       /**< chunks found nowhere so far */
 } SKY_HeldShare_t;
@@ -42,7 +43,8 @@ typedef enum
 /** Chunks of a row that nobody is known to hold. */
 typedef struct
 {
-    uint32_t gone;    /**< chunks that all satellites deny that may have them */
+    uint32_t denied;  /**< chunks that all satellites deny that were asked */
+    uint32_t gone;    /**< those of them for which no satellite stood in */
     uint32_t doubted; /**< others */
 } SKY_HeldRow_t;
 
@@ -51,7 +53,8 @@ typedef struct
 {
     uint32_t       verdict; /**< SKY_HeldVerdict_t */
     bool           is_other;
-    uint32_t       gone;     /**< chunks that are gone; of a block that is whole, so many are to be made again */
+    bool           is_gone;  /**< it is broken whatever lost satellites have for which others stand in */
+    uint32_t       denied;   /**< chunks that are denied; of a block that is whole, so many are to be made again */
     SKY_HeldRow_t  only_row; /**< the row of a block without a code */
     SKY_HeldRow_t *rows;     /**< SKY_Stripe_Rows of 0; may be NULL without a code */
 } SKY_Held_t;
@@ -63,9 +66,10 @@ uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, u
  * @param block   facts of the block, which do not contradict each other
  * @param piece   less than SKY_HeldShare_Pieces
  * @param places  number of places of the share; 0: nobody is asked for it
+ * @param is_stand_in  one of them is at a stand-in
  */
 void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
-                        uint32_t places);
+                        uint32_t places, bool is_stand_in);
 /** Return the next place to ask, from 0; SKY_HELD_NOWHERE if the share is done. */
 uint32_t SKY_HeldShare_Next(const SKY_HeldShare_t *share);
 /**

@@ -41,7 +41,8 @@ typedef enum
 typedef struct
 {
     uint32_t here;    /**< GET: chunks that have come; PUT: all, once their parity is made */
-    uint32_t denied;  /**< chunks that nobody has */
+    uint32_t denied;  /**< chunks that all their places deny */
+    uint32_t gone;    /**< those of them that nobody has: no place was at a stand-in */
     uint32_t doubted; /**< other chunks that were not to be had */
 } SKY_HostRow_t;
 
@@ -81,6 +82,7 @@ typedef struct
     uint32_t last_status;               /**< status of the last error response, 0: none */
     uint32_t failed_plane, failed_slot; /**< satellite on which the block failed, the last one of several places; 0: none */
     uint32_t failed_chunk;              /**< after a MISS: a chunk that nobody holds */
+    bool     at_stand_in;               /**< after a MISS: it would be none if lost satellites had what their stand-ins deny */
     uint64_t held_version; /**< PUT that ended with OLD_VERSION or BAD_KEY: the largest version that a satellite holds */
     uint32_t passes;       /**< pieces that went on to a later place */
     uint32_t chunks;       /**< chunks received, or acknowledged */

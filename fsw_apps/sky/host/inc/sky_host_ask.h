@@ -23,6 +23,7 @@ typedef struct
     uint16_t plane, slot;             /**< plane 0: nowhere */
     uint16_t entry_plane, entry_slot; /**< satellite that listens at the endpoint */
     uint64_t endpoint;                /**< endpoint of the entry satellite, as the shell understands it */
+    bool     is_stand_in; /**< it stands in for a lost satellite, which may have what it denies; of no meaning to questions */
 } SKY_HostPlace_t;
 
 /** One question. It stays in place, with its payload and its room, until it has an end. */

@@ -27,7 +27,7 @@ uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, u
 }
 
 void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
-                        uint32_t places)
+                        uint32_t places, bool is_stand_in)
 {
     const uint32_t first = piece * SKY_LIMIT_CHUNK_SET;
     const uint32_t left  = ChunksOf(block, servers, server) - first;
@@ -38,6 +38,7 @@ void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, u
     share->block         = *block;
     share->places        = places;
     share->is_unanswered = places == 0u;
+    share->is_stand_in   = is_stand_in;
     (void)SKY_ChunkSet_Init(&share->missing, server + first * servers, servers, count); /* ids of chunks of the block */
     for (uint32_t i = 0; i < count; ++i)
     {
@@ -137,15 +138,17 @@ static SKY_HeldVerdict_t Count(SKY_Held_t *held, const SKY_HeldShare_t *share, u
 
     SKY_ASSERT(chunk_id < stripe->chunk_total);
     SKY_ASSERT(stripe->code_m == 0u || held->rows != NULL);
-    SKY_ASSERT(held->gone < stripe->chunk_total);
-    row->gone += share->is_unanswered ? 0u : 1u;
+    SKY_ASSERT(held->denied < stripe->chunk_total);
+    row->denied += share->is_unanswered ? 0u : 1u;
+    row->gone += share->is_unanswered || share->is_stand_in ? 0u : 1u;
     row->doubted += share->is_unanswered ? 1u : 0u;
-    held->gone += share->is_unanswered ? 0u : 1u;
-    if (row->gone > stripe->code_m)
+    held->denied += share->is_unanswered ? 0u : 1u;
+    held->is_gone = held->is_gone || row->gone > stripe->code_m;
+    if (row->denied > stripe->code_m)
     {
         return SKY_HELD_BROKEN;
     }
-    return row->gone + row->doubted > stripe->code_m ? SKY_HELD_UNKNOWN : SKY_HELD_WHOLE;
+    return row->denied + row->doubted > stripe->code_m ? SKY_HELD_UNKNOWN : SKY_HELD_WHOLE;
 }
 
 void SKY_Held_Add(SKY_Held_t *held, const SKY_HeldShare_t *share)

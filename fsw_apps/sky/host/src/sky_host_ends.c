@@ -201,6 +201,7 @@ static SKY_HostLoss_t LoseChunks(SKY_Host_t *host, uint32_t number, const SKY_Ho
     SKY_HostLoss_t         worst = SKY_HOST_LOSS_BORNE;
     SKY_ASSERT(number < host->blocks.piece_count);
     SKY_ASSERT(work->block != NULL);
+    const bool is_gone = is_denied && !SKY_HostPieces_HasStandIn(work->block, piece->server);
 
     for (uint32_t i = 0; i < piece->count; ++i)
     {
@@ -209,7 +210,7 @@ static SKY_HostLoss_t LoseChunks(SKY_Host_t *host, uint32_t number, const SKY_Ho
                                                                                    : SKY_HostRows_IsHere(work->block, id);
         if (!is_here)
         {
-            const SKY_HostLoss_t loss = SKY_HostRows_Lose(work, id, is_denied);
+            const SKY_HostLoss_t loss = SKY_HostRows_Lose(work, id, is_denied, is_gone);
 
             worst = loss > worst ? loss : worst;
         }
@@ -251,6 +252,7 @@ static void Lose(SKY_Host_t *host, uint32_t number, const SKY_HostLane_t *lane, 
     block->failed_plane = why.addr.plane;
     block->failed_slot  = why.addr.slot;
     block->failed_chunk = lane != NULL ? SKY_HostExchange_DeniedChunk(lane) : 0u;
+    block->at_stand_in  = loss == SKY_HOST_LOSS_DENIED;
     if (why.status != SKY_STATUS_OK && !is_own)
     {
         block->last_status = why.status;

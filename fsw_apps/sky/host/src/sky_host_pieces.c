@@ -101,6 +101,19 @@ uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server,
     return 0;
 }
 
+bool SKY_HostPieces_HasStandIn(const SKY_HostBlock_t *block, uint32_t server)
+{
+    bool any = block->servers[server].is_stand_in;
+    SKY_ASSERT(server < block->server_count);
+    SKY_ASSERT(Rounds(block) <= SKY_HOST_ROUNDS);
+
+    for (uint32_t round = 1; round <= Rounds(block); ++round)
+    {
+        any = any || PlaceOf(block, server, round)->is_stand_in;
+    }
+    return any;
+}
+
 static bool CheckPlaces(const SKY_HostBlock_t *block)
 {
     SKY_ASSERT(block->server_count >= 1u);

@@ -30,6 +30,7 @@ typedef enum
 {
     SKY_HOST_LOSS_BORNE = 0, /**< the other chunks may suffice */
     SKY_HOST_LOSS_DOUBTED,   /**< they do not, but some that are lost may be somewhere */
+    SKY_HOST_LOSS_DENIED,    /**< they do not, and so many that are lost are denied, some by stand-ins */
     SKY_HOST_LOSS_SURE       /**< they do not, and so many that are lost are nowhere */
 } SKY_HostLoss_t;
 
@@ -43,8 +44,8 @@ bool SKY_HostRows_Needs(SKY_HostWork_t *work, uint32_t chunk_id);
 void SKY_HostRows_Take(SKY_HostWork_t *work, uint32_t chunk_id);
 /** Return true if the row of a chunk can do without it. */
 bool SKY_HostRows_MayLose(SKY_HostWork_t *work, uint32_t chunk_id);
-/** Note that a chunk is not to be had. @param is_denied  nobody has it */
-SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool is_denied);
+/** Note that a chunk is not to be had. @param is_denied  all its places deny it @param is_gone  and none of them was at a stand-in */
+SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool is_denied, bool is_gone);
 /** Make the parity of a PUT's row, unless it is made, when a chunk of it is sent: the row is read once for that, and is in the
  * processor's cache when its chunks go. */
 void SKY_HostRows_Encode(SKY_HostWork_t *work, uint32_t chunk_id);
@@ -63,6 +64,8 @@ bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block);
 bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work);
 /** Return the round after @p round in which a server has a place, or 0 if there is none. */
 uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server, uint32_t round);
+/** Return true if a stand-in is among the places of a server that are asked for its share. */
+bool SKY_HostPieces_HasStandIn(const SKY_HostBlock_t *block, uint32_t server);
 /** Put a piece into the queue of the satellite that has its server's place in its round. @return false if there is no memory for
  * that */
 bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece);

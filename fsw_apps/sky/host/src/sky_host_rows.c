@@ -85,19 +85,21 @@ bool SKY_HostRows_MayLose(SKY_HostWork_t *work, uint32_t chunk_id)
     return row->denied + row->doubted < work->block->stripe.code_m;
 }
 
-SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool is_denied)
+SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool is_denied, bool is_gone)
 {
     SKY_HostRow_t *row = RowOf(work, SKY_Stripe_RowOf(&work->block->stripe, chunk_id));
     const uint32_t may = work->block->stripe.code_m;
     SKY_ASSERT(chunk_id < work->block->stripe.chunk_total);
 
     SKY_ASSERT(work->block->lost < work->block->stripe.chunk_total);
+    SKY_ASSERT(is_denied || !is_gone);
     ++work->block->lost;
     row->denied += is_denied ? 1u : 0u;
+    row->gone += is_gone ? 1u : 0u;
     row->doubted += is_denied ? 0u : 1u;
     if (row->denied > may)
     {
-        return SKY_HOST_LOSS_SURE;
+        return row->gone > may ? SKY_HOST_LOSS_SURE : SKY_HOST_LOSS_DENIED;
     }
     return row->denied + row->doubted > may ? SKY_HOST_LOSS_DOUBTED : SKY_HOST_LOSS_BORNE;
 }

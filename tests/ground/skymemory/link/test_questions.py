@@ -39,14 +39,14 @@ def test_what_is_packed_lies_where_the_library_reads_it() -> None:
     """In the order in which questions are written."""
     question = structures.Question()
     memory = bytearray(ctypes.sizeof(question))
-    values = [*range(1, 6), bytes(range(32)), *range(6, 19)]
+    values = [*range(1, 6), False, bytes(range(32)), *range(6, 19)]
     ASKED.pack_into(memory, 0, *values)
     found = structures.Question.from_buffer(memory)
     place = found.place
-    assert [place.plane, place.slot, place.entry_plane, place.entry_slot, place.endpoint] == values[:5]
-    assert bytes(found.key) == values[5]
+    assert [getattr(place, name) for name, *_ in structures.Place._fields_] == values[:6]
+    assert bytes(found.key) == values[6]
     names = [name for name, *_ in structures.Question._fields_]
-    assert [getattr(found, name) for name in names[2 : names.index("status")]] == values[6:]
+    assert [getattr(found, name) for name in names[2 : names.index("status")]] == values[7:]
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,27 @@ def test_evictions_of_two_leave_a_block_and_that_of_a_third_takes_it(start_sky: 
         check_got(store, left)
 
 
+def test_what_satellites_lost_is_purged_while_others_stand_in_and_what_stand_ins_lack_is_not(start_sky: StartSky) -> None:
+    local = start_sky(cache=CODED)
+    sky, items = local.constellation, blocks("stood in")
+    *_, first, second = items
+    with SkyStore(sky) as store:
+        assert all(one.ok for one in store.put(list(items.items())))
+        local.kill(servers(sky)[11])
+        assert all(one.ok for one in store.put([(sha256(b"finds the loss").digest(), os.urandom(100_000))]))
+        assert store.lost == {servers(sky)[11]}
+
+        def evict_at(some: list[int], key: bytes) -> None:
+            evict(store.control, [Route(servers(sky)[server], servers(sky)[server]) for server in some], [key])
+
+        evict_at([0, 1], first)  # the stand-in of server 11 lacks its share, too
+        assert [one.status for one in store.get([first])] == ["miss"]
+        assert store.stats().purges == 0
+        evict_at([0, 1, 2], second)
+        assert [one.status for one in store.get([second])] == ["miss"]
+        assert store.stats().purges == 1
+
+
 def test_hosts_without_parity_and_with_other_rows_do_not_take_these_blocks(start_sky: StartSky) -> None:
     local = start_sky(cache=CODED)
     items = blocks("others")
