@@ -29,6 +29,8 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
         {"layout", c->layout, SKY_LAYOUT_ROTATION, SKY_LAYOUT_ALL_PLANES},
         {"servers", c->servers, 1, SKY_PLACEMENT_SERVERS_MAX},
         {"servers", c->servers, 1, c->planes * c->slots},
+        {"servers with parity", c->parity == 0 ? 1u : c->servers, 1, SKY_STRIPE_ROW_MAX},
+        {"parity", c->parity, 0, c->servers - 1u},
         {"uplink", c->uplink, SKYT_UPLINK_DIRECT, SKYT_UPLINK_ENTRIES},
         {"hosts", c->hosts, 1, HOSTS_MAX},
         {"tenants", c->tenants, 1, c->quota_most == 0 ? UINT16_MAX : SKY_LIMIT_TENANTS},
@@ -92,10 +94,14 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->scratch     = calloc(train, 1);
     twin->scratch2    = calloc(train, 1);
     twin->scratch3    = calloc(train, 1);
+    twin->scratch4    = calloc(train, 1);
+    twin->parities    = calloc(c->active_max, SKYT_Content_ParityBytes(c));
+    twin->rows_of     = calloc((size_t)c->active_max * SKYT_Content_RowsMost(c), sizeof(*twin->rows_of));
     return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
            twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->asked != NULL &&
            twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
+           twin->scratch4 != NULL && twin->parities != NULL && twin->rows_of != NULL &&
            (c->suite == SKY_SUITE_NONE || (SKYT_Keys_Init(twin) && SKYT_Mission_Init(twin) && SKYT_Attack_Init(twin))) &&
            SKYT_OpQuestions_Init(twin) && SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
@@ -111,6 +117,8 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
         twin->active[i].buffer = twin->buffers + (size_t)i * c->block_bytes;
         twin->active[i].have   = twin->haves + (size_t)i * have_bytes(c);
         twin->active[i].places = twin->places + (size_t)i * c->servers * (SKY_HOST_ROUNDS + 1u);
+        twin->active[i].parity = twin->parities + i * SKYT_Content_ParityBytes(c);
+        twin->active[i].rows   = twin->rows_of + (size_t)i * SKYT_Content_RowsMost(c);
     }
     twin->active_free_count = c->active_max;
     for (uint32_t ground = 0; ground < c->hosts; ++ground)
@@ -192,6 +200,10 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->scratch);
     free(twin->scratch2);
     free(twin->scratch3);
+    free(twin->scratch4);
+    free(twin->parities);
+    free(twin->rows_of);
+    free(twin->seen);
     free(twin->rows);
     free(twin->blocks);
     free(twin->truth);
@@ -269,7 +281,7 @@ bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t coun
         twin->truth[i].epoch = blocks[i].epoch;
     }
     twin->block_count = count;
-    return SKYT_Use_Init(twin) && SKYT_Version_Init(twin);
+    return SKYT_Use_Init(twin) && SKYT_Version_Init(twin) && SKYT_Rows_Init(twin);
 }
 
 bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)

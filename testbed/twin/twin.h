@@ -46,6 +46,7 @@ typedef struct
     uint32_t seam_cut;
     uint32_t layout;  /**< SKY_LayoutId_t */
     uint32_t servers; /**< servers of a block */
+    uint32_t parity;  /**< servers that hold parity of a row; 0: blocks have no erasure code */
     uint32_t uplink;  /**< SKYT_Uplink_t */
     uint32_t hosts;   /**< ground hosts, numbers 1 .. hosts */
     uint32_t tenants; /**< block b belongs to tenant b mod tenants; the blocks of one group of tenants have the same key */
@@ -63,6 +64,7 @@ typedef struct
     uint32_t hello_ms;                 /**< period in which satellites greet their neighbours */
     uint32_t late_put_ms;              /**< age of the schedule by which ground hosts put */
     uint32_t chunk_us;                 /**< processing time of each chunk on board, one after the other; 0: none */
+    uint32_t asks_all;                 /**< 1: hosts ask for parity at once */
     uint32_t way_chunks;     /**< chunks on their way through one satellite to or from several; 0: the default of ground hosts */
     uint32_t violations_max; /**< violations at which the run stops; 0: never */
     uint32_t ask_first;      /**< gets of which one asks all servers first what they hold; 0: none does */

@@ -44,7 +44,7 @@ void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint
 {
     uint64_t claimed_version;
 
-    SKYT_Content_Chunk(block, version, chunk, twin->scratch, len);
+    SKYT_Content_Expect(twin, block, version, chunk, twin->scratch, len);
     if (memcmp(twin->scratch, data, len) == 0)
     {
         return;

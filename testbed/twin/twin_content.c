@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "sky_code.h"
 #include "twin_priv.h"
 
 #define GOLDEN UINT64_C(0x9E3779B97F4A7C15)
@@ -130,9 +131,47 @@ SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block)
 {
     SKY_Stripe_t stripe;
 
-    (void)SKY_Stripe_Cut(&stripe, twin->blocks[block].block_len, twin->config.chunk_bytes, 0,
-                         0); /* the twin has checked these numbers */
+    const uint8_t code_m = (uint8_t)twin->config.parity;
+    const uint8_t code_k = code_m == 0 ? 0 : (uint8_t)(twin->config.servers - twin->config.parity);
+
+    (void)SKY_Stripe_Cut(&stripe, twin->blocks[block].block_len, twin->config.chunk_bytes, code_k,
+                         code_m); /* the twin has checked these numbers */
     return stripe;
+}
+
+void SKYT_Content_Expect(const SKYT_Twin_t *twin, uint32_t block, uint64_t version, uint32_t chunk, uint8_t *out, uint32_t len)
+{
+    const SKY_Stripe_t    stripe = SKYT_Content_Stripe(twin, block);
+    const bool            knows  = chunk < stripe.chunk_total;
+    const SKY_StripeRow_t row    = SKY_Stripe_Row(&stripe, knows ? SKY_Stripe_RowOf(&stripe, chunk) : 0u);
+    const SKY_CodeRow_t   code   = {(uint8_t)row.data, (uint8_t)row.parity};
+
+    if (!knows || chunk - row.first < row.data)
+    {
+        SKYT_Content_Chunk(block, version, chunk, out, len);
+        return;
+    }
+    (void)memset(out, 0, len);
+    for (uint32_t place = 0; place < row.data; ++place)
+    {
+        const uint32_t own = SKY_Stripe_ChunkBytes(&stripe, row.first + place);
+
+        SKYT_Content_Chunk(block, version, row.first + place, twin->scratch4, own < len ? own : len);
+        SKY_Code_Add(out, twin->scratch4, own < len ? own : len,
+                     SKY_Code_Coefficient(code, (uint8_t)(chunk - row.first), (uint8_t)place));
+    }
+}
+
+uint32_t SKYT_Content_RowsMost(const SKYT_Config_t *config)
+{
+    const uint32_t data = (config->block_bytes + config->chunk_bytes - 1u) / config->chunk_bytes;
+
+    return config->parity == 0 || data == 0 ? 1u : (data - 1u) / (config->servers - config->parity) + 1u;
+}
+
+size_t SKYT_Content_ParityBytes(const SKYT_Config_t *config)
+{
+    return (size_t)SKYT_Content_RowsMost(config) * config->parity * config->chunk_bytes + 1u;
 }
 
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block)

@@ -52,6 +52,7 @@ static void set_model(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
     if (*model != NULL && is_hard(*model))
     {
         ends(twin, &twin->hard);
+        ends(twin, &twin->mute);
     }
     if (*model != NULL && is_lossy(*model))
     {
@@ -61,6 +62,7 @@ static void set_model(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
     if (is_hard(*model))
     {
         begins(twin, &twin->hard);
+        begins(twin, &twin->mute);
     }
     if (is_lossy(*model))
     {
@@ -85,12 +87,14 @@ static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
         ++back->cuts;
         ++twin->counters.cuts;
         begins(twin, &twin->hard);
+        begins(twin, &twin->mute);
     }
     else
     {
         --there->cuts;
         --back->cuts;
         ends(twin, &twin->hard);
+        ends(twin, &twin->mute);
     }
 }
 
@@ -170,10 +174,12 @@ static void set_clock(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
     {
         ++twin->counters.late_clocks;
         begins(twin, &twin->hard);
+        begins(twin, &twin->mute);
     }
     else if (fault->value == 0 && was)
     {
         ends(twin, &twin->hard);
+        ends(twin, &twin->mute);
     }
     if (node->is_up)
     {

@@ -83,17 +83,22 @@ static void judge(SKYT_Twin_t *twin, const Census_t *census, uint32_t block)
     {
         const uint8_t seen = census->seen[census->first[block] + chunk];
 
-        if (seen == 0)
+        if (seen == 0 && !twin->truth[block].is_degraded)
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, SKYT_NONE, block, chunk,
                             "in the end a chunk is held nowhere, and no fault took it");
         }
-        else if ((seen & 2u) == 0 && !may_stray)
+        else if (seen != 0 && (seen & 2u) == 0 && !may_stray)
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NodeOf(twin, home_of(twin, block, chunk)), SKYT_NONE, block, chunk,
                             "in the end a chunk is not on this satellite, where the schedule has it");
         }
         is_home = is_home && (seen & 2u) != 0;
+    }
+    if (twin->truth[block].is_degraded && !SKYT_Rows_CanBeHad(twin, block))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, SKYT_NONE, block, SKYT_NONE,
+                        "in the end a block cannot be decoded, and no fault took chunks of it");
     }
     ++twin->counters.blocks_checked;
     twin->counters.blocks_misplaced += is_home ? 0 : 1u;

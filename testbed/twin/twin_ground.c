@@ -60,7 +60,7 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
                                     (uint16_t)(index + 1u),
                                     true,
                                     twin->config.way_chunks,
-                                    false,
+                                    twin->config.asks_all != 0,
                                     {0}};
     SKY_HostPeerMemory_t  peers;
 

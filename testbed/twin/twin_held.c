@@ -31,8 +31,9 @@ bool SKYT_Held_Init(SKYT_Ground_t *ground)
     held->silent    = calloc(places, sizeof(*held->silent));
     held->places    = calloc(places, sizeof(*held->places));
     held->known     = calloc(twin->node_count, sizeof(*held->known));
+    held->rows_of   = calloc(SKYT_Content_RowsMost(&twin->config), sizeof(*held->rows_of));
     if (held->shares == NULL || held->questions == NULL || held->payloads == NULL || held->rooms == NULL ||
-        held->silent == NULL || held->places == NULL || held->known == NULL)
+        held->silent == NULL || held->places == NULL || held->known == NULL || held->rows_of == NULL)
     {
         return false;
     }
@@ -49,6 +50,7 @@ void SKYT_Held_Free(SKYT_Ground_t *ground)
     free(ground->held.silent);
     free(ground->held.places);
     free(ground->held.known);
+    free(ground->held.rows_of);
 }
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
@@ -246,9 +248,10 @@ static void end(SKYT_Ground_t *ground)
     SKYT_Held_t   *held   = &ground->held;
     SKYT_Twin_t   *twin   = ground->twin;
     SKYT_Active_t *active = held->active;
-    SKY_Held_t     told   = {.verdict = SKY_HELD_WHOLE};
+    SKY_Held_t     told   = {.verdict = SKY_HELD_WHOLE, .rows = held->rows_of};
     uint32_t       gone   = SKYT_NONE;
 
+    (void)memset(held->rows_of, 0, SKYT_Content_RowsMost(&twin->config) * sizeof(*held->rows_of));
     for (uint32_t server = 0; server < twin->config.servers; ++server)
     {
         if (held->shares[server].missing.count > 0u)

@@ -29,7 +29,7 @@
 
 /* ---- ground ---------------------------------------------------------------------------------------------------------- */
 
-#define SKYT_REACH_FIRST_MAX (2u * SKY_PLACES_ROWS_MAX)
+#define SKYT_REACH_FIRST_MAX ((SKY_STRIPE_ROW_MAX + 1u) * SKY_PLACES_ROWS_MAX)
 
 /** Inquiry that an operation waits for: see twin_reach_questions.c. */
 typedef enum
@@ -136,7 +136,8 @@ typedef struct
     SKY_Addr_t              *silent; /**< satellites that said nothing; room for all questions */
     SKY_Addr_t              *places; /**< scratch of the same size */
     SKY_Presence_t           presence;
-    SKY_PresenceSatellite_t *known; /**< memory of its knowledge of satellites */
+    SKY_PresenceSatellite_t *known;   /**< memory of its knowledge of satellites */
+    SKY_HeldRow_t           *rows_of; /**< what is said of each row of the block */
 } SKYT_Held_t;
 
 /** A ground host. */
@@ -184,7 +185,9 @@ struct SKYT_Active
     uint32_t               denied;   /**< chunk that nobody held, or SKYT_NONE */
     SKYT_Cause_t           failed;
     uint8_t               *buffer;
-    uint8_t               *have;   /**< memory of the core's host */
+    uint8_t               *have; /**< memory of the core's host, as are the next two */
+    uint8_t               *parity;
+    SKY_HostRow_t         *rows;
     SKY_HostPlace_t       *places; /**< places at round x servers + server */
     SKY_HostBlock_t        block_state;
     SKY_TransferAttempts_t attempts;
@@ -260,7 +263,7 @@ SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr);
 void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers);
 /**
  * Find the satellites that the host asks first for a block of which it knows only the key: in each row the server nearest to it, and
- * server 0. While the block may move these are several rows.
+ * server 0; with parity the first servers, one more than hold parity. While the block may move these are several rows.
  * @param found  room for SKYT_REACH_FIRST_MAX
  * @return number of satellites; 0 if none is in sight
  */
@@ -367,7 +370,9 @@ uint32_t SKYT_ShareRecord_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_
 uint32_t SKYT_ShareRecord_Bit(const SKYT_Twin_t *twin, uint32_t chunk);
 /** Return true if a satellite is among the places of a server in the running attempt, or the last one. */
 bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite);
-/** Return true if others stood in for lost satellites, and this host could ask none of the holders of the denied chunk. */
-bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Return true if others stood in for lost satellites, and this host could ask none of the holders of a chunk. */
+bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
+/** Return true if a satellite that the host asks for the chunk's share has held it since before the operation began. */
+bool SKYT_ShareRecord_IsAtHand(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 
 #endif

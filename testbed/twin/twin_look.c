@@ -48,6 +48,7 @@ static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
     SKY_HasWord_t             word      = SKY_WORD_NOTHING;
+    bool                      is_silent = false;
 
     for (uint32_t i = 0; i < active->asks; ++i)
     {
@@ -59,11 +60,16 @@ static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
         {
             active->look.facts = facts;
         }
-        word = one > word ? one : word;
+        word      = one > word ? one : word;
+        is_silent = is_silent || one == SKY_WORD_NOTHING;
         if (!is_done)
         {
             active->failed_on = (SKY_Addr_t){questions[i].place.plane, questions[i].place.slot};
         }
+    }
+    if (is_silent && word != SKY_WORD_BLOCK && twin->config.parity > 0u && active->look.is_passing)
+    {
+        return SKY_WORD_NOTHING; /* the silent one may have the block, as only all of them together are sure to */
     }
     return word == SKY_WORD_UNSOUND ? SKY_WORD_ABSENT : word;
 }
@@ -96,7 +102,7 @@ static bool find_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
-/* Ask one satellite after the other. @return true if the operation waits */
+/* Ask one satellite after the other; if blocks have parity, all at once. @return true if the operation waits */
 static bool run_pass(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Look_t *look = &active->look;
@@ -107,7 +113,9 @@ static bool run_pass(SKYT_Twin_t *twin, SKYT_Active_t *active)
         {
             return true;
         }
-        if (!SKY_Lookup_Begin(&look->core, number_of(&twin->grounds[active->host - 1u], look), look->count))
+        const uint32_t groups = twin->config.parity > 0u && look->count > 0u ? 1u : look->count;
+
+        if (!SKY_Lookup_Begin(&look->core, number_of(&twin->grounds[active->host - 1u], look), groups))
         {
             return false;
         }
@@ -117,7 +125,10 @@ static bool run_pass(SKYT_Twin_t *twin, SKYT_Active_t *active)
     if (!look->has_asked)
     {
         active->asks = 0;
-        SKYT_OpQuestions_Add(twin, active, look->first[look->at]);
+        for (uint32_t i = 0; i < (twin->config.parity > 0u ? look->count : 1u); ++i)
+        {
+            SKYT_OpQuestions_Add(twin, active, look->first[look->at + i]);
+        }
         if (ask_all(twin, active))
         {
             return true;

@@ -24,9 +24,20 @@ static bool is_put(const SKY_Packet_t *pkt)
     return pkt->is_request && pkt->op == SKY_OP_PUT;
 }
 
+/* Return true for packets after which a satellite may purge a block with parity on its own: a neighbour's word, an answer to its scrub. */
+static bool may_be_purged(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
+{
+    const bool is_word   = pkt->is_request && pkt->op == SKY_OP_PURGE && (pkt->flags & SKY_FLAG_GOSSIP) != 0;
+    const bool is_answer = !pkt->is_request && pkt->op == SKY_OP_HAS && node->twin->config.scrub_ms > 0u;
+
+    return node->twin->config.parity > 0u && (is_word || is_answer) &&
+           SKYT_Content_BlockOf(node->twin, pkt->tenant, pkt->key) != SKYT_NONE;
+}
+
 static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
 {
     const SKY_ServiceCounters_t *counters = &node->service.core.counters;
+    const uint32_t               block    = SKYT_Content_BlockOf(node->twin, pkt->tenant, pkt->key);
     SKYT_Before_t                before   = {0};
 
     before.evicted  = node->store.counters.evicted_blocks;
@@ -41,6 +52,7 @@ static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
         before.is_known  = SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE;
         before.is_moving = pkt->epoch != 0 && SKY_Service_HandoverLeft(&node->service, node->twin->now_us) > 0;
     }
+    before.could_be_had = may_be_purged(node, pkt) && SKYT_Rows_CanBeHad(node->twin, block);
     return before;
 }
 
@@ -88,11 +100,11 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     }
     if (node->service.core.counters.gossip_purged != before.rumoured)
     {
-        SKYT_Truth_Rumoured(twin, index, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key));
+        SKYT_Truth_Rumoured(twin, index, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key), before.could_be_had);
     }
     if (node->service.core.counters.scrubbed != before.scrubbed)
     {
-        SKYT_Truth_Scrubbed(twin, index, SKYT_Content_BlockOf(twin, from->tenant, from->key));
+        SKYT_Truth_Scrubbed(twin, index, SKYT_Content_BlockOf(twin, from->tenant, from->key), before.could_be_had);
     }
 }
 
@@ -152,6 +164,7 @@ static void poll(void *context, uint64_t now_us, uint64_t *next_us)
     const uint32_t looked   = SKYT_Truth_Scrutinized(node->twin, index);
     const uint64_t scrubbed = node->service.core.counters.scrubbed;
     const uint64_t expired  = node->store.counters.expired_partial;
+    const bool     had      = node->twin->config.parity > 0u && looked != SKYT_NONE && SKYT_Rows_CanBeHad(node->twin, looked);
 
     if (node->twin->broken == SKYT_BREAK_CONSENT)
     {
@@ -161,7 +174,7 @@ static void poll(void *context, uint64_t now_us, uint64_t *next_us)
     SKYT_Use_Polled(node->twin, index, expired);
     if (node->service.core.counters.scrubbed != scrubbed)
     {
-        SKYT_Truth_Scrubbed(node->twin, index, looked);
+        SKYT_Truth_Scrubbed(node->twin, index, looked, had);
     }
 }
 

@@ -53,7 +53,9 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     block->stripe        = SKYT_Content_Stripe(twin, active->block);
     block->deadline_ms   = active->deadline_ms;
     block->data          = active->buffer;
+    block->parity        = active->parity;
     block->have          = active->have;
+    block->rows          = active->rows;
     block->servers       = active->places;
     block->fallbacks     = active->places + twin->config.servers;
     block->server_count  = twin->config.servers;
@@ -61,8 +63,11 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     (void)memset(active->have, 0, (block->stripe.chunk_total + 7u) / 8u);
     for (uint32_t chunk = 0; active->kind == SKYT_OP_PUT && chunk < block->stripe.chunk_total; ++chunk)
     {
-        SKYT_Content_Chunk(active->block, active->version, chunk, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
-                           SKY_Stripe_ChunkBytes(&block->stripe, chunk));
+        if (!SKY_Stripe_IsParity(&block->stripe, chunk))
+        {
+            SKYT_Content_Chunk(active->block, active->version, chunk, active->buffer + SKY_Stripe_Offset(&block->stripe, chunk),
+                               SKY_Stripe_ChunkBytes(&block->stripe, chunk));
+        }
     }
 }
 
@@ -120,7 +125,7 @@ static void begin_attempts(SKYT_Twin_t *twin, SKYT_Active_t *active)
     {
         SKY_TransferAttempts_InitPut(&active->attempts); /* the attempts of a purge are never begun */
     }
-    SKYT_Truth_OpBegins(twin, active);
+    SKYT_Outcome_Begin(twin, active);
 }
 
 /* ---- end ------------------------------------------------------------------------------------------------------------- */
@@ -165,9 +170,10 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
 {
     const uint32_t index = (uint32_t)(active - twin->active);
 
-    active->is_stray = active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && SKYT_ShareRecord_IsStray(twin, active);
-    const SKYT_Cause_t cause = active->is_missed && failed == SKYT_CAUSE_ABSENT ? SKYT_Truth_Missed(twin, active)
-                                                                                : SKYT_Truth_OpEnds(twin, active, failed);
+    active->is_stray = active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && twin->config.parity == 0u &&
+                       SKYT_ShareRecord_IsStray(twin, active, active->denied);
+    const SKYT_Cause_t cause = active->is_missed && failed == SKYT_CAUSE_ABSENT ? SKYT_Outcome_Missed(twin, active)
+                                                                                : SKYT_Outcome_End(twin, active, failed);
 
     SKYT_Queue_Remove(&twin->queue, SKYT_EventOfActive(twin, index));
     SKYT_Digest(twin, (uint32_t)cause, NULL, 0);
@@ -410,6 +416,8 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     (void)memset(active, 0, sizeof(*active));
     active->buffer      = keep.buffer;
     active->have        = keep.have;
+    active->parity      = keep.parity;
+    active->rows        = keep.rows;
     active->places      = keep.places;
     active->is_active   = true;
     active->op          = number;
@@ -499,7 +507,10 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     for (uint32_t chunk = 0; block->kind == SKY_HOST_GET && block->status == SKY_STATUS_DONE && chunk < block->stripe.chunk_total;
          ++chunk)
     {
-        SKYT_Check_Chunk(twin, active, chunk);
+        if (!SKY_Stripe_IsParity(&block->stripe, chunk)) /* parity is the host's own */
+        {
+            SKYT_Check_Chunk(twin, active, chunk);
+        }
     }
     if (block->status == SKY_STATUS_DONE)
     {

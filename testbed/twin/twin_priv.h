@@ -4,11 +4,13 @@
  *
  *     twin.c          creation, the loop          twin_network.c  links, packets on their way, what faults do to them
  *     twin_node.c     one satellite               twin_fault.c    faults that have a time
- *     twin_check.c    what must always hold       twin_truth.c    what is known of each block, and why it may miss
+ *     twin_check.c    what must always hold       twin_truth.c    what is known of each block
  *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
  *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
  *     twin_hello.c    hellos and news of links    twin_pace.c     does it get anywhere?
  *     twin_use.c      what makes room, and what is kept where for how long
+ *     twin_rows.c     which chunks of a block's rows are held
+ *     twin_outcome.c  why a get may miss, and an operation may fail
  *     twin_listen.c   telemetry, for as long as somebody listens
  *
  * Ground hosts: twin_host.h. Keys and the attacker: twin_secure.h.
@@ -29,6 +31,8 @@
 #define SKYT_LEASE_US      30000000u /**< time for which a host listens to a satellite */
 #define US_PER_MS          1000u
 #define PPM                1000000u
+#define SKYT_SETTLING_US   60000000u /**< time after a fault in which its traces may last: timers that have backed off, queues */
+#define SKYT_BIT(cause)    ((uint16_t)(1u << (cause)))
 
 /* ---- network --------------------------------------------------------------------------------------------------------- */
 
@@ -114,9 +118,10 @@ typedef struct
     uint16_t fresh;   /**< the same bits, since the running put began */
     uint16_t putting, purging;
     uint64_t purged_us;
-    uint64_t put_us; /**< time at which a put last began or ended; 0: never */
-    uint32_t epoch;  /**< epoch of the last put that ended well: hosts know it */
-    uint32_t astray; /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
+    uint64_t put_us;      /**< time at which a put last began or ended; 0: never */
+    uint32_t epoch;       /**< epoch of the last put that ended well: hosts know it */
+    uint32_t astray;      /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
+    bool     is_degraded; /**< the last put that ended well left out chunks, as the erasure code bears it */
 } SKYT_Truth_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private to twin_use.c */
@@ -127,8 +132,9 @@ typedef struct
     uint64_t evicted, scrubbed, puts, hits, rumoured;
     uint64_t version; /**< of the value of a PUT or PURGE, as it was held; 0: it was not held, or is no value */
     uint32_t slots;
-    bool     is_known;  /**< the block of a PUT was known */
-    bool     is_moving; /**< at a PUT for a row, the satellite was handing something over */
+    bool     is_known;     /**< the block of a PUT was known */
+    bool     is_moving;    /**< at a PUT for a row, the satellite was handing something over */
+    bool     could_be_had; /**< SKYT_Rows_CanBeHad before a satellite may have purged a block with parity */
 } SKYT_Before_t;
 
 #define SKYT_PACE_KINDS 20u /**< kinds of packets: operation and direction */
@@ -169,19 +175,23 @@ struct SKYT_Twin
     uint32_t           *active_free;
     uint8_t            *buffers;
     uint8_t            *haves;
+    uint8_t            *parities; /**< operation x SKYT_Content_ParityBytes */
+    SKY_HostRow_t      *rows_of;  /**< operation x SKYT_Content_RowsMost */
     SKY_HostPlace_t    *places;
     SKY_HostQuestion_t *questions; /**< operation x nodes */
     uint32_t           *asked;     /**< operation x nodes + node: servers (bit: number mod 32) for whose shares it was asked */
-    uint8_t            *scratch, *scratch2, *scratch3; /**< a packet each */
+    uint8_t            *scratch, *scratch2, *scratch3, *scratch4; /**< a packet each */
     /* script */
     SKYT_Block_t  *blocks;
     SKYT_Truth_t  *truth;
+    uint8_t       *seen;  /**< scratch of twin_rows.c, by chunk */
     uint64_t      *known; /**< host x block_count + block: newest version of a value that the host knows */
     SKYT_Op_t     *ops;
     SKYT_Result_t *results;
     SKYT_Fault_t  *faults;
     SKYT_Trouble_t hard;         /**< faults that can keep chunks from moving, and requests from being answered */
     SKYT_Trouble_t lossy;        /**< faults that can keep requests from being answered */
+    SKYT_Trouble_t mute;         /**< those hard faults that are no crashes */
     uint64_t       row_moved_us; /**< time at which a chunk last came from another satellite; 0: never */
     /* security; all NULL without keys */
     SKYT_Keys_t    *keys;
@@ -362,6 +372,35 @@ uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version);
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block);
 /** Return the stripe of a block. */
 SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block);
+/** Write what a chunk must be, be it data or parity. */
+void SKYT_Content_Expect(const SKYT_Twin_t *twin, uint32_t block, uint64_t version, uint32_t chunk, uint8_t *out, uint32_t len);
+/** Return the most rows of a block, and the bytes of their parity. Both are at least 1. */
+uint32_t SKYT_Content_RowsMost(const SKYT_Config_t *config);
+size_t   SKYT_Content_ParityBytes(const SKYT_Config_t *config);
+
+/* ---- twin_rows.c ----------------------------------------------------------------------------------------------------- */
+
+/** Return true if a chunk counts. */
+typedef bool SKYT_ChunkRule_t(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
+/** Begin, once the blocks are known. @return false if there is no memory */
+bool SKYT_Rows_Init(SKYT_Twin_t *twin);
+/** Return true if satellites hold enough chunks of each row of a block, where hosts look in this row of the schedule or an earlier one. */
+bool SKYT_Rows_CanBeHad(const SKYT_Twin_t *twin, uint32_t block);
+/** Return true if more chunks of a row of the operation's block count than its code bears: without a code, if any does. */
+bool SKYT_Rows_AreTooMany(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_ChunkRule_t *counts);
+/**
+ * Judge a miss of a block with parity.
+ * @param why       what may have taken chunks of it; NONE: nothing has
+ * @param may_miss  a put or a purge explains that chunks were missed which are held
+ * @param is_hard   a hard fault within the last minute may keep chunks from moving
+ */
+SKYT_Cause_t SKYT_Rows_JudgeMiss(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t why, bool may_miss, bool is_hard);
+/** Return true if enough chunks of each row are where the operation's host asks, and were when it began. */
+bool SKYT_Rows_AreReachable(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Return true if a purge has left too few chunks of a row, but for satellites that the host calls lost. */
+bool SKYT_Rows_ArePurged(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Return true if enough chunks of each row were held, or are: those that were nowhere have bits in `have`. */
+bool SKYT_Rows_WereHeld(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 
 /* ---- twin_check.c ---------------------------------------------------------------------------------------------------- */
 
@@ -455,9 +494,10 @@ void SKYT_Listen_Row(SKYT_Twin_t *twin);
 
 /* ---- twin_truth.c ---------------------------------------------------------------------------------------------------- */
 
-void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** End an operation. @param cause  NONE: it ended well; else that of its shares. @return the cause in the light of the truth */
-SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause);
+/** Note that chunks of a block may be gone from now on, for this cause. */
+void SKYT_Truth_Taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause);
+/** Return true if a satellite holds a chunk. */
+bool SKYT_Truth_Holds(const SKYT_Twin_t *twin, uint32_t node, uint32_t block, uint32_t chunk);
 /** Note that the contents of a store are about to go. */
 void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node);
 /** Note that a store has taken in a packet of a put. @param evicted_before  blocks that it had evicted until then */
@@ -466,8 +506,8 @@ void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
 void SKYT_Truth_NoRoom(SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
 /** Return the block that the scrub of a satellite looks at next; SKYT_NONE if it does not look now. */
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
-/** Note that the scrub of a satellite has purged a block. */
-void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+/** Note that the scrub of a satellite has purged a block. @param could_be_had  with parity: it could be decoded before */
+void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block, bool could_be_had);
 /** Return true if a satellite keeps the block for a row that hosts do not know: an earlier put named it, and the last one another. */
 bool SKYT_Truth_IsAside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node);
 /** Note that another satellite asks this one what it has left to hand over. */
@@ -476,12 +516,20 @@ void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node);
 void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground);
 /** Check that a block is whole, as servers say. @param began_us  time since which its bits in `have` say what was nowhere */
 void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t began_us);
-/** Judge a look-up that has not found its block. @return the cause in the light of the truth */
-SKYT_Cause_t SKYT_Truth_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Check that the operation's block is purged, as satellites say. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active);
-/** Note that a satellite has purged a block on a neighbour's word. */
-void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+/** Note that a satellite has purged a block on a neighbour's word. @param could_be_had  as SKYT_Truth_Scrubbed */
+void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block, bool could_be_had);
+/** Find a holder of a chunk. @param aside  true: one that keeps it for a row unknown to hosts. @return SKYT_NONE if there is none */
+uint32_t SKYT_Truth_Holder(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, bool aside);
+
+/* ---- twin_outcome.c -------------------------------------------------------------------------------------------------- */
+
+void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** End an operation. @param cause  NONE: it ended well; else that of its shares. @return the cause in the light of the truth */
+SKYT_Cause_t SKYT_Outcome_End(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause);
+/** Judge a look-up that has not found its block. @return the cause in the light of the truth */
+SKYT_Cause_t SKYT_Outcome_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 
 /* ---- twin_break.c ---------------------------------------------------------------------------------------------------- */
 

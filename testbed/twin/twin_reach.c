@@ -150,6 +150,17 @@ static uint32_t nearest_of(const SKYT_Ground_t *ground, uint32_t row)
     return best;
 }
 
+static bool is_among(SKY_Addr_t satellite, const SKY_Addr_t *found, uint32_t count)
+{
+    uint32_t at = 0;
+
+    while (at < count && !SKY_Addr_Equal(found[at], satellite))
+    {
+        ++at;
+    }
+    return at < count;
+}
+
 uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found)
 {
     const SKYT_Twin_t *twin   = ground->twin;
@@ -157,7 +168,7 @@ uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found)
     uint32_t           rows[SKY_PLACES_ROWS_MAX];
     const uint32_t     several   = SKY_Places_Rows(&places, twin->now_us, 0, rows);
     const uint32_t     row_count = SKY_Places_IsMoving(&places, twin->now_us) ? several : 1u;
-    SKY_Addr_t         before[2] = {{0, 0}, {0, 0}};
+    uint32_t           before    = 0; /* index of the first satellite of the row before */
     uint32_t           count     = 0;
 
     for (uint32_t i = 0; i < row_count; ++i)
@@ -169,18 +180,19 @@ uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found)
         {
             return 0;
         }
-        const SKY_Addr_t asked[2] = {ground->placed[nearest], ground->placed[0]};
+        const uint32_t from = count;
 
-        for (uint32_t at = 0; at < (nearest == 0u ? 1u : 2u); ++at)
+        for (uint32_t at = 0; at < 2u + twin->config.parity; ++at)
         {
-            if (!SKY_Addr_Equal(asked[at], before[0]) && !SKY_Addr_Equal(asked[at], before[1]))
+            const uint32_t server = at == 0u ? nearest : at - 1u;
+
+            if ((at == 0u || server != nearest) && !is_among(ground->placed[server], &found[before], from - before))
             {
-                found[count] = asked[at];
+                found[count] = ground->placed[server];
                 ++count;
             }
         }
-        before[0] = asked[0];
-        before[1] = asked[1];
+        before = from;
     }
     return count;
 }

@@ -198,19 +198,32 @@ static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     return !may_be_known(&twin->grounds[active->host - 1u], index) || stands_in(twin, active, server, index);
 }
 
-bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+bool SKYT_ShareRecord_IsAtHand(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
-    const uint32_t bit = SKYT_ShareRecord_Bit(twin, active->denied);
+    uint32_t       holders[SKY_HOST_LATE];
+    const uint32_t count = SKYT_Holders(twin, active->block, chunk, holders, SKY_HOST_LATE);
+    bool           found = false;
+
+    for (uint32_t i = 0; i < count && !found; ++i)
+    {
+        found = SKYT_ShareRecord_IsPlace(twin, active, chunk % twin->config.servers, SKYT_AddrOf(twin, holders[i])) &&
+                SKYT_Use_TakenUs(twin, holders[i], active->block) < active->started_us;
+    }
+    return found;
+}
+
+bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
+{
+    const uint32_t bit = SKYT_ShareRecord_Bit(twin, chunk);
     uint32_t       holders[SKY_HOST_LATE];
     uint32_t       count = 0;
     uint32_t       i     = 0;
 
-    if (active->denied != SKYT_NONE && (active->at_stand_in || (twin->truth[active->block].astray & bit) != 0u))
+    if (chunk != SKYT_NONE && (active->at_stand_in || (twin->truth[active->block].astray & bit) != 0u))
     {
-        count = SKYT_Holders(twin, active->block, active->denied, holders, SKY_HOST_LATE);
+        count = SKYT_Holders(twin, active->block, chunk, holders, SKY_HOST_LATE);
     }
-    while (i < count &&
-           (SKYT_Truth_IsAside(twin, active->block, holders[i]) || is_out_of_place(twin, active, active->denied, holders[i])))
+    while (i < count && (SKYT_Truth_IsAside(twin, active->block, holders[i]) || is_out_of_place(twin, active, chunk, holders[i])))
     {
         ++i;
     }

@@ -5,16 +5,14 @@
  */
 #include "twin_priv.h"
 
-#define BIT(cause)  ((uint16_t)(1u << (cause)))
 #define HOLDERS_MAX 8u
-#define SETTLING_US 60000000u /* time after a fault in which its traces may last: timers that have backed off, queues */
 
-static void taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
+void SKYT_Truth_Taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
 {
     if (block != SKYT_NONE)
     {
-        twin->truth[block].taint |= BIT(cause);
-        twin->truth[block].fresh |= BIT(cause);
+        twin->truth[block].taint |= SKYT_BIT(cause);
+        twin->truth[block].fresh |= SKYT_BIT(cause);
     }
 }
 
@@ -27,8 +25,7 @@ bool SKYT_Truth_IsAside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node)
     return epoch != twin->truth[block].epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 }
 
-/* Return a holder of a chunk; SKYT_NONE if there is none. @param aside  true: one that keeps it for a row unknown to hosts */
-static uint32_t holder_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, bool aside)
+uint32_t SKYT_Truth_Holder(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, bool aside)
 {
     uint32_t       holders[HOLDERS_MAX];
     const uint32_t count = SKYT_Holders(twin, block, chunk, holders, HOLDERS_MAX);
@@ -41,12 +38,6 @@ static uint32_t holder_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chun
         }
     }
     return SKYT_NONE;
-}
-
-/* Return true if a chunk is kept only where hosts do not look before a later row. */
-static bool waits_unknown(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
-{
-    return holder_of(twin, block, chunk, false) == SKYT_NONE && holder_of(twin, block, chunk, true) != SKYT_NONE;
 }
 
 /* Return true if a chunk is held only by satellites that keep it for a later row: the window's copy of the block is not whole. */
@@ -78,7 +69,7 @@ void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node)
 
     while (SKY_Store_NextBlock(&twin->nodes[node].store, &cursor, &info))
     {
-        taint(twin, SKYT_Content_BlockOf(twin, info.tenant, info.key), SKYT_CAUSE_CRASHED);
+        SKYT_Truth_Taint(twin, SKYT_Content_BlockOf(twin, info.tenant, info.key), SKYT_CAUSE_CRASHED);
     }
 }
 
@@ -88,13 +79,13 @@ void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before)
 
     if (store->counters.evicted_blocks != evicted_before)
     {
-        taint(twin, SKYT_Content_BlockOf(twin, store->evicted.tenant, store->evicted.key), SKYT_CAUSE_EVICTED);
+        SKYT_Truth_Taint(twin, SKYT_Content_BlockOf(twin, store->evicted.tenant, store->evicted.key), SKYT_CAUSE_EVICTED);
     }
 }
 
 void SKYT_Truth_NoRoom(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
 {
-    taint(twin, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key), SKYT_CAUSE_EVICTED);
+    SKYT_Truth_Taint(twin, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key), SKYT_CAUSE_EVICTED);
 }
 
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node)
@@ -147,8 +138,20 @@ static void check_survey(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     }
 }
 
+/* Check that a satellite had a reason to purge a block with parity on its own. A hard fault is none: what it knows for sure counts. */
+static void judge_destroyed(SKYT_Twin_t *twin, uint32_t node, uint32_t block, bool could_be_had, const char *text)
+{
+    const SKYT_Truth_t *truth = &twin->truth[block];
+
+    if (could_be_had && truth->is_held && truth->putting == 0 && truth->purging == 0 &&
+        (truth->taint & (SKYT_BIT(SKYT_CAUSE_PURGED) | SKYT_BIT(SKYT_CAUSE_REPLACED))) == 0)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE, text);
+    }
+}
+
 /* A share that a fault keeps from moving looks to the scrub like one that is gone. */
-void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block, bool could_be_had)
 {
     check_survey(twin, node, block);
     if (block == SKYT_NONE)
@@ -156,22 +159,27 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
         return;
     }
     const SKYT_Truth_t *truth    = &twin->truth[block];
-    const uint64_t      back_us  = SETTLING_US + 2u * US_PER_MS * twin->config.scrub_ms;
+    const uint64_t      back_us  = SKYT_SETTLING_US + 2u * US_PER_MS * twin->config.scrub_ms;
     const uint64_t      since_us = twin->now_us > back_us ? twin->now_us - back_us : 0;
 
     const bool is_aside = twin->config.layout == SKY_LAYOUT_HOP && truth->astray != 0u; /* a stand-in keeps its share */
 
-    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) && !any_waits(twin, block) && !is_aside)
+    if (twin->config.parity > 0u)
+    {
+        judge_destroyed(twin, node, block, could_be_had, "the scrub purged a block that could be decoded");
+    }
+    else if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) && !any_waits(twin, block) &&
+             !is_aside)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE, "the scrub purged a whole block");
     }
-    taint(twin, block, SKYT_CAUSE_SCRUBBED);
+    SKYT_Truth_Taint(twin, block, SKYT_CAUSE_SCRUBBED);
 }
 
 /* Return true if a fault explains the silence that a host sees, as with an operation that expires. */
 static bool is_silence_explained(const SKYT_Twin_t *twin)
 {
-    const uint64_t since_us = twin->now_us > SETTLING_US ? twin->now_us - SETTLING_US : 0;
+    const uint64_t since_us = twin->now_us > SKYT_SETTLING_US ? twin->now_us - SKYT_SETTLING_US : 0;
 
     return twin->sky_links_down > 0 || SKYT_Fault_Since(&twin->hard, since_us) || SKYT_Fault_Since(&twin->lossy, since_us);
 }
@@ -228,6 +236,15 @@ void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t be
     {
         return;
     }
+    if (twin->config.parity > 0u)
+    {
+        if (!SKYT_Rows_WereHeld(twin, active))
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, SKYT_NONE, active->op, active->block, SKYT_NONE,
+                            "a ground host takes a block for whole, but too many chunks of a row are held nowhere");
+        }
+        return;
+    }
     for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
     {
         const bool was_nowhere = (active->have[chunk / 8u] & (0x80u >> chunk % 8u)) != 0;
@@ -257,7 +274,7 @@ static bool is_disturbed(const SKYT_Truth_t *truth, uint64_t began_us)
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth       = &twin->truth[active->block];
-    const uint64_t      since_us    = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
+    const uint64_t      since_us    = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
     const bool          is_way_made = !active->is_lazy && active->op % 2u == 1u;
 
     if (!active->clear.is_calm || SKYT_Clear_IsLate(twin) || SKYT_Fault_Since(&twin->hard, since_us) ||
@@ -265,9 +282,18 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return;
     }
+    if (twin->config.parity > 0u)
+    {
+        if (!SKYT_Rows_ArePurged(twin, active))
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, SKYT_NONE, active->op, active->block, SKYT_NONE,
+                            "a ground host takes a block for purged that can still be decoded");
+        }
+        return;
+    }
     for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
     {
-        const uint32_t holder   = holder_of(twin, active->block, chunk, false);
+        const uint32_t holder   = SKYT_Truth_Holder(twin, active->block, chunk, false);
         const uint32_t server   = chunk % twin->config.servers;
         const bool     is_stray = holder != SKYT_NONE && twin->config.layout == SKY_LAYOUT_HOP &&
                               !SKYT_ShareRecord_IsPlace(twin, active, server, SKYT_AddrOf(twin, holder));
@@ -282,7 +308,7 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
 }
 
-void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block, bool could_be_had)
 {
     if (block == SKYT_NONE)
     {
@@ -290,7 +316,11 @@ void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     }
     const SKYT_Truth_t *truth = &twin->truth[block];
 
-    if (truth->is_held && truth->taint == 0 && truth->putting == 0)
+    if (twin->config.parity > 0u)
+    {
+        judge_destroyed(twin, node, block, could_be_had, "gossip purged a block that could be decoded");
+    }
+    else if (truth->is_held && truth->taint == 0 && truth->putting == 0)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE, "gossip purged a whole block");
     }
@@ -299,10 +329,10 @@ void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
                         "gossip purged a block of which a put still went on");
     }
-    taint(twin, block, SKYT_CAUSE_EVICTED);
+    SKYT_Truth_Taint(twin, block, SKYT_CAUSE_EVICTED);
 }
 
-static bool holds(const SKYT_Twin_t *twin, uint32_t node, uint32_t block, uint32_t chunk)
+bool SKYT_Truth_Holds(const SKYT_Twin_t *twin, uint32_t node, uint32_t block, uint32_t chunk)
 {
     const SKY_Store_t *store = &twin->nodes[node].store;
     uint8_t            key[SKY_KEY_BYTES];
@@ -317,265 +347,10 @@ uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, u
 
     for (uint32_t node = 0; node < twin->node_count && count < most; ++node)
     {
-        if (holds(twin, node, block, chunk))
+        if (SKYT_Truth_Holds(twin, node, block, chunk))
         {
             nodes[count++] = node;
         }
     }
     return count;
-}
-
-/* ---- operations ------------------------------------------------------------------------------------------------------ */
-
-/* Return why a get might miss, as things are now; NONE means that it must not. */
-static SKYT_Cause_t excuse(const SKYT_Truth_t *truth)
-{
-    static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED, SKYT_CAUSE_SCRUBBED,
-                                         SKYT_CAUSE_REPLACED};
-
-    if (!truth->is_held)
-    {
-        return SKYT_CAUSE_ABSENT;
-    }
-    for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]); ++i)
-    {
-        if ((truth->taint & BIT(order[i])) != 0)
-        {
-            return order[i];
-        }
-    }
-    return SKYT_CAUSE_NONE;
-}
-
-static bool is_whole(const SKYT_Twin_t *twin, uint32_t block)
-{
-    for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, block); ++chunk)
-    {
-        if (holder_of(twin, block, chunk, false) == SKYT_NONE)
-        {
-            return false;
-        }
-    }
-    return true;
-}
-
-void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
-{
-    SKYT_Truth_t *truth = &twin->truth[active->block];
-
-    switch (active->kind)
-    {
-        case SKYT_OP_PUT:
-            truth->put_us = twin->now_us;
-            if (truth->putting++ == 0)
-            {
-                /* Packets of a purge, or copies of them, may still be about. */
-                const bool is_purged =
-                    truth->purging > 0 || (truth->purged_us != 0 && twin->now_us < truth->purged_us + SKYT_PURGE_ECHO_US);
-
-                /* Of a value satellites may hold several versions, so its chunks are not followed: twin_version.c has what must hold. */
-                truth->fresh = (uint16_t)((is_purged ? BIT(SKYT_CAUSE_PURGED) : 0u) |
-                                          (SKYT_Version_IsValue(twin, active->block) ? BIT(SKYT_CAUSE_REPLACED) : 0u));
-            }
-            break;
-        case SKYT_OP_PURGE:
-            if (active->is_lazy && active->excuse == SKYT_CAUSE_NONE && excuse(truth) == SKYT_CAUSE_NONE && !active->is_stray &&
-                is_whole(twin, active->block))
-            {
-                SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
-                                "a host purged the rest of a block that is whole");
-            }
-            ++truth->purging;
-            taint(twin, active->block, SKYT_CAUSE_PURGED);
-            break;
-        default:
-            active->excuse = excuse(truth);
-            break;
-    }
-}
-
-/* Return true if a fault that keeps packets from getting through explains why an operation expired or was unreachable, or a sky
- * whose links are behind the earth. Disorder, copies or a packet lost now and then explain neither. */
-static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
-{
-    const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
-    const bool     is_hard  = SKYT_Fault_Since(&twin->hard, since_us);
-
-    switch (cause)
-    {
-        case SKYT_CAUSE_NOBODY:
-        case SKYT_CAUSE_REPLACED:
-            return true;
-        case SKYT_CAUSE_UNREACHABLE:
-            return is_hard || twin->sky_links_down > 0;
-        case SKYT_CAUSE_EXPIRED:
-            return is_hard || SKYT_Fault_Since(&twin->lossy, since_us) ||
-                   active->attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each search */
-        default:
-            return false;
-    }
-}
-
-static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
-{
-    if (is_explained(twin, active, cause))
-    {
-        return cause;
-    }
-    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
-                    cause == SKYT_CAUSE_EXPIRED ? "an operation expired without a fault that explains it"
-                                                : "an operation failed without a fault that explains it");
-    return SKYT_CAUSE_UNEXPLAINED;
-}
-
-/* Return true if a get may miss a chunk that somebody holds. The cause why a block is not whole does not explain that. But a
- * chunk that a purge is after, or that a put has brought which began or ended meanwhile, may have been missed. */
-static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    const SKYT_Truth_t *truth = &twin->truth[active->block];
-
-    return !truth->is_held || truth->putting > 0 || truth->put_us >= active->started_us ||
-           (truth->taint & (BIT(SKYT_CAUSE_PURGED) | BIT(SKYT_CAUSE_REPLACED))) != 0 || active->excuse == SKYT_CAUSE_PURGED ||
-           active->excuse == SKYT_CAUSE_ABSENT;
-}
-
-/* Return true if a holder keeps the block for a later row than satellites have named to the host. */
-static bool waits_otherwise(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t holder)
-{
-    const uint32_t epoch = SKYT_Use_Epoch(twin, holder, active->block);
-
-    return active->is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-}
-
-/* Judge a miss: no satellite that was asked held a chunk. */
-static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    const SKYT_Cause_t now    = excuse(&twin->truth[active->block]);
-    const SKYT_Cause_t why    = now != SKYT_CAUSE_NONE ? now : active->excuse;
-    const uint32_t     holder = holder_of(twin, active->block, active->denied, false);
-
-    if (why != SKYT_CAUSE_NONE && (may_miss_anything(twin, active) || holder == SKYT_NONE))
-    {
-        return why;
-    }
-    if (holder == SKYT_NONE ? waits_unknown(twin, active->block, active->denied) : waits_otherwise(twin, active, holder))
-    {
-        return SKYT_CAUSE_PREFETCHED;
-    }
-    if (holder == SKYT_NONE)
-    {
-        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
-                        "a chunk is held nowhere, and no fault took it");
-        return SKYT_CAUSE_UNEXPLAINED;
-    }
-    const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
-
-    if (SKYT_Fault_Since(&twin->hard, since_us) || active->is_stray)
-    {
-        const uint32_t passed_over = SKYT_ShareRecord_PassedOver(twin, active, active->denied);
-
-        if (passed_over == SKYT_NONE)
-        {
-            return SKYT_CAUSE_STRANDED; /* the holders of the chunk could not be asked */
-        }
-        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, passed_over, active->op, active->block, active->denied,
-                        "a get missed a chunk that this satellite was about to hand over, and did not ask it");
-        return SKYT_CAUSE_UNEXPLAINED;
-    }
-    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, active->denied,
-                    "a get missed a chunk that this satellite holds");
-    return SKYT_CAUSE_UNEXPLAINED;
-}
-
-/* Return a holder of the first chunk: the first server, if it is one. A host need not ask a stand-in that has kept an old copy. */
-static uint32_t first_holder(const SKYT_Twin_t *twin, uint32_t block)
-{
-    const uint32_t row  = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    const uint32_t home = SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, row, 0));
-
-    return holds(twin, home, block, 0) && !SKYT_Truth_IsAside(twin, block, home) ? home : holder_of(twin, block, 0, false);
-}
-
-/* Judge a look-up: satellites deny a block of which all chunks are held. A host that knows only its key does not ask where it
- * waits for a later row. */
-static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
-    const uint32_t holder   = first_holder(twin, active->block);
-
-    if (SKYT_Use_Epoch(twin, holder, active->block) > SKY_Schedule_RowAt(&twin->schedule, active->started_us))
-    {
-        return SKYT_CAUSE_PREFETCHED;
-    }
-    if (SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
-        SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
-    {
-        return SKYT_CAUSE_STRANDED;
-    }
-    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, 0,
-                    "a look-up missed a block that is whole, of which this satellite holds a chunk");
-    return SKYT_CAUSE_UNEXPLAINED;
-}
-
-SKYT_Cause_t SKYT_Truth_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    const SKYT_Truth_t *truth = &twin->truth[active->block];
-    const SKYT_Cause_t  now   = excuse(truth);
-    const SKYT_Cause_t  why   = now != SKYT_CAUSE_NONE ? now : active->excuse;
-
-    if (why != SKYT_CAUSE_NONE)
-    {
-        return why;
-    }
-    if (truth->putting > 0 || truth->put_us >= active->started_us)
-    {
-        return SKYT_CAUSE_ABSENT;
-    }
-    for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
-    {
-        if (waits_unknown(twin, active->block, chunk))
-        {
-            return SKYT_CAUSE_PREFETCHED;
-        }
-        if (holder_of(twin, active->block, chunk, false) == SKYT_NONE)
-        {
-            SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, chunk,
-                            "a chunk is held nowhere, and no fault took it");
-            return SKYT_CAUSE_UNEXPLAINED;
-        }
-    }
-    return judge_denial(twin, active);
-}
-
-SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
-{
-    SKYT_Truth_t *truth = &twin->truth[active->block];
-
-    switch (active->kind)
-    {
-        case SKYT_OP_PUT:
-            --truth->putting;
-            truth->put_us = twin->now_us;
-            truth->astray = active->astray | (cause != SKYT_CAUSE_NONE || truth->putting > 0 ? truth->astray : 0u);
-            if (cause == SKYT_CAUSE_NONE)
-            {
-                truth->is_held = true;
-                truth->taint   = truth->fresh;
-                truth->epoch   = active->epoch;
-                return cause;
-            }
-            truth->taint |= truth->fresh;
-            return judge_transfer(twin, active, cause);
-        case SKYT_OP_PURGE:
-            --truth->purging;
-            truth->purged_us = twin->now_us;
-            taint(twin, active->block, SKYT_CAUSE_PURGED);
-            return cause;
-        default:
-            if (cause == SKYT_CAUSE_NONE)
-            {
-                return cause;
-            }
-            return cause == SKYT_CAUSE_ABSENT ? judge_miss(twin, active) : judge_transfer(twin, active, cause);
-    }
 }

@@ -10,7 +10,7 @@
  * so a later put may have an older version; it is then refused, and repeated above the one that is held.
  *
  * Satellites may hold chunks of several versions while puts and handovers go on. So it is not followed where each chunk of a value is: a miss
- * is always explained (twin_truth.c).
+ * is always explained (twin_outcome.c).
  */
 #include <stdlib.h>
 

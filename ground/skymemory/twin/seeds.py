@@ -45,6 +45,11 @@ _KEYED: Final = 0.25
 """Share of the seeds with keys; no more, because tags take time."""
 _ATTACKED: Final = 0.8
 """Share of the seeds with keys and faults in which there is an attacker."""
+_CODED: Final = 0.7
+"""Share of the seeds in which blocks have parity."""
+_USUAL: Final = (12, 2)
+"""Servers, and how many of them hold parity, of every other seed with parity."""
+_PARITY_MOST: Final = 5
 _SEEDS_AT_ONCE: Final = 4
 """Seeds that a worker gets at once."""
 
@@ -101,13 +106,24 @@ def setup_of(seed: int) -> Setup:
     )
     keys = Random(f"keys {seed}")
     setup = replace(setup, suite=keys.choice(_SUITES)) if keys.random() < _KEYED else setup
+    setup = _coded(setup, Random(f"parity {seed}"))
     setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
     return replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
 
 
+def _coded(setup: Setup, rng: Random) -> Setup:
+    """Return the setup, with parity in most seeds: two servers of twelve in half of these, else any share, copies included."""
+    if rng.random() >= _CODED:
+        return setup
+    if rng.random() < 0.5:
+        return replace(setup, servers=_USUAL[0], parity=_USUAL[1])
+    servers = max(setup.servers, 2)
+    return replace(setup, servers=servers, parity=1 + int(rng.random() * min(_PARITY_MOST, servers - 1)))
+
+
 def _few_slots(setup: Setup, rng: Random) -> int:
     """Return slots for only a part of a satellite's share of all blocks, so that some have to make room for others."""
-    per_block = -(-setup.workload.chunks_max // setup.servers)
+    per_block = -(-setup.workload.chunks_max // (setup.servers - setup.parity))
     blocks = setup.workload.names * setup.workload.tenants
     return per_block * max(4, int(blocks * (0.2 + 0.6 * rng.random())))
 

@@ -73,6 +73,8 @@ class Setup:
     """Time after a row's begin for which the places of earlier rows are asked first."""
     schedule: Schedule
     duration_ms: int
+    parity: int = 0
+    """Servers that hold parity of a row; 0: blocks have no erasure code."""
     from_ms: int = 0
     """Time of the schedule at the start of the run."""
     speed: float = 1.0
@@ -104,7 +106,7 @@ class Setup:
         """Return a run of a constellation file under a schedule.
 
         Raises:
-            TwinError: The schedule is for another constellation, or blocks have parity, which the twin does not run.
+            TwinError: The schedule is for another constellation.
         """
         header, cache = schedule.header, constellation.cache
         if (header.planes, header.slots) != (constellation.planes, constellation.slots):
@@ -112,14 +114,13 @@ class Setup:
                 f"the schedule is for {header.planes} planes x {header.slots} slots,"
                 f" the constellation has {constellation.planes} x {constellation.slots}"
             )
-        if cache.parity:
-            raise TwinError(f"cache.parity is {cache.parity}, and the twin does not run blocks with parity; allowed is 0")
         uplink = Uplink.CENTRE if cache.uplink == "nearest" else Uplink.DIRECT
         packet_bytes = min(constellation.network.mtu, max(cache.chunk_bytes + PACKET_ROOM, _PACKET_BYTES_MIN))
         return cls(
             torus=constellation.torus,
             layout=cache.layout,
             servers=cache.servers,
+            parity=cache.parity,
             uplink=Uplink.ENTRIES if cache.window == "physical" else uplink,
             chunk_bytes=cache.chunk_bytes,
             packet_bytes=packet_bytes,
@@ -301,7 +302,8 @@ class Twin:
 
     def _config(self, blocks: Sequence[PlannedBlock]) -> structures.Config:
         setup = self.setup
-        chunks = sum(-(-block.block_len // setup.chunk_bytes) for block in blocks)
+        data = [-(-block.block_len // setup.chunk_bytes) for block in blocks]
+        chunks = sum(count + setup.parity * -(-count // (setup.servers - setup.parity)) for count in data)
         slots = 2 * (chunks // setup.servers + len(blocks)) + 64 if setup.slots is None else setup.slots
         return structures.Config(
             seed=self.seed,
@@ -311,6 +313,7 @@ class Twin:
             seam_cut=int(setup.torus.seam_cut),
             layout=LAYOUT_IDS[setup.layout],
             servers=setup.servers,
+            parity=setup.parity,
             uplink=int(setup.uplink),
             hosts=setup.workload.hosts,
             tenants=setup.workload.tenants,

@@ -281,6 +281,8 @@ class Config(Structure):
     """SKY_LayoutId_t"""
     servers: int
     """servers of a block"""
+    parity: int
+    """servers that hold parity of a row; 0: blocks have no erasure code"""
     uplink: int
     """SKYT_Uplink_t"""
     hosts: int
@@ -322,6 +324,8 @@ class Config(Structure):
     """age of the schedule by which ground hosts put"""
     chunk_us: int
     """processing time of each chunk on board, one after the other; 0: none"""
+    asks_all: int
+    """1: hosts ask for parity at once"""
     way_chunks: int
     """chunks on their way through one satellite to or from several; 0: the default of ground hosts"""
     violations_max: int
@@ -348,6 +352,7 @@ class Config(Structure):
         ("seam_cut", c_uint32),
         ("layout", c_uint32),
         ("servers", c_uint32),
+        ("parity", c_uint32),
         ("uplink", c_uint32),
         ("hosts", c_uint32),
         ("tenants", c_uint32),
@@ -370,6 +375,7 @@ class Config(Structure):
         ("hello_ms", c_uint32),
         ("late_put_ms", c_uint32),
         ("chunk_us", c_uint32),
+        ("asks_all", c_uint32),
         ("way_chunks", c_uint32),
         ("violations_max", c_uint32),
         ("ask_first", c_uint32),

@@ -44,6 +44,7 @@ def test_seeds_differ_in_everything() -> None:
     for name in (
         "layout",
         "servers",
+        "parity",
         "uplink",
         "credit",
         "gossip",
@@ -56,6 +57,11 @@ def test_seeds_differ_in_everything() -> None:
         "turn_share",
     ):
         assert len({getattr(setup, name) for setup in setups}) > 1
+    coded = [one for one in setups if one.parity]
+    assert 60 <= len(coded) <= 80
+    assert any((one.servers, one.parity) == (12, 2) for one in coded)
+    assert any(one.servers == one.parity + 1 for one in coded)  # copies
+    assert all(one.parity < one.servers for one in setups)
     assert all(one.from_ms >= 0 and one.from_ms + one.speed * one.duration_ms <= 86_400_000 for one in setups)
 
 

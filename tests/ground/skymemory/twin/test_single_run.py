@@ -28,6 +28,7 @@ from skymemory.twin.native_twin import TwinError
 from skymemory.twin.single_run import Report, Setup, Twin, with_links
 from skymemory.twin.structures import Break, Cause, OpKind, Uplink
 from skymemory.twin.workload import Workload
+from skymemory.wire.address import Satellite
 
 DAY_MS = 86_400_000
 
@@ -166,14 +167,26 @@ def test_progress_is_told(quarter: Setup) -> None:
 def test_what_cannot_be_run(day: Schedule, quarter: Setup) -> None:
     with pytest.raises(TwinError, match="the schedule is for 5 planes x 19 slots, the constellation has 6 x 19"):
         Setup.of(Constellation().replace(constellation={"planes": 6}), day, DAY_MS)
-    with pytest.raises(TwinError, match=r"cache\.parity is 2, and the twin does not run blocks with parity; allowed is 0"):
-        Setup.of(Constellation().replace(cache={"parity": 2}), day, DAY_MS)
+    with pytest.raises(TwinError, match="parity is 9; allowed are 0 to 8"):
+        Twin(replace(quarter, parity=9, workload=replace(quarter.workload, names=0)), 7)
     with pytest.raises(TwinError, match="96 servers; the constellation has 95 satellites"):
         Twin(replace(quarter, servers=96), 7)
     with pytest.raises(TwinError, match="the run has 86400001 ms; allowed are 1 to 86400000, what is left of the schedule"):
         Twin(replace(quarter, from_ms=0, duration_ms=DAY_MS + 1), 7)
     with pytest.raises(TwinError, match="packet_bytes is 100; allowed are "):
         Twin(replace(quarter, packet_bytes=100), 7)
+
+
+def test_parity_bears_lost_satellites(day: Schedule, quarter: Setup) -> None:
+    assert Setup.of(Constellation().replace(cache={"servers": 12, "parity": 2}), day, DAY_MS).parity == 2
+    workload = replace(quarter.workload, absent=0, prefetched=0, purges_per_minute=0)
+    setup = replace(quarter, servers=12, uplink=Uplink.DIRECT, workload=workload)
+    plane, slot = day.track.played(setup.from_ms, 1.0).rows[0][1]
+    crash = Crash(at_s=60, for_s=800, satellite=Satellite((plane - 1) % 5 + 1, (slot - 1) % 19 + 1))
+    without, coded = (run(replace(setup, parity=parity), 7, Faults(crash=(crash,))) for parity in (0, 2))
+    assert (without.violated, coded.violated) == (0, 0)
+    assert sum(without.misses.values()) > 0
+    assert coded.misses == {}
 
 
 def test_links_of_the_constellation_file_are_faults_too() -> None:

@@ -1,0 +1,326 @@
+/**
+ * @file
+ * Outcomes of operations in the light of the truth about their blocks: why a get may miss, and why an operation may fail. With parity
+ * twin_rows.c says whether enough chunks of each row are held.
+ */
+#include "twin_priv.h"
+
+/* Return true if a chunk is kept only where hosts do not look before a later row. */
+static bool waits_unknown(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+{
+    return SKYT_Truth_Holder(twin, block, chunk, false) == SKYT_NONE && SKYT_Truth_Holder(twin, block, chunk, true) != SKYT_NONE;
+}
+
+/* Return true for causes that take some chunks of a block, which its parity may bear. */
+static bool may_be_borne(SKYT_Cause_t cause)
+{
+    return cause == SKYT_CAUSE_CRASHED || cause == SKYT_CAUSE_EVICTED || cause == SKYT_CAUSE_SCRUBBED;
+}
+
+/* Return why a get might miss, as things are now; NONE means that it must not. */
+static SKYT_Cause_t excuse(const SKYT_Twin_t *twin, uint32_t block)
+{
+    const SKYT_Truth_t *truth = &twin->truth[block];
+
+    static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED, SKYT_CAUSE_SCRUBBED,
+                                         SKYT_CAUSE_REPLACED};
+
+    if (!truth->is_held)
+    {
+        return SKYT_CAUSE_ABSENT;
+    }
+    for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]); ++i)
+    {
+        if ((truth->taint & SKYT_BIT(order[i])) != 0 &&
+            !(twin->config.parity > 0u && may_be_borne(order[i]) && SKYT_Rows_CanBeHad(twin, block)))
+        {
+            return order[i];
+        }
+    }
+    return SKYT_CAUSE_NONE;
+}
+
+static bool is_whole(const SKYT_Twin_t *twin, uint32_t block)
+{
+    if (twin->config.parity > 0u)
+    {
+        return SKYT_Rows_CanBeHad(twin, block);
+    }
+    for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, block); ++chunk)
+    {
+        if (SKYT_Truth_Holder(twin, block, chunk, false) == SKYT_NONE)
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKYT_Truth_t *truth = &twin->truth[active->block];
+
+    switch (active->kind)
+    {
+        case SKYT_OP_PUT:
+            truth->put_us = twin->now_us;
+            if (truth->putting++ == 0)
+            {
+                /* Packets of a purge, or copies of them, may still be about. */
+                const bool is_purged =
+                    truth->purging > 0 || (truth->purged_us != 0 && twin->now_us < truth->purged_us + SKYT_PURGE_ECHO_US);
+
+                /* Of a value satellites may hold several versions, so its chunks are not followed: twin_version.c has what must hold. */
+                truth->fresh = (uint16_t)((is_purged ? SKYT_BIT(SKYT_CAUSE_PURGED) : 0u) |
+                                          (SKYT_Version_IsValue(twin, active->block) ? SKYT_BIT(SKYT_CAUSE_REPLACED) : 0u));
+            }
+            break;
+        case SKYT_OP_PURGE:
+            if (active->is_lazy && active->excuse == SKYT_CAUSE_NONE && excuse(twin, active->block) == SKYT_CAUSE_NONE &&
+                !active->is_stray && is_whole(twin, active->block))
+            {
+                SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                                twin->config.parity > 0u ? "a host purged the rest of a block that could be decoded"
+                                                         : "a host purged the rest of a block that is whole");
+            }
+            ++truth->purging;
+            SKYT_Truth_Taint(twin, active->block, SKYT_CAUSE_PURGED);
+            break;
+        default:
+            active->excuse = excuse(twin, active->block);
+            break;
+    }
+}
+
+/* Return true if a fault that keeps packets from getting through explains why an operation expired or was unreachable, or a sky
+ * whose links are behind the earth. Disorder, copies or a packet lost now and then explain neither. */
+static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
+{
+    const uint64_t since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
+    const bool     is_hard  = SKYT_Fault_Since(&twin->hard, since_us);
+
+    switch (cause)
+    {
+        case SKYT_CAUSE_NOBODY:
+        case SKYT_CAUSE_REPLACED:
+            return true;
+        case SKYT_CAUSE_UNREACHABLE:
+            return is_hard || twin->sky_links_down > 0;
+        case SKYT_CAUSE_EXPIRED:
+            return is_hard || SKYT_Fault_Since(&twin->lossy, since_us) ||
+                   active->attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each search */
+        default:
+            return false;
+    }
+}
+
+/* Return true if a get has to bring a block with parity although satellites have crashed: enough chunks of each row are where it asks. */
+static bool bears_crashes(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint64_t since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
+
+    return twin->config.parity > 0u && active->kind == SKYT_OP_GET && twin->config.uplink == SKYT_UPLINK_DIRECT &&
+           !SKYT_Fault_Since(&twin->lossy, since_us) && !SKYT_Fault_Since(&twin->mute, since_us) &&
+           active->attempts.searches < SKY_ATTEMPT_SEARCHES_MAX && SKYT_Rows_AreReachable(twin, active);
+}
+
+static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
+{
+    if (cause == SKYT_CAUSE_EXPIRED && bears_crashes(twin, active))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                        "a get expired although enough chunks of each row are at hand");
+        return SKYT_CAUSE_UNEXPLAINED;
+    }
+    if (is_explained(twin, active, cause))
+    {
+        return cause;
+    }
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                    cause == SKYT_CAUSE_EXPIRED ? "an operation expired without a fault that explains it"
+                                                : "an operation failed without a fault that explains it");
+    return SKYT_CAUSE_UNEXPLAINED;
+}
+
+/* Return true if a get may miss a chunk that somebody holds. The cause why a block is not whole does not explain that. But a
+ * chunk that a purge is after, or that a put has brought which began or ended meanwhile, may have been missed. */
+static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Truth_t *truth = &twin->truth[active->block];
+
+    return !truth->is_held || truth->putting > 0 || truth->put_us >= active->started_us ||
+           (truth->taint & (SKYT_BIT(SKYT_CAUSE_PURGED) | SKYT_BIT(SKYT_CAUSE_REPLACED))) != 0 ||
+           active->excuse == SKYT_CAUSE_PURGED || active->excuse == SKYT_CAUSE_ABSENT;
+}
+
+/* Return true if a holder keeps the block for a later row than satellites have named to the host. */
+static bool waits_otherwise(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t holder)
+{
+    const uint32_t epoch = SKYT_Use_Epoch(twin, holder, active->block);
+
+    return active->is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+}
+
+/* Judge a miss: no satellite that was asked held a chunk. */
+static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint64_t     since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
+    const SKYT_Cause_t now      = excuse(twin, active->block);
+    const SKYT_Cause_t why      = now != SKYT_CAUSE_NONE ? now : active->excuse;
+
+    if (twin->config.parity > 0u)
+    {
+        return SKYT_Rows_JudgeMiss(twin, active, why, may_miss_anything(twin, active), SKYT_Fault_Since(&twin->hard, since_us));
+    }
+    const uint32_t holder = SKYT_Truth_Holder(twin, active->block, active->denied, false);
+
+    if (why != SKYT_CAUSE_NONE && (may_miss_anything(twin, active) || holder == SKYT_NONE))
+    {
+        return why;
+    }
+    if (holder == SKYT_NONE ? waits_unknown(twin, active->block, active->denied) : waits_otherwise(twin, active, holder))
+    {
+        return SKYT_CAUSE_PREFETCHED;
+    }
+    if (holder == SKYT_NONE)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                        "a chunk is held nowhere, and no fault took it");
+        return SKYT_CAUSE_UNEXPLAINED;
+    }
+    if (SKYT_Fault_Since(&twin->hard, since_us) || active->is_stray)
+    {
+        const uint32_t passed_over = SKYT_ShareRecord_PassedOver(twin, active, active->denied);
+
+        if (passed_over == SKYT_NONE)
+        {
+            return SKYT_CAUSE_STRANDED; /* the holders of the chunk could not be asked */
+        }
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, passed_over, active->op, active->block, active->denied,
+                        "a get missed a chunk that this satellite was about to hand over, and did not ask it");
+        return SKYT_CAUSE_UNEXPLAINED;
+    }
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, active->denied,
+                    "a get missed a chunk that this satellite holds");
+    return SKYT_CAUSE_UNEXPLAINED;
+}
+
+/* Return a holder of the first chunk: the first server, if it is one. A host need not ask a stand-in that has kept an old copy. With parity
+ * the host asks several servers, so that the first one of them that is a holder is meant. */
+static uint32_t first_holder(const SKYT_Twin_t *twin, uint32_t block)
+{
+    const uint32_t row    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    uint32_t       holder = SKYT_NONE;
+
+    for (uint32_t server = 0; server <= twin->config.parity; ++server)
+    {
+        const uint32_t home = SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, row, server));
+
+        if (SKYT_Truth_Holds(twin, home, block, server) && !SKYT_Truth_IsAside(twin, block, home))
+        {
+            return home;
+        }
+        holder = holder == SKYT_NONE ? SKYT_Truth_Holder(twin, block, server, false) : holder;
+    }
+    return holder;
+}
+
+/* Judge a look-up: satellites deny a block of which all chunks are held. A host that knows only its key does not ask where it
+ * waits for a later row. */
+static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint64_t since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
+    const uint32_t holder   = first_holder(twin, active->block);
+
+    if (SKYT_Use_Epoch(twin, holder, active->block) > SKY_Schedule_RowAt(&twin->schedule, active->started_us))
+    {
+        return SKYT_CAUSE_PREFETCHED;
+    }
+    if (SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
+        SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
+    {
+        return SKYT_CAUSE_STRANDED;
+    }
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, 0,
+                    "a look-up missed a block that is whole, of which this satellite holds a chunk");
+    return SKYT_CAUSE_UNEXPLAINED;
+}
+
+SKYT_Cause_t SKYT_Outcome_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Truth_t *truth = &twin->truth[active->block];
+    const SKYT_Cause_t  now   = excuse(twin, active->block);
+    const SKYT_Cause_t  why   = now != SKYT_CAUSE_NONE ? now : active->excuse;
+
+    if (why != SKYT_CAUSE_NONE)
+    {
+        return why;
+    }
+    if (truth->putting > 0 || truth->put_us >= active->started_us)
+    {
+        return SKYT_CAUSE_ABSENT;
+    }
+    for (uint32_t chunk = 0; twin->config.parity == 0u && chunk < SKYT_Content_Total(twin, active->block); ++chunk)
+    {
+        if (waits_unknown(twin, active->block, chunk))
+        {
+            return SKYT_CAUSE_PREFETCHED;
+        }
+        if (SKYT_Truth_Holder(twin, active->block, chunk, false) == SKYT_NONE)
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, chunk,
+                            "a chunk is held nowhere, and no fault took it");
+            return SKYT_CAUSE_UNEXPLAINED;
+        }
+    }
+    if (twin->config.parity > 0u && !SKYT_Rows_CanBeHad(twin, active->block))
+    {
+        return SKYT_Rows_JudgeMiss(twin, active, why, false, false);
+    }
+    return judge_denial(twin, active);
+}
+
+/* Judge a put that has left out chunks, as parity bears it. */
+static SKYT_Cause_t judge_degraded(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    if (!is_explained(twin, active, SKYT_CAUSE_EXPIRED))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, SKYT_NONE,
+                        "a put left out chunks without a fault that explains it");
+    }
+    return SKYT_CAUSE_NONE;
+}
+
+SKYT_Cause_t SKYT_Outcome_End(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
+{
+    SKYT_Truth_t *truth = &twin->truth[active->block];
+
+    switch (active->kind)
+    {
+        case SKYT_OP_PUT:
+            --truth->putting;
+            truth->put_us = twin->now_us;
+            truth->astray = active->astray | (cause != SKYT_CAUSE_NONE || truth->putting > 0 ? truth->astray : 0u);
+            if (cause == SKYT_CAUSE_NONE)
+            {
+                truth->is_held     = true;
+                truth->taint       = truth->fresh;
+                truth->epoch       = active->epoch;
+                truth->is_degraded = active->block_state.lost > 0u || (truth->putting > 0 && truth->is_degraded);
+                return active->block_state.lost > 0u ? judge_degraded(twin, active) : cause;
+            }
+            truth->taint |= truth->fresh;
+            return judge_transfer(twin, active, cause);
+        case SKYT_OP_PURGE:
+            --truth->purging;
+            truth->purged_us = twin->now_us;
+            SKYT_Truth_Taint(twin, active->block, SKYT_CAUSE_PURGED);
+            return cause;
+        default:
+            if (cause == SKYT_CAUSE_NONE)
+            {
+                return cause;
+            }
+            return cause == SKYT_CAUSE_ABSENT ? judge_miss(twin, active) : judge_transfer(twin, active, cause);
+    }
+}
