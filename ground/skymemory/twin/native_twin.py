@@ -11,11 +11,16 @@ from numpy.typing import NDArray
 from skymemory.common import compiled
 from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.twin import structures
+from skymemory.wire import icd
 
 START_US: Final = 1_000_000_000
 """Virtual time at the start: nothing on board shall see a clock at 0."""
 PACKET_ROOM: Final = 192
 """Bytes of headers around a chunk."""
+PACKET_BYTES_MIN: Final = (
+    icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.HEADER_BYTES + icd.TAG_BYTES + icd.PEC_BYTES + 8 * icd.STATS_KVC_COUNT
+)
+"""Least `packet_bytes` of a satellite, whose counters fit one packet (`SKY_SERVICE_PACKET_MIN`)."""
 _LIBRARY: Final = "libskymem_twin.so"
 
 

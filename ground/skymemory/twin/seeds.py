@@ -17,6 +17,7 @@ from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import VIOLATIONS_MAX
 from skymemory.twin.faults import Attack, Faults
+from skymemory.twin.native_twin import PACKET_BYTES_MIN
 from skymemory.twin.single_run import Report, Setup, SuiteName, Twin
 from skymemory.twin.structures import Break, Uplink
 from skymemory.twin.workload import Workload
@@ -77,7 +78,7 @@ def setup_of(seed: int) -> Setup:
         servers=1 + int(rng.random() * 24),
         uplink=_UPLINKS[int(rng.random() * len(_UPLINKS))],
         chunk_bytes=chunk_bytes,
-        packet_bytes=450 if parts else chunk_bytes + 450,
+        packet_bytes=PACKET_BYTES_MIN if parts else chunk_bytes + PACKET_BYTES_MIN,
         credit=2 + int(rng.random() * 30),
         gossip=rng.random() < 0.5,
         scrub_ms=0 if rng.random() < 0.5 else 10_000 + int(rng.random() * 100_000),

@@ -25,7 +25,7 @@ from skymemory.twin import VIOLATIONS_MAX, structures
 from skymemory.twin.fault_actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.link_delays import delays
-from skymemory.twin.native_twin import PACKET_ROOM, START_US, NativeTwin, TwinError, pointer
+from skymemory.twin.native_twin import PACKET_BYTES_MIN, PACKET_ROOM, START_US, NativeTwin, TwinError, pointer
 from skymemory.twin.structures import AttackKind, Break, Cause, Invariant, Refusal, Stop, Uplink
 from skymemory.twin.workload import OpPlan, PlannedBlock, Workload, plan
 from skymemory.wire import icd
@@ -41,7 +41,6 @@ _TURN_MS_MOST: Final = 4000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
-_PACKET_BYTES_MIN: Final = 450
 SuiteName = Literal["off", "gmac_header", "gmac_packet", "blake2b_header", "blake2b_packet"]
 _SUITE_OF_ATTACKS: Final = "gmac_header"
 """Suite with an attacker, unless the constellation file names one."""
@@ -115,7 +114,7 @@ class Setup:
                 f" the constellation has {constellation.planes} x {constellation.slots}"
             )
         uplink = Uplink.CENTRE if cache.uplink == "nearest" else Uplink.DIRECT
-        packet_bytes = min(constellation.network.mtu, max(cache.chunk_bytes + PACKET_ROOM, _PACKET_BYTES_MIN))
+        packet_bytes = min(constellation.network.mtu, max(cache.chunk_bytes + PACKET_ROOM, PACKET_BYTES_MIN))
         return cls(
             torus=constellation.torus,
             layout=cache.layout,

@@ -326,7 +326,7 @@ static void test_parts_that_are_forgotten_too_early(void)
     Rig_t rig;
 
     rig_init(&rig, 3);
-    rig.config.packet_bytes                                           = 450;
+    rig.config.packet_bytes                                           = SKY_SERVICE_PACKET_MIN;
     rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 100000;
     check_first(&rig, SKYT_BREAK_SECONDS, SKYT_INVARIANT_LIFETIME, "");
 }
@@ -336,7 +336,8 @@ static void test_a_chunk_whose_own_checksum_alone_is_wrong(void)
     SKYT_Counters_t counters;
     Rig_t           rig;
 
-    for (uint32_t packet_bytes = 450; packet_bytes <= 750; packet_bytes += 300) /* in parts, and whole */
+    for (uint32_t packet_bytes = SKY_SERVICE_PACKET_MIN; packet_bytes <= SKY_SERVICE_PACKET_MIN + 300u;
+         packet_bytes += 300u) /* in parts, and whole */
     {
         rig_init(&rig, 3);
         rig.config.packet_bytes                                              = packet_bytes;

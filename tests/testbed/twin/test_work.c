@@ -69,7 +69,7 @@ static void test_parts_of_a_chunk_take_no_longer_than_the_chunk(void)
     Rig_t           rig;
 
     begin(&rig);
-    rig.config.packet_bytes = 450; /* two parts and more */
+    rig.config.packet_bytes = SKY_SERVICE_PACKET_MIN; /* two parts and more */
     add(&rig, 0, SKYT_OP_PUT, 1);
     add(&rig, SECOND, SKYT_OP_GET, 1);
     run(&rig, took_us, &counters);
