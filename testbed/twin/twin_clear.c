@@ -53,7 +53,7 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_PurgeStep_t s
     {
         const uint32_t count = SKYT_Reach_First(ground, first);
 
-        add_places(twin, active, 1);
+        add_places(twin, active, active->block_state.stripe.code_m + 1u);
         for (uint32_t i = 0; i < count; ++i)
         {
             add(twin, active, first[i]);
@@ -80,11 +80,36 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
+/* Return true if all places of a server's share have confirmed, and no lost satellite may have it. */
+static bool is_gone(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server)
+{
+    const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
+
+    for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
+    {
+        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + server];
+        uint32_t               at    = 0;
+
+        while (at < active->asks && (questions[at].place.plane != place->plane || questions[at].place.slot != place->slot))
+        {
+            ++at;
+        }
+        if (place->is_stand_in || (place->plane != 0u && (at == active->asks || questions[at].status != SKY_STATUS_DONE ||
+                                                          questions[at].answer.status != SKY_STATUS_OK)))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Take in what satellites said in the step. */
 static SKY_PurgeAnswers_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
-    SKY_PurgeAnswers_t        cleared   = {0, 0, 0, 0, 0, false};
+    SKY_PurgeAnswers_t        cleared   = {0};
+
+    cleared.code_m = active->block_state.stripe.code_m;
 
     for (uint32_t i = 0; i < active->asks; ++i)
     {
@@ -95,6 +120,10 @@ static SKY_PurgeAnswers_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *act
         {
             active->failed_on = (SKY_Addr_t){questions[i].place.plane, questions[i].place.slot};
         }
+    }
+    for (uint32_t server = 0; active->asks > 0u && server < twin->config.servers; ++server)
+    {
+        SKY_PurgeAnswers_AddShare(&cleared, is_gone(twin, active, server));
     }
     return cleared;
 }

@@ -1,7 +1,7 @@
 """Requests of the control plane and their answers. Answers are not trusted: the core judges them."""
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from skymemory.link import structures
@@ -10,6 +10,7 @@ from skymemory.link.native import library
 from skymemory.link.structures import Word
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import NO_KEY
 
 
@@ -90,15 +91,27 @@ def is_ahead(entry: BlockEntry, row: int, rows: Sequence[int]) -> bool:
     return bool(library().SKY_Word_IsAhead(facts_of(entry), row, (ctypes.c_uint32 * len(rows))(*rows), len(rows)))
 
 
-def answers_of(answers: Iterable[SatelliteAnswer | None]) -> structures.PurgeAnswers:
-    """Return the core's summary of the answers to a purge of a block (`sky_purge.h`)."""
-    cleared = structures.PurgeAnswers()
-    for answer in answers:
+def answers_of(
+    answers: Mapping[Satellite, SatelliteAnswer | None], homes: Iterable[Collection[Satellite] | None], parity: int
+) -> structures.PurgeAnswers:
+    """Return the core's summary of the answers to a purge of a block (`sky_purge.h`).
+
+    Args:
+        answers: Each satellite's answer.
+        homes: For servers 0, 1, ... the satellites that may have the share; None if a lost one may have it. They matter with
+            parity alone.
+        parity: Servers with parity.
+    """
+    cleared = structures.PurgeAnswers(code_m=parity)
+    for answer in answers.values():
         raw, is_repeated = (None, False) if answer is None else (answer.raw, answer.repeated)
         library().SKY_PurgeAnswers_Add(ctypes.byref(cleared), raw, is_repeated)
+    confirmed = {satellite for satellite, answer in answers.items() if answer is not None and answer.ok}
+    for satellites in homes:
+        library().SKY_PurgeAnswers_AddShare(ctypes.byref(cleared), satellites is not None and confirmed.issuperset(satellites))
     return cleared
 
 
 def is_confirmed(cleared: structures.PurgeAnswers) -> bool:
-    """Return True if all satellites that were asked to purge a block answered."""
+    """Return True if a block that was purged is gone (`sky_purge.h`)."""
     return bool(library().SKY_PurgeAnswers_IsConfirmed(ctypes.byref(cleared)))

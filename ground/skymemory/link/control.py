@@ -419,13 +419,21 @@ class ControlPlane:
         ]
         return None not in self.exchange(asks, deadline_s)
 
-    def purge(self, blocks: Sequence[tuple[bytes, int, Sequence[Route]]], tenant: int, deadline_s: float) -> list[PurgeAnswers]:
+    def purge(
+        self,
+        blocks: Sequence[tuple[bytes, int, Sequence[Route]]],
+        tenant: int,
+        deadline_s: float,
+        homes: Sequence[Collection[Satellite] | None] = (),
+    ) -> list[PurgeAnswers]:
         """Let satellites forget their chunks of blocks, all at once.
 
         Args:
             blocks: The key of each block, the newest version that goes (0: any does), and the satellites to ask.
             tenant: The tenant of the blocks.
             deadline_s: Seconds from now.
+            homes: For servers 0, 1, ... the satellites that may have the shares of these blocks; None if a lost one may. With
+                parity nothing counts as gone without them.
         """
         asks = [
             Ask(route, icd.OP_PURGE, tenant=tenant, key=key, version=version)
@@ -433,7 +441,8 @@ class ControlPlane:
             for route in routes
         ]
         answers = iter(self.exchange(asks, deadline_s))
-        return [answers_of([next(answers) for _ in routes]) for _, _, routes in blocks]
+        parity = self.constellation.cache.parity
+        return [answers_of({route.satellite: next(answers) for route in routes}, homes, parity) for _, _, routes in blocks]
 
     def migrate(self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0) -> list[SatelliteAnswer | None]:
         """Let satellites send chunks of blocks to others, all at once; a satellite without room for another job is asked again.

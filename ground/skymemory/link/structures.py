@@ -51,7 +51,7 @@ class PurgeStep(IntEnum):
     """`SKY_PurgeStep_t`."""
 
     FIRST = 0
-    """ask for the first server's share, wherever it may be: SKY_Purge_Told"""
+    """ask for the shares of the first m + 1 servers, wherever they may be: SKY_Purge_Told"""
     ALL = 1
     """ask for all shares, wherever they may be: SKY_Purge_Told"""
     LOOK = 2
@@ -586,6 +586,14 @@ class PurgeAnswers(Structure):
     """chunks of the block by their word; 0: none of them knew it"""
     is_repeated: bool
     """a satellite may have purged before, and not have said how much"""
+    code_m: int
+    """most parity chunks of a row: before the first answer those of blocks of this sky, then also by their word"""
+    chunk_least: int
+    """least chunks of a block by their word; 0: none of them knew it"""
+    servers: int
+    """servers of which shares were told"""
+    gone: int
+    """shares of them that are gone for sure, and may be needed"""
     _fields_ = (
         ("asked", c_uint32),
         ("confirmed", c_uint32),
@@ -593,6 +601,10 @@ class PurgeAnswers(Structure):
         ("most", c_uint64),
         ("chunk_total", c_uint64),
         ("is_repeated", c_bool),
+        ("code_m", c_uint32),
+        ("chunk_least", c_uint32),
+        ("servers", c_uint32),
+        ("gone", c_uint32),
     )
 
 
@@ -762,6 +774,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_HeldShare_Take": (None, [POINTER(HeldShare), c_void_p, POINTER(Packet)]),
     "SKY_Held_Add": (None, [POINTER(Held), POINTER(HeldShare)]),
     "SKY_PurgeAnswers_Add": (None, [POINTER(PurgeAnswers), POINTER(Packet), c_bool]),
+    "SKY_PurgeAnswers_AddShare": (None, [POINTER(PurgeAnswers), c_bool]),
     "SKY_PurgeAnswers_IsConfirmed": (c_bool, [POINTER(PurgeAnswers)]),
     "SKY_PurgeAnswers_HasMore": (c_bool, [POINTER(PurgeAnswers)]),
     "SKY_Purge_Init": (None, [POINTER(Purge), c_bool]),

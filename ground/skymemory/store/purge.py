@@ -4,7 +4,8 @@ The core decides who is asked next and when a block counts as gone (`sky_purge.h
 another block under a key one request may be enough (`make_way`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from skymemory.link.ask import is_confirmed
 from skymemory.link.block_entry import BlockEntry
@@ -24,7 +25,8 @@ class Purges(Operation):
 
     def forget(self, entries: Sequence[BlockEntry], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
         """Forget blocks here, and purge them on the satellites of these routes, but no newer versions of them."""
-        cleared = self._clear({entry.key: entry.version for entry in entries}, routes, patience_s)
+        epochs = {entry.epoch for entry in entries}
+        cleared = self._clear({entry.key: entry.version for entry in entries}, routes, epochs, patience_s)
         if routes:
             self._count(purges=len(entries))
         return Purged(sum(one.chunks for one in cleared), all(map(is_confirmed, cleared)))
@@ -73,7 +75,7 @@ class Purges(Operation):
                 each = self._clear_first_shares([(one.key, entries[one.key]) for one in some])
             else:
                 routes = list(dict.fromkeys([*self._routes.all_routes(epochs), *self._late_search.routes()]))
-                each = self._clear({one.key: 0 for one in some}, routes)
+                each = self._clear({one.key: 0 for one in some}, routes, epochs)
             is_same_row = self._routes.row() == row
             for one, cleared in zip(some, each, strict=True):
                 one.told(cleared, is_over=is_over, is_same_row=is_same_row)
@@ -82,13 +84,14 @@ class Purges(Operation):
         return [one.purged for one in blocks]
 
     def _clear(
-        self, versions: Mapping[bytes, int], routes: Sequence[Route], patience_s: float | None = None
+        self, versions: Mapping[bytes, int], routes: Sequence[Route], epochs: Iterable[int], patience_s: float | None = None
     ) -> list[PurgeAnswers]:
         """Forget blocks here, and purge them on the satellites of these routes. Without routes nothing is confirmed.
 
         Args:
             versions: The newest version of each block that goes, by its key; 0: any does.
             routes: Routes to the satellites that are asked.
+            epochs: The epochs of the blocks.
             patience_s: Seconds to wait for their answers; None for the usual time.
         """
         for key in versions:
@@ -96,28 +99,32 @@ class Purges(Operation):
         if not versions or not routes:
             return [PurgeAnswers() for _ in versions]  # no satellite was asked, so the blocks may still be there
         patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
-        cleared = self._control.purge([(key, version, routes) for key, version in versions.items()], self._tenant, patience_s)
+        blocks = [(key, version, routes) for key, version in versions.items()]
+        cleared = self._control.purge(blocks, self._tenant, patience_s, self._routes.homes(epochs))
         for key in versions:  # a concurrent lookup may have found a block before it was purged
             self._index.remove(key)
         return cleared
 
     def _clear_first_shares(self, blocks: Sequence[tuple[bytes, BlockEntry | None]]) -> list[PurgeAnswers]:
-        """Purge the first server's shares of blocks, wherever they may be, and forget the blocks here.
+        """Purge the shares of blocks of the first servers, wherever they may be, and forget the blocks here.
 
-        The first server has chunk 0 of every block, so no first chunk of the old block is left beside the new one. The satellites
-        that a lookup asks first give up their shares as well, so that nobody is told of the old block.
+        The first server has chunk 0 of every block, so no first chunk of the old block is left beside the new one. With parity
+        that server may be lost, but one of the first m + 1 has a chunk of each block that can be had. The satellites that a
+        lookup asks first give up their shares as well, so that nobody is told of the old block.
 
         Returns:
             The result for each block. If no satellite can be asked now, nothing is purged and nothing is confirmed.
         """
         ways = {epoch: self._routes.ways(epoch) for epoch in {0, *(entry.epoch for _, entry in blocks if entry is not None)}}
-        first = {epoch: one.places[0] for epoch, one in ways.items() if one is not None}
+        servers = self._where.constellation.cache.parity + 1
+        first = {epoch: [*chain(*one.places[:servers])] for epoch, one in ways.items() if one is not None}
         if len(first) < len(ways):
             return [PurgeAnswers() for _ in blocks]
+        homes = self._routes.homes(ways)[:servers]
         asked = self._routes.lookup_routes()
         places = []
         for key, entry in blocks:
             self._index.remove(key)
             places.append((key, 0, list(dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ()))))))
         routes = list(dict.fromkeys((*asked, *(route for one in first.values() for route in one))))
-        return self._control.purge(places, self._tenant, self._control.patience_s(routes))
+        return self._control.purge(places, self._tenant, self._control.patience_s(routes), homes)

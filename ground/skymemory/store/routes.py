@@ -138,6 +138,15 @@ class Routes:
         ways = [self.ways(epoch) for epoch in set(epochs) | {0}]
         return list(dict.fromkeys(route for one in ways if one is not None for place in one.places for route in place))
 
+    def homes(self, epochs: Iterable[int]) -> list[frozenset[Satellite] | None]:
+        """Return for each server the satellites that may have its shares of blocks of these epochs; None if a lost one may."""
+        ways = [one for epoch in set(epochs) | {0} if (one := self.ways(epoch)) is not None]
+        replaced = {server for one in ways for server in one.replaced}
+        return [
+            None if server in replaced else frozenset(route.satellite for one in ways for route in one.places[server])
+            for server in range(min((len(one.places) for one in ways), default=0))
+        ]
+
     def has_moved(self, ways: Ways, epoch: int) -> bool:
         """Return True if the window has moved since these ways were found, so that a share may have a place outside of them."""
         return not ways.rows.issuperset(self._where.rows(time.time(), epoch))

@@ -242,6 +242,99 @@ static void test_while_chunks_move_all_have_to_answer_twice_in_a_row(void)
     }
 }
 
+/* A satellite that has given up so many chunks of a block of one chunk and its copies, or of five rows of five with three of parity. */
+static SKY_Packet_t gave_up_coded(uint32_t chunks, bool is_small)
+{
+    SKY_Packet_t pkt = gave_up(chunks);
+
+    pkt.code_k    = chunks > 0u ? 2 : 0;
+    pkt.code_m    = chunks > 0u ? 3 : 0;
+    pkt.block_len = chunks == 0u ? 0u : is_small ? 7u : 91u;
+    return pkt;
+}
+
+/* Five servers, with three of parity: four shares have to be gone, of a block of one chunk its four copies. */
+static void test_with_parity_shares_count(void)
+{
+    for (uint32_t known = 0; known < 3u; ++known)
+    {
+        for (uint32_t gone = 0; gone < 1u << 5; ++gone)
+        {
+            SKY_PurgeAnswers_t cleared = {.code_m = 3};
+            uint32_t           first   = 0;
+            uint32_t           all     = 0;
+
+            for (uint32_t server = 0; server < 5u; ++server)
+            {
+                const SKY_Packet_t answer = gave_up_coded(known > 0u ? 1u : 0u, known == 1u);
+
+                SKY_PurgeAnswers_Add(&cleared, (gone & 1u << server) != 0u ? &answer : NULL, false);
+            }
+            for (uint32_t server = 0; server < 5u; ++server)
+            {
+                const bool is_gone = (gone & 1u << server) != 0u;
+
+                SKY_PurgeAnswers_AddShare(&cleared, is_gone);
+                first += is_gone && server < 4u ? 1u : 0u;
+                all += is_gone ? 1u : 0u;
+            }
+            CHECK_EQ(SKY_PurgeAnswers_IsConfirmed(&cleared), known == 2u ? all > 3u : first > 3u);
+        }
+    }
+}
+
+/* Of two blocks of a name the one on fewer servers may be left. */
+static void test_of_two_blocks_of_a_name_the_shorter_one_has_to_be_gone(void)
+{
+    const SKY_Packet_t small   = gave_up_coded(1, true);
+    const SKY_Packet_t large   = gave_up_coded(1, false);
+    SKY_PurgeAnswers_t cleared = {0}; /* a sky without parity */
+
+    SKY_PurgeAnswers_Add(&cleared, &large, false);
+    SKY_PurgeAnswers_Add(&cleared, &small, false);
+    SKY_PurgeAnswers_Add(&cleared, &large, false);
+    CHECK_EQ(cleared.code_m, 3);
+    CHECK_EQ(cleared.chunk_least, 4);
+    for (uint32_t server = 0; server < 5u; ++server)
+    {
+        CHECK(!SKY_PurgeAnswers_IsConfirmed(&cleared));
+        SKY_PurgeAnswers_AddShare(&cleared, server != 2u);
+    }
+    CHECK(!SKY_PurgeAnswers_IsConfirmed(&cleared));
+}
+
+/* While chunks move, silence may have taken over what somebody else had. */
+static void test_while_chunks_move_silence_counts_with_parity_too(void)
+{
+    const SKY_Packet_t answer = gave_up_coded(1, false);
+
+    for (uint32_t is_over = 0; is_over < 2u; ++is_over)
+    {
+        SKY_PurgeAnswers_t cleared = {.code_m = 3};
+        SKY_Purge_t        clearing;
+
+        for (uint32_t server = 0; server < 5u; ++server)
+        {
+            SKY_PurgeAnswers_Add(&cleared, server != 1u ? &answer : NULL, false);
+        }
+        for (uint32_t server = 0; server < 5u; ++server)
+        {
+            SKY_PurgeAnswers_AddShare(&cleared, server != 1u);
+        }
+        SKY_Purge_Init(&clearing, false);
+        for (uint32_t round = 0; SKY_Purge_Next(&clearing) != SKY_PURGE_END; ++round)
+        {
+            CHECK(round < 3u);
+            if (round > 0u)
+            {
+                CHECK_EQ(SKY_Purge_Next(&clearing), SKY_PURGE_ALL);
+            }
+            SKY_Purge_Told(&clearing, &cleared, is_over != 0u, true);
+        }
+        CHECK_EQ(clearing.is_confirmed, is_over != 0u);
+    }
+}
+
 int main(void)
 {
     RUN(test_what_satellites_gave_up);
@@ -254,5 +347,8 @@ int main(void)
     RUN(test_what_may_be_elsewhere_is_asked_for_everywhere);
     RUN(test_silence_is_asked_around_twice);
     RUN(test_while_chunks_move_all_have_to_answer_twice_in_a_row);
+    RUN(test_with_parity_shares_count);
+    RUN(test_of_two_blocks_of_a_name_the_shorter_one_has_to_be_gone);
+    RUN(test_while_chunks_move_silence_counts_with_parity_too);
     return CHECK_RESULT();
 }

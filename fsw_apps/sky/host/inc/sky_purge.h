@@ -5,13 +5,18 @@
  *
  * A block is purged wherever a share of it may be. All are asked once more if a satellite was silent, as others may stand in for
  * it then; or if a chunk may have been on its way, past them, from a satellite that hands it over. If another block is to be put under
- * the key, only the first server is asked at first, which has a share of every block:
+ * the key, only the first servers are asked at first, of which one has a share of every block that can be had:
  *
  *     FIRST -> all gave up their shares, one of which is the whole block      -> END
  *           -> there is more, or may be                                       -> ALL
- *     ALL   -> all that were asked answered, and nothing was on its way       -> END
+ *     ALL   -> confirmed, and nothing was on its way                          -> END
  *           -> all answered twice in a row: a chunk on its way has been met   -> END
  *           -> else                                                           -> LOOK, and ALL once more, three times in all
+ *
+ * Without parity all that were asked have to confirm. With parity a block is gone once a row has lost more chunks than its code bears, so
+ * shares count: m + 1 of them have to be gone for sure, each by the word of all satellites that may have it. What a stand-in confirms,
+ * the lost satellite may have. A value of one chunk lies on m + 1 servers, each of which has all of it. So if nobody knows the block, the
+ * first m + 1 servers count alone.
  */
 #ifndef SKY_PURGE_H
 #define SKY_PURGE_H
@@ -27,18 +32,26 @@ typedef struct
     uint64_t most;        /**< most chunks that one of them gave up: others may have had the same ones */
     uint64_t chunk_total; /**< chunks of the block by their word; 0: none of them knew it */
     bool     is_repeated; /**< a satellite may have purged before, and not have said how much */
+    uint32_t
+        code_m; /**< most parity chunks of a row: before the first answer those of blocks of this sky, then also by their word */
+    uint32_t chunk_least; /**< least chunks of a block by their word; 0: none of them knew it */
+    uint32_t servers;     /**< servers of which shares were told */
+    uint32_t gone;        /**< shares of them that are gone for sure, and may be needed */
 } SKY_PurgeAnswers_t;
 
 /** Take in an answer. @param answer  NULL: none came. @param is_repeated  the request was sent more than once */
 void SKY_PurgeAnswers_Add(SKY_PurgeAnswers_t *cleared, const SKY_Packet_t *answer, bool is_repeated);
-/** Return true if satellites were asked, and all of them answered. */
+/** Take in whether the share of the next server is gone for sure: all satellites that may have it have confirmed, and no lost one may
+ *  have it. Server 0 comes first, and all answers before it. Without parity this does not matter. */
+void SKY_PurgeAnswers_AddShare(SKY_PurgeAnswers_t *cleared, bool is_gone);
+/** Return true if no more is left than lets the block be had: without parity, if satellites were asked and all of them answered. */
 bool SKY_PurgeAnswers_IsConfirmed(const SKY_PurgeAnswers_t *cleared);
 /** Return true if the block has, or may have, chunks elsewhere. */
 bool SKY_PurgeAnswers_HasMore(const SKY_PurgeAnswers_t *cleared);
 
 typedef enum
 {
-    SKY_PURGE_FIRST = 0, /**< ask for the first server's share, wherever it may be: SKY_Purge_Told */
+    SKY_PURGE_FIRST = 0, /**< ask for the shares of the first m + 1 servers, wherever they may be: SKY_Purge_Told */
     SKY_PURGE_ALL,       /**< ask for all shares, wherever they may be: SKY_Purge_Told */
     SKY_PURGE_LOOK,      /**< find lost satellites, so that others stand in */
     SKY_PURGE_END

@@ -24,17 +24,38 @@ void SKY_PurgeAnswers_Add(SKY_PurgeAnswers_t *cleared, const SKY_Packet_t *answe
         cleared->chunks += answer->chunk_total;
         cleared->most        = answer->chunk_total > cleared->most ? answer->chunk_total : cleared->most;
         cleared->chunk_total = total > cleared->chunk_total ? total : cleared->chunk_total;
+        if (knows)
+        {
+            cleared->chunk_least = cleared->chunk_least == 0u || total < cleared->chunk_least ? total : cleared->chunk_least;
+            cleared->code_m      = stripe.code_m > cleared->code_m ? stripe.code_m : cleared->code_m;
+        }
         cleared->is_repeated = cleared->is_repeated || is_repeated;
     }
     SKY_ASSERT(cleared->confirmed <= cleared->asked);
     SKY_ASSERT(cleared->asked > 0u);
 }
 
-bool SKY_PurgeAnswers_IsConfirmed(const SKY_PurgeAnswers_t *cleared)
+void SKY_PurgeAnswers_AddShare(SKY_PurgeAnswers_t *cleared, bool is_gone)
+{
+    const uint32_t needed = cleared->chunk_least > 0u ? cleared->chunk_least : cleared->code_m + 1u;
+
+    cleared->gone += is_gone && cleared->servers < needed ? 1u : 0u;
+    ++cleared->servers;
+    SKY_ASSERT(cleared->gone <= cleared->servers);
+    SKY_ASSERT(cleared->gone <= needed);
+}
+
+static bool HaveAllConfirmed(const SKY_PurgeAnswers_t *cleared)
 {
     SKY_ASSERT(cleared->confirmed <= cleared->asked);
-    SKY_ASSERT(cleared->asked > 0u || cleared->chunks == 0u);
     return cleared->asked > 0u && cleared->confirmed == cleared->asked;
+}
+
+bool SKY_PurgeAnswers_IsConfirmed(const SKY_PurgeAnswers_t *cleared)
+{
+    SKY_ASSERT(cleared->asked > 0u || cleared->chunks == 0u);
+    SKY_ASSERT(cleared->gone <= cleared->servers);
+    return cleared->code_m > 0u ? cleared->gone > cleared->code_m : HaveAllConfirmed(cleared);
 }
 
 bool SKY_PurgeAnswers_HasMore(const SKY_PurgeAnswers_t *cleared)
@@ -67,7 +88,8 @@ SKY_PurgeStep_t SKY_Purge_Next(SKY_Purge_t *clearing)
 
 void SKY_Purge_Told(SKY_Purge_t *clearing, const SKY_PurgeAnswers_t *cleared, bool is_over, bool is_same_row)
 {
-    const bool is_swept     = is_same_row && SKY_PurgeAnswers_IsConfirmed(cleared);
+    /* Who is silent while others hand over may have taken a share over, whoever had it before. */
+    const bool is_swept     = is_same_row && SKY_PurgeAnswers_IsConfirmed(cleared) && (is_over || HaveAllConfirmed(cleared));
     const bool is_confirmed = is_swept && (is_over || clearing->is_swept);
 
     SKY_ASSERT(clearing->step == SKY_PURGE_FIRST || clearing->step == SKY_PURGE_ALL);

@@ -8,6 +8,7 @@ from statistics import median
 
 import pytest
 
+from skymemory.link.control import Purged
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
@@ -105,6 +106,27 @@ def test_evictions_of_two_leave_a_block_and_that_of_a_third_takes_it(start_sky: 
         assert store.stats().purges == 2
         left = {key: data for key, data in items.items() if key not in (small, large)}
         check_got(store, left)
+
+
+def test_a_value_is_gone_once_what_is_left_cannot_give_it(start_sky: StartSky) -> None:
+    local = start_sky(cache=CODED)
+    sky, items = local.constellation, blocks("deleted")
+    with SkyStore(sky) as store:
+        assert all(one.ok for one in store.put(list(items.items())))
+        (small, *_, large, last) = items
+        (cleared,) = store.make_way([small])
+        assert (cleared.chunks, cleared.confirmed) == (3, True)
+        assert store.make_way([small]) == [Purged(0, True)]
+        local.kill(servers(sky)[1])
+        assert all(one.ok for one in store.put([(sha256(b"finds the loss of a copy").digest(), os.urandom(100_000))]))
+        assert store.lost == {servers(sky)[1]}
+        assert store.purge([last]).confirmed  # of each row eleven chunks are gone
+        single = next(key for key, data in items.items() if len(data) == 5999)
+        assert store.purge([single]) == Purged(2, False)  # the lost satellite has all of it
+        local.kill(servers(sky)[11])
+        assert store.get([large])[0].ok
+        assert store.purge([large]).confirmed
+        assert store.get([large])[0].status == "miss"
 
 
 def test_what_satellites_lost_is_purged_while_others_stand_in_and_what_stand_ins_lack_is_not(start_sky: StartSky) -> None:
