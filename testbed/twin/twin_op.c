@@ -170,8 +170,9 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
 {
     const uint32_t index = (uint32_t)(active - twin->active);
 
-    active->is_stray = active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && twin->config.parity == 0u &&
-                       SKYT_ShareRecord_IsStray(twin, active, active->denied);
+    active->is_stray =
+        active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT &&
+        (twin->config.parity > 0u ? SKYT_Rows_AreStray(twin, active) : SKYT_ShareRecord_IsStray(twin, active, active->denied));
     const SKYT_Cause_t cause = active->is_missed && failed == SKYT_CAUSE_ABSENT ? SKYT_Outcome_Missed(twin, active)
                                                                                 : SKYT_Outcome_End(twin, active, failed);
 

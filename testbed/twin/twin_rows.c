@@ -122,6 +122,11 @@ static bool is_stray_or_gone(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
     return is_gone_or_waits(twin, active, chunk) || SKYT_ShareRecord_IsStray(twin, active, chunk);
 }
 
+bool SKYT_Rows_AreStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    return SKYT_Rows_AreTooMany(twin, active, is_stray_or_gone);
+}
+
 SKYT_Cause_t SKYT_Rows_JudgeMiss(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t why, bool may_miss, bool is_hard)
 {
     const bool  are_gone = SKYT_Rows_AreTooMany(twin, active, is_gone);
@@ -139,7 +144,7 @@ SKYT_Cause_t SKYT_Rows_JudgeMiss(SKYT_Twin_t *twin, const SKYT_Active_t *active,
     {
         return SKYT_CAUSE_PREFETCHED;
     }
-    else if (is_hard || SKYT_Rows_AreTooMany(twin, active, is_stray_or_gone))
+    else if (is_hard || active->is_stray)
     {
         if (SKYT_Rows_AreTooMany(twin, active, is_away))
         {

@@ -219,7 +219,10 @@ bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
     uint32_t       count = 0;
     uint32_t       i     = 0;
 
-    if (chunk != SKYT_NONE && (active->at_stand_in || (twin->truth[active->block].astray & bit) != 0u))
+    /* In the layout hop a stand-in of an earlier put may have kept its chunks, and with parity the later one may have lost them since. */
+    const bool is_kept = twin->config.parity > 0u && twin->config.layout == SKY_LAYOUT_HOP;
+
+    if (chunk != SKYT_NONE && (is_kept || active->at_stand_in || (twin->truth[active->block].astray & bit) != 0u))
     {
         count = SKYT_Holders(twin, active->block, chunk, holders, SKY_HOST_LATE);
     }
