@@ -36,6 +36,7 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
         {"tenants", c->tenants, 1, c->quota_most == 0 ? UINT16_MAX : SKY_LIMIT_TENANTS},
         {"quota_most", c->quota_most, 0, SKY_STORE_PERCENT},
         {"suite", c->suite, SKY_SUITE_NONE, SKY_SUITE_BLAKE2B_PACKET},
+        {"hang_ppm", c->hang_ppm, 0, PPM},
         {"quota_reserved", c->quota_reserved, 0, c->quota_most},
         {"tenants x quota_reserved", c->tenants * c->quota_reserved, 0, SKY_STORE_PERCENT},
         {"slot_count", c->slot_count, 1, SKY_STORE_SLOT_MAX},

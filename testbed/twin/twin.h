@@ -64,6 +64,7 @@ typedef struct
     uint32_t hello_ms;                 /**< period in which satellites greet their neighbours */
     uint32_t late_put_ms;              /**< age of the schedule by which ground hosts put */
     uint32_t chunk_us;                 /**< processing time of each chunk on board, one after the other; 0: none */
+    uint32_t hang_ppm, hang_us;        /**< shares of blocks before which a satellite is silent, and for how long; 0: none */
     uint32_t asks_all;                 /**< 1: hosts ask for parity at once */
     uint32_t way_chunks;     /**< chunks on their way through one satellite to or from several; 0: the default of ground hosts */
     uint32_t violations_max; /**< violations at which the run stops; 0: never */

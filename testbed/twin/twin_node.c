@@ -75,6 +75,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     {
         SKYT_Truth_Surveyed(twin, index);
     }
+    SKYT_Work_Hang(twin, index, pkt);
     twin->is_served = true;
     if (twin->arriving != SKYT_NONE && twin->packets[twin->arriving].mark.kind == SKYT_PACKET_SOUND)
     {

@@ -343,6 +343,8 @@ bool SKYT_Hello_AllKnow(const SKYT_Twin_t *twin, uint64_t since_us);
 
 /** Add chunks to a satellite's work. @return time at which it will be done with all of them */
 uint64_t SKYT_Work_Add(SKYT_Twin_t *twin, uint32_t index, uint32_t chunks);
+/** Let a satellite hang, by chance, before it answers the first request for a share. */
+void SKYT_Work_Hang(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 /** Return true if the service's next packet is the beginning of a chunk that a get has asked for. */
 bool SKYT_Work_IsChunk(const SKYT_Twin_t *twin, uint32_t index);
 /** Hold an arrived packet. @return true if it is for this satellite, which has no time yet; its event comes again */
@@ -395,6 +397,8 @@ bool SKYT_Rows_AreTooMany(const SKYT_Twin_t *twin, const SKYT_Active_t *active, 
  * @param is_hard   a hard fault within the last minute may keep chunks from moving
  */
 SKYT_Cause_t SKYT_Rows_JudgeMiss(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t why, bool may_miss, bool is_hard);
+/** Return true if too many chunks of a row are held nowhere, or only where stand-ins have kept them. */
+bool SKYT_Rows_AreStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Return true if enough chunks of each row are where the operation's host asks, and were when it began. */
 bool SKYT_Rows_AreReachable(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Return true if a purge has left too few chunks of a row, but for satellites that the host calls lost. */

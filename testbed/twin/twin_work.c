@@ -2,7 +2,8 @@
  * @file
  * Chunks that take time on board (the processing time of the paper's simulation, section 4): a satellite works on one after the
  * other. A chunk of a put is taken in when its time is over, one of a get goes out then. Other packets for the service of this
- * satellite wait behind them and take no time themselves; packets that it passes on do not wait.
+ * satellite wait behind them and take no time themselves; packets that it passes on do not wait. A satellite may also hang: it answers the
+ * first request for a share later, and others behind it (stragglers).
  */
 #include "twin_priv.h"
 
@@ -16,6 +17,16 @@ uint64_t SKYT_Work_Add(SKYT_Twin_t *twin, uint32_t index, uint32_t chunks)
     }
     node->busy_until_us += (uint64_t)chunks * twin->config.chunk_us;
     return node->busy_until_us;
+}
+
+void SKYT_Work_Hang(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
+{
+    if (pkt->is_request && pkt->op == SKY_OP_GET && SKY_REQUEST_NUMBER(pkt->request_id) == 1u &&
+        SKYT_Chance(twin, twin->config.hang_ppm))
+    {
+        (void)SKYT_Work_Add(twin, index, 0);
+        twin->nodes[index].busy_until_us += twin->config.hang_us;
+    }
 }
 
 bool SKYT_Work_IsChunk(const SKYT_Twin_t *twin, uint32_t index)

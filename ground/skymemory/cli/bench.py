@@ -1,4 +1,4 @@
-"""`skymem bench`: measures gateway, idle, links, parity, peers, prefix and ttft."""
+"""`skymem bench`: measures gateway, idle, links, parity, peers, prefix, stragglers and ttft."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from skymemory.common.extras import how_to_install
 
 @click.group()
 def bench() -> None:
-    """Measure. Each bench but `ttft` starts a constellation of its own, beside one that may be up."""
+    """Measure. Each bench but `ttft` starts a constellation of its own, beside one that may be up, `stragglers` in the twin."""
 
 
 @bench.command()
@@ -180,6 +180,37 @@ def prefix(constellation_path: Path | None, rounds: int, codecs: tuple[str, ...]
             f"{row['block_bytes']:,}",
             f"{row['same_tokens']} of {report['new_tokens']}",
         )
+    print_table(table)
+
+
+@bench.command()
+@click.option("--gets", default=10_000, show_default=True, type=click.IntRange(1, 1_000_000), help="Gets of each kind.")
+@click.option(
+    "--share", default=0.02, show_default=True, type=click.FloatRange(0, 1), help="Share of the answers that come late."
+)
+@click.option("--delay-ms", default=80.0, show_default=True, type=click.FloatRange(0, 1000), help="How much later.")
+@json_option
+def stragglers(gets: int, share: float, delay_ms: float, as_json: bool) -> None:
+    """Get a block of 480 chunks in virtual time while some answers come late: without a code, hedged, and the first of all."""
+    from skymemory.twin.native_twin import TwinError
+    from skymemory.twin.stragglers import Stragglers, compare
+
+    try:
+        with progress_bar("getting") as progress:
+            report = compare(Stragglers(gets, share, delay_ms), progress)
+    except TwinError as error:
+        raise Failure(str(error)) from error
+    if as_json:
+        print_json(report)
+        return
+    table = Table(title=f"{gets:,} gets; {100 * share:g} % of answers {delay_ms:g} ms late")
+    for column in ("", "servers", "parity", "none late, ms", "p50, ms", "p99, ms", "p99.9, ms", "bytes / block"):
+        table.add_column(column, justify="right" if column else "left")
+    for way in report["ways"]:
+        late = way["stragglers"]
+        times = [f"{late[name]:.1f}" for name in ("p50_ms", "p99_ms", "p99_9_ms")]
+        calm = f"{way['calm']['p50_ms']:.1f}"
+        table.add_row(way["name"], str(way["servers"]), str(way["parity"]), calm, *times, f"{late['share_of_bytes']:.2f}")
     print_table(table)
 
 

@@ -324,6 +324,10 @@ class Config(Structure):
     """age of the schedule by which ground hosts put"""
     chunk_us: int
     """processing time of each chunk on board, one after the other; 0: none"""
+    hang_ppm: int
+    """shares of blocks before which a satellite is silent, and for how long; 0: none"""
+    hang_us: int
+    """shares of blocks before which a satellite is silent, and for how long; 0: none"""
     asks_all: int
     """1: hosts ask for parity at once"""
     way_chunks: int
@@ -375,6 +379,8 @@ class Config(Structure):
         ("hello_ms", c_uint32),
         ("late_put_ms", c_uint32),
         ("chunk_us", c_uint32),
+        ("hang_ppm", c_uint32),
+        ("hang_us", c_uint32),
         ("asks_all", c_uint32),
         ("way_chunks", c_uint32),
         ("violations_max", c_uint32),

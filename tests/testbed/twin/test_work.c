@@ -94,6 +94,23 @@ static void test_hosts_wait_for_each_other(void)
     CHECK_EQ(took_us[2], 2u * WAY_US + 4u * CHUNK_US);
 }
 
+static void test_a_satellite_that_hangs_answers_later(void)
+{
+    SKYT_Counters_t counters;
+    uint64_t        took_us[2] = {0};
+    Rig_t           rig;
+
+    begin(&rig);
+    rig.config.hang_ppm = 1000000;
+    rig.config.hang_us  = 80000;
+    add(&rig, 0, SKYT_OP_PUT, 1);
+    add(&rig, SECOND, SKYT_OP_GET, 1);
+    run(&rig, took_us, &counters);
+    CHECK_EQ(counters.hits, 1);
+    CHECK_EQ(took_us[0], 2u * WAY_US + 2u * CHUNK_US);
+    CHECK_EQ(took_us[1], 2u * WAY_US + 2u * CHUNK_US + 80000u);
+}
+
 static void test_what_waits_is_lost_in_a_crash(void)
 {
     SKYT_Counters_t counters;
@@ -169,6 +186,7 @@ int main(void)
     RUN(test_the_chunks_of_a_satellite_follow_each_other);
     RUN(test_parts_of_a_chunk_take_no_longer_than_the_chunk);
     RUN(test_hosts_wait_for_each_other);
+    RUN(test_a_satellite_that_hangs_answers_later);
     RUN(test_what_waits_is_lost_in_a_crash);
     RUN(test_delays_change_evenly);
     RUN(test_without_processing_time_there_are_only_ways);

@@ -196,3 +196,14 @@ def test_mistakes_are_one_line(tmp_path: Path, berlin: Path, words: tuple[str, .
     assert result.stdout == ""
     assert result.stderr.startswith(f"Error: {message}")
     assert result.stderr.count("\n") == 1
+
+
+def test_stragglers() -> None:
+    words = ["bench", "stragglers", "--gets", "10", "--share", "0.1"]
+    report = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
+    assert (report["gets"], report["share"], report["delay_ms"]) == (10, 0.1, 80.0)
+    told = CliRunner().invoke(main, words).stdout
+    assert "10 gets; 10 % of answers 80 ms late" in told
+    assert all(way["name"].split()[0] in told for way in report["ways"])
+    failed = CliRunner().invoke(main, ["bench", "stragglers", "--gets", "1", "--share", "1", "--delay-ms", "1001"])
+    assert failed.exit_code == 2
