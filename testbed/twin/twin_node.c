@@ -65,7 +65,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     SKY_Packet_t        changed;
     const SKY_Packet_t *pkt = twin->broken == SKYT_BREAK_NOTHING ? from : SKYT_Break_Seen(twin, index, from, &changed);
 
-    if (is_put(pkt) && pkt->src.plane != 0)
+    if (is_put(pkt) && pkt->src.plane != 0 && (pkt->flags & SKY_FLAG_FREE) == 0)
     {
         twin->counters.migrated_bytes += pkt->length;
         twin->row_moved_us = now_us;
@@ -95,7 +95,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
         SKYT_Use_Put(twin, index, from, &before);
         SKYT_Check_Taken(twin, index, from);
     }
-    else if (node->service.core.counters.hits != before.hits)
+    else if (node->service.core.counters.hits != before.hits && from->src.plane == 0)
     {
         SKYT_Use_Get(twin, index, from);
     }

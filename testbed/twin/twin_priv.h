@@ -508,7 +508,7 @@ void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node);
 void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
 /** Note that a satellite has no room for a chunk: a put of it fails, or a satellite that hands it over lets it go. */
 void SKYT_Truth_NoRoom(SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
-/** Return the block that the scrub of a satellite looks at next; SKYT_NONE if it does not look now. */
+/** Return the block that the scrub of a satellite looks at next, or with parity its census counts; SKYT_NONE if it does not look now. */
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
 /** Note that the scrub of a satellite has purged a block. @param could_be_had  with parity: it could be decoded before */
 void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block, bool could_be_had);

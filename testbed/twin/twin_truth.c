@@ -90,12 +90,18 @@ void SKYT_Truth_NoRoom(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
 
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node)
 {
-    const SKY_Scrub_t *scrub  = &twin->nodes[node].service.scrub;
-    const SKY_Store_t *store  = &twin->nodes[node].store;
-    uint32_t           cursor = scrub->cursor;
-    uint32_t           first  = 0;
-    SKY_BlockInfo_t    info;
+    const SKY_Scrub_t  *scrub  = &twin->nodes[node].service.scrub;
+    const SKY_Census_t *census = &twin->nodes[node].service.census;
+    const SKY_Store_t  *store  = &twin->nodes[node].store;
+    uint32_t            cursor = scrub->cursor;
+    uint32_t            first  = 0;
+    SKY_BlockInfo_t     info;
 
+    if (twin->config.parity > 0u)
+    {
+        return census->state == SKY_CENSUS_ASKING ? SKYT_Content_BlockOf(twin, census->block.tenant, census->block.key)
+                                                  : SKYT_NONE;
+    }
     if (twin->config.scrub_ms == 0 || twin->now_us < scrub->next_us ||
         (!SKY_Store_NextBlock(store, &cursor, &info) && !SKY_Store_NextBlock(store, &first, &info)))
     {

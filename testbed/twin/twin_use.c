@@ -235,16 +235,20 @@ void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before)
 
 void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before)
 {
-    SKYT_Node_t   *here  = &twin->nodes[node];
-    const bool     taken = here->service.core.counters.puts != before->puts;
-    const uint64_t until = twin->now_us + lifetime_us(twin, pkt);
-    const bool     full  = !taken && here->service.answer.reply.status == SKY_STATUS_STORE_FULL;
+    SKYT_Node_t   *here      = &twin->nodes[node];
+    const bool     taken     = here->service.core.counters.puts != before->puts;
+    const uint64_t until     = twin->now_us + lifetime_us(twin, pkt);
+    const bool     is_repair = (pkt->flags & SKY_FLAG_FREE) != 0; /* it evicts nothing, and is no use of a block that is here */
+    const bool     full      = !taken && !is_repair && here->service.answer.reply.status == SKY_STATUS_STORE_FULL;
 
     if (here->store.counters.evicted_blocks != before->evicted)
     {
         check_evicted(twin, node, pkt, before->slots);
     }
-    note_use(twin, node, pkt, taken);
+    if (!is_repair || !before->is_known)
+    {
+        note_use(twin, node, pkt, taken);
+    }
     here->parts_until_us = here->parts_until_us > until ? here->parts_until_us : until;
     if (has_quota(twin, pkt->tenant))
     {

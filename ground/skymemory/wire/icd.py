@@ -140,7 +140,9 @@ FLAG_ANY: Final = 4
 FLAG_TLM: Final = 8
 """RELAY: send the destination's telemetry to this ground host for the lease time."""
 FLAG_GOSSIP: Final = 16
-"""PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbours only, and never answered."""
+"""PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else only one without a code. HELLO: news of link states. Taken from neighbours only, and never answered."""
+FLAG_FREE: Final = 32
+"""PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full."""
 SUITE_NONE: Final = 0
 """No tag."""
 SUITE_GMAC_HEADER: Final = 1

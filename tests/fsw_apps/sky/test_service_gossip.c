@@ -68,6 +68,17 @@ static void hear(SKY_Addr_t src, SKY_Addr_t dst, const fx_block_t *block, uint16
     node_serve(node_at(dst), &pkt);
 }
 
+/* The same about a block with parity, of so many data chunks. */
+static void code_word(SKY_Packet_t *pkt, uint32_t chunks, uint8_t k, uint8_t m)
+{
+    pkt->code_k      = k;
+    pkt->code_m      = m;
+    pkt->code_scheme = SKY_CODE_CAUCHY;
+    pkt->block_len   = chunks * CHUNK;
+    pkt->chunk_len   = CHUNK;
+    pkt->chunk_total = chunks + (chunks + 6u) / 7u * m;
+}
+
 static void test_all_shares_go(void)
 {
     for (uint32_t i = 0; i < 9; ++i)
@@ -90,9 +101,11 @@ static void test_all_shares_go(void)
     }
 }
 
-/* Seven of nine shares suffice: an eviction is no news, and no word takes the others. */
+/* Seven of nine shares suffice: an eviction is no news, and no word about another block under the key takes the others. */
 static void test_a_block_with_parity_stays(void)
 {
+    SKY_Packet_t pkt;
+
     old   = a_block(1, 18);
     other = a_block(2, 18);
     sky_open(ROOM, true);
@@ -103,11 +116,45 @@ static void test_a_block_with_parity_stays(void)
     press(server(0));
     CHECK_EQ(sky_settle(), 0);
     CHECK_EQ(held(&old), 16);
-    hear(server(1), server(2), &old, CREDIT);
-    hear(server(4), server(5), &old, CREDIT);
-    CHECK_EQ(sky_settle(), 0);
-    CHECK_EQ(held(&old), 16);
     CHECK_EQ(told(), 0);
+    hear(server(1), server(2), &old, CREDIT); /* an old share without parity was evicted somewhere */
+    word_from(server(4), server(5), &old, CREDIT, &pkt);
+    code_word(&pkt, 15, 6, 3); /* of another stripe */
+    node_serve(node_at(server(5)), &pkt);
+    code_word(&pkt, 14, 0, 2); /* of none */
+    node_serve(node_at(server(5)), &pkt);
+    code_word(&pkt, 14, 7, 2);
+    pkt.content = 9;
+    node_serve(node_at(server(5)), &pkt);
+    pkt.content       = 0;
+    pkt.block_version = 9;
+    node_serve(node_at(server(5)), &pkt);
+    (void)sky_settle();
+    CHECK_EQ(held(&old), 16);
+    CHECK_EQ(held(&other), 18);
+}
+
+/* Who hears that no more can be decoded purges what it holds, and tells it on. */
+static void test_a_block_with_parity_goes_by_a_word_of_its_own(void)
+{
+    SKY_Packet_t pkt;
+
+    old   = a_block(1, 18);
+    other = a_block(1, 18); /* the same key */
+    sky_open(ROOM, true);
+    sky_put_coded(&old);
+    now_us += QUIET_US;
+    word_from((SKY_Addr_t){1, 4}, server(1), &old, CREDIT, &pkt);
+    code_word(&pkt, 14, 7, 2);
+    node_serve(node_at(server(1)), &pkt);
+    (void)sky_settle();
+    CHECK_EQ(held(&old), 0);
+
+    sky_put_all(&other); /* without parity: another block */
+    now_us += QUIET_US;
+    node_serve(node_at(server(1)), &pkt);
+    (void)sky_settle();
+    CHECK_EQ(held(&other), 18);
 }
 
 static void test_several_evict_the_same(void)
@@ -378,6 +425,7 @@ int main(void)
 {
     RUN(test_all_shares_go);
     RUN(test_a_block_with_parity_stays);
+    RUN(test_a_block_with_parity_goes_by_a_word_of_its_own);
     RUN(test_several_evict_the_same);
     RUN(test_off);
     RUN(test_crosses_holes_of_two);

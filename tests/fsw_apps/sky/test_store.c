@@ -447,6 +447,30 @@ static void test_tells_what_it_evicted(void)
     CHECK_EQ(store.evicted.held, 0);
 }
 
+/* What is rebuilt takes free slots only, and was not used. */
+static void test_only_into_free_slots(void)
+{
+    const fx_block_t first = {1, 0, 3, 100, 300}, second = {2, 0, 1, 100, 100}, third = {3, 0, 1, 100, 100};
+    SKY_Packet_t     pkt;
+
+    open_store(3, 3);
+    CHECK_EQ(put(&first, 0), SKY_STATUS_OK);
+    CHECK_EQ(put(&second, 0), SKY_STATUS_OK);
+    fx_put(&first, 1, data, &pkt);
+    pkt.flags = SKY_FLAG_FREE;
+    CHECK_EQ(SKY_Store_Put(&store, 0, &pkt), SKY_STATUS_OK);
+    fx_put(&first, 2, data, &pkt);
+    pkt.flags = SKY_FLAG_FREE;
+    CHECK_EQ(SKY_Store_Put(&store, 0, &pkt), SKY_STATUS_STORE_FULL);
+    fx_put(&third, 0, data, &pkt);
+    pkt.flags = SKY_FLAG_FREE;
+    CHECK_EQ(SKY_Store_Put(&store, 0, &pkt), SKY_STATUS_STORE_FULL);
+    CHECK(holds(&first, 0) && holds(&first, 1) && holds(&second, 0));
+    CHECK_EQ(store.counters.evicted_blocks, 0);
+    CHECK_EQ(put(&third, 0), SKY_STATUS_OK);
+    CHECK(!has(&first, 0) && !has(&first, 1) && holds(&second, 0)); /* the first was used before the second */
+}
+
 int main(void)
 {
     RUN(test_init);
@@ -460,6 +484,7 @@ int main(void)
     RUN(test_eviction_takes_the_oldest_block);
     RUN(test_a_wrong_packet_evicts_nothing);
     RUN(test_tells_what_it_evicted);
+    RUN(test_only_into_free_slots);
     RUN(test_full);
     RUN(test_block_table_full);
     RUN(test_purge_and_drop);

@@ -12,7 +12,7 @@
 #include "nodes.h"
 
 #define STORE_SLOTS  256u
-#define CHUNK_BYTES  300u
+#define CHUNK_BYTES  320u
 #define PACKET_BYTES SKY_SERVICE_PACKET_MIN /* a full chunk takes two */
 #define PACKETS      8192u
 #define STEP_US      2000u

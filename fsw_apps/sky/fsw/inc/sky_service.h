@@ -13,7 +13,8 @@
  * Work per call is bounded: Begin looks up at most SKY_LIMIT_CHUNK_SET chunks or takes in one packet (an eviction or PURGE walks
  * over the chunks of one block, a MIGRATE of all blocks over the table of blocks); Next makes one packet; a burst is at most
  * `credit` chunks, and as many again for each migration. Besides, words of gossip (sky_service_gossip.c) go out with any pull, one
- * packet each, a question of the scrub (sky_service_scrub.c), and 16 of the survey (sky_service_survey.c).
+ * packet each, a question of the scrub (sky_service_scrub.c), 16 of the survey (sky_service_survey.c), and one to each server or a chunk
+ * (sky_service_census.c).
  */
 #ifndef SKY_SERVICE_H
 #define SKY_SERVICE_H

@@ -16,6 +16,8 @@
  *     gossip     tells neighbours of evicted blocks
  *     survey     asks all satellites how much they have left to hand over
  *     scrub      looks for broken blocks; uses gossip, survey
+ *     repair     rebuilds a chunk of a block with parity, and brings it home
+ *     census     asks all servers for a block with parity, and has it repaired or purged; uses gossip, home, repair, survey
  *     stats      collects the counters of `stats.kvc`; uses handover
  *     answer     answers requests; uses guard, gossip, handover, migrate, stats
  *
@@ -47,6 +49,7 @@
 #define SKY_SERVICE_EXPIRE_SLOTS     256u      /**< looked at by one Poll */
 #define SKY_SERVICE_EXPIRE_US        50000u    /**< between two Polls while there are incomplete chunks */
 #define SKY_SERVICE_WORDS            32u       /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
+#define SKY_SERVICE_CENSUS_ROWS      64u       /**< rows of a block that one census counts: bits of a uint64_t */
 #define SKY_SERVICE_SCRATCH_BYTES    1024u     /**< counters with the records of most tenants; what ground hosts have room for */
 #define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_STATS_KVC_COUNT * 8u) /**< smallest packet_bytes: the counters */
 
@@ -153,15 +156,17 @@ typedef struct
     uint32_t        pulled;                   /**< jobs that have no more to send in this pull */
 } SKY_Migrations_t;
 
-/** A word of gossip: a block of which a share is gone. */
+/** A word of gossip: a block that is lost, because a share is gone, or with parity more shares than that makes up for. */
 typedef struct
 {
-    uint32_t tenant;
-    uint8_t  key[SKY_KEY_BYTES];
-    uint64_t version;  /**< newer versions are not meant; 0: any is */
-    uint16_t credit;   /**< credit with which it is passed on */
-    uint8_t  links;    /**< bit (1 << link): neighbours that are still to be told */
-    uint64_t until_us; /**< time until which it is known */
+    uint32_t     tenant;
+    uint8_t      key[SKY_KEY_BYTES];
+    uint64_t     version;  /**< newer versions are not meant; 0: any is */
+    uint32_t     content;  /**< of a block with parity; else 0 */
+    SKY_Stripe_t stripe;   /**< likewise; else all 0 */
+    uint16_t     credit;   /**< credit with which it is passed on */
+    uint8_t      links;    /**< bit (1 << link): neighbours that are still to be told */
+    uint64_t     until_us; /**< time until which it is known */
 } SKY_Word_t;
 
 typedef struct
@@ -192,8 +197,9 @@ typedef struct
 typedef enum
 {
     SKY_SCRUB_IDLE = 0,
-    SKY_SCRUB_ASK,  /**< the question is to be sent */
-    SKY_SCRUB_ASKED /**< the question was sent */
+    SKY_SCRUB_ASK,   /**< the question is to be sent */
+    SKY_SCRUB_ASKED, /**< the question was sent */
+    SKY_SCRUB_SILENT /**< there is no way to the server */
 } SKY_ScrubState_t;
 
 /** The scrub: the look for incomplete blocks. */
@@ -214,7 +220,81 @@ typedef struct
     uint32_t         count;
     uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
     uint32_t         payload_len;
+    bool             has_ripe; /**< a block with parity was found broken twice; the census looks for the one used last */
 } SKY_Scrub_t;
+
+/** State of the repair of a chunk. */
+typedef enum
+{
+    SKY_REPAIR_IDLE = 0,
+    SKY_REPAIR_ASK,       /**< a source is to be asked for its chunk */
+    SKY_REPAIR_ASKED,     /**< it was asked */
+    SKY_REPAIR_DELIVER,   /**< the chunk is rebuilt and on its way home */
+    SKY_REPAIR_DONE,      /**< its home has it */
+    SKY_REPAIR_NO_SOURCE, /**< a source does not answer */
+    SKY_REPAIR_NO_CHUNK,  /**< a source does not give its chunk, or a damaged one */
+    SKY_REPAIR_NO_HOME    /**< the home does not answer, or does not take the chunk */
+} SKY_RepairState_t;
+
+/** The repair of one chunk: those of its row that suffice are added up one by one in the store's spare memory. */
+typedef struct
+{
+    SKY_RepairState_t state;
+    SKY_ShareCfg_t    share;                    /**< the lost chunk */
+    uint32_t          row;                      /**< row of the schedule that says where chunks are */
+    uint32_t          len;                      /**< bytes of the lost chunk */
+    uint32_t          first;                    /**< first chunk of its row */
+    uint32_t          needed, added;            /**< sources: how many suffice, and those that have been added */
+    uint8_t           have[SKY_STRIPE_ROW_MAX]; /**< places of the sources in the row */
+    uint8_t           weights[SKY_STRIPE_ROW_MAX];
+    SKY_Addr_t        at;       /**< satellite of the source at hand */
+    uint32_t          asked;    /**< questions to it */
+    uint64_t          until_us; /**< time at which its answer is late */
+    uint64_t          request_id;
+    SKY_Parts_t       parts; /**< parts of its chunk that have come */
+    uint8_t           payload[SKY_CHUNKSET_MAX_BYTES];
+    SKY_Peer_t        peer; /**< the home */
+    SKY_Push_t        push;
+    uint16_t          asked_by[1]; /**< memory of the push */
+    SKY_Packet_t      request;     /**< the PUT that is being cut */
+    bool              cutting;
+    uint32_t          part_offset;
+    uint32_t          crc32c; /**< of the rebuilt chunk */
+} SKY_Repair_t;
+
+/** State of a census. */
+typedef enum
+{
+    SKY_CENSUS_IDLE = 0,
+    SKY_CENSUS_ASKING, /**< servers are asked what they hold */
+    SKY_CENSUS_MENDING /**< what is lost is rebuilt */
+} SKY_CensusState_t;
+
+/** The census: who holds which chunks of a block with parity. */
+typedef struct
+{
+    SKY_CensusState_t state;
+    uint32_t          row; /**< row of the schedule */
+    uint64_t          begun_us;
+    uint64_t          rest_us; /**< time before which no census and no repair begins */
+    SKY_BlockInfo_t   block;
+    uint32_t          first;                      /**< first row of the block that is counted */
+    uint32_t          rows;                       /**< rows that are counted */
+    uint32_t          self;                       /**< this satellite's number among the servers */
+    uint64_t          held[SKY_STRIPE_ROW_MAX];   /**< of each server, bit (1 << row): it holds its chunk of that row */
+    uint64_t          lost[SKY_STRIPE_ROW_MAX];   /**< its chunk of that row is gone, by its own word */
+    bool              unsure[SKY_STRIPE_ROW_MAX]; /**< what it lacks may be on its way from there */
+    bool              to_ask[SKY_STRIPE_ROW_MAX], waiting[SKY_STRIPE_ROW_MAX];
+    uint32_t          waiting_count;
+    uint32_t          rounds;   /**< rounds of questions */
+    uint64_t          until_us; /**< time at which answers are late */
+    uint64_t          request_id;
+    uint8_t      payloads[2][SKY_CHUNKSET_MAX_BYTES]; /**< of questions to servers without and with a chunk in the last row */
+    uint32_t     at;                                  /**< chunk at which the repair is, counted from the first */
+    bool         is_whole;                            /**< so far the block is whole, or is again */
+    bool         is_degraded;                         /**< the block is counted as degraded */
+    SKY_Repair_t repair;
+} SKY_Census_t;
 
 /** The survey of other satellites' handovers. */
 typedef struct
@@ -264,6 +344,7 @@ typedef struct
     SKY_Gossip_t      gossip;
     SKY_Survey_t      survey;
     SKY_Scrub_t       scrub;
+    SKY_Census_t      census;
 } SKY_Service_t;
 
 #endif

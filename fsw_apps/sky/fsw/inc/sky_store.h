@@ -36,6 +36,7 @@
 #define SKY_STORE_TENANTS  (SKY_LIMIT_TENANTS + 1u) /**< rows of the store's table of tenants */
 #define SKY_STORE_OTHERS   0u                       /**< the row of all tenants without a quota of their own */
 #define SKY_STORE_PERCENT  100u
+#define SKY_STORE_SPARES   2u /**< slots of spare memory */
 
 typedef struct
 {
@@ -74,16 +75,6 @@ typedef struct
     uint64_t     put_until_us; /**< time until which parts of its PUTs are kept: until then the block may be incomplete */
     uint64_t     suspect_us;   /**< time given to SKY_Store_Suspect; 0: none, or a chunk was put or went since */
 } SKY_BlockInfo_t;
-
-/** A block that made room. */
-typedef struct
-{
-    uint32_t tenant;
-    uint8_t  key[SKY_KEY_BYTES];
-    uint64_t version;
-    uint32_t held;     /**< complete chunks that went; 0: there was no such block */
-    bool     is_coded; /**< the block has parity: what others hold may suffice */
-} SKY_Eviction_t;
 
 /** Position of a walk by last use. */
 typedef struct
@@ -141,7 +132,8 @@ typedef struct
     SKY_StoreCounters_t counters;
     SKY_StoreBlock_t   *blocks;
     SKY_StoreSlot_t    *slots;
-    uint8_t            *data; /**< slot_count * slot_bytes, 64-byte aligned; not touched until used */
+    uint8_t            *data;  /**< slot_count * slot_bytes, 64-byte aligned; not touched until used */
+    uint8_t            *spare; /**< SKY_STORE_SPARES * slot_bytes, which no chunk gets: the owner's, who rebuilds chunks there */
     SKY_Index_t         block_index, chunk_index;
     uint32_t            free_block, free_slot;   /**< lists of entries given back */
     uint32_t            fresh_block, fresh_slot; /**< entries from here on were never used and never touched */
@@ -152,9 +144,11 @@ typedef struct
     uint32_t            tenant_count;               /**< rows that count, from 1 */
     uint32_t            promised_slots;  /**< of each tenant what it uses or what is reserved, whichever is more: the sum */
     uint32_t            promised_blocks; /**< the same for blocks */
-    SKY_Eviction_t evicted; /**< block evicted by the last SKY_Store_Put: never more than one, as each block has a slot to give */
-    bool           completed; /**< the last SKY_Store_Put has completed a chunk */
-    uint64_t       secret[2];
+    SKY_BlockInfo_t
+             evicted; /**< block evicted by the last SKY_Store_Put, with the complete chunks that went as @c held; 0: there was no
+                                  such block. Never more than one, as each block has a slot to give */
+    bool     completed; /**< the last SKY_Store_Put has completed a chunk */
+    uint64_t secret[2];
 } SKY_Store_t;
 
 /** Return the bytes of memory that a store of @p cfg needs, at any alignment; 0 if @p cfg is out of range. */
@@ -179,7 +173,7 @@ bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas);
  * Take in the payload of a PUT (a whole chunk or a part of it). A complete chunk is checked against its CRC-32C; one that is
  * already there is kept as it is. Parts are remembered per slot and forgotten after @p expires_us; all parts of a chunk but the
  * last have one length, and begin at multiples of it. To make room the least recently used other block of its tenant is evicted,
- * whatever it holds; a packet that is wrong evicts nothing.
+ * whatever it holds; a packet that is wrong evicts nothing. Nor does one with the flag FREE, which is no use of its block either.
  *
  * The cost is that of copying the payload; a new block adds a look at the table of tenants, an eviction a look-up per chunk of the
  * evicted block.
@@ -191,7 +185,8 @@ bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas);
  *         OLD_VERSION  a newer version of the block is here, complete or in part
  *         BAD_KEY      the block was declared with other lengths or another content, or another chunk is held under this id:
  *                      PURGE it first, or PUT a newer version. A block of which no chunk is complete is declared anew instead
- *         STORE_FULL   the block itself fills what its tenant may have, or others hold all that is not reserved
+ *         STORE_FULL   the block itself fills what its tenant may have, or others hold all that is not reserved; or no slot is free
+ *                      and the packet has the flag FREE
  */
 SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt);
 

@@ -8,6 +8,7 @@
 
 #include "sky_assert.h"
 #include "sky_service_answer.h"
+#include "sky_service_census.h"
 #include "sky_service_core.h"
 #include "sky_service_gossip.h"
 #include "sky_service_handover.h"
@@ -69,6 +70,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     SKY_Handover_Reset(&svc->migrations, &svc->handover);
     SKY_Survey_Reset(&svc->survey);
     SKY_Scrub_Reset(&svc->scrub);
+    SKY_Census_Reset(&svc->census);
     SKY_ASSERT(svc->handover.left == 0);
     SKY_ASSERT(!svc->survey.is_wanted);
     SKY_ASSERT(svc->scrub.state == SKY_SCRUB_IDLE);
@@ -87,6 +89,7 @@ static void begin_pull(SKY_Service_t *svc)
 {
     svc->answer.stage = SKY_ANSWER_IDLE;
     SKY_Migrate_Pull(&svc->core, &svc->migrations);
+    SKY_Census_Pull(&svc->census);
     SKY_ASSERT(svc->migrations.pulled == 0);
     SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE);
 }
@@ -105,7 +108,7 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
     }
     else if (!SKY_Migrate_Response(core, &svc->migrations, now_us, pkt) &&
              !SKY_Scrub_Response(core, &svc->scrub, &svc->gossip, &svc->survey, now_us, pkt) &&
-             !SKY_Survey_Response(core, &svc->survey, now_us, pkt))
+             !SKY_Survey_Response(core, &svc->survey, now_us, pkt) && !SKY_Census_Response(core, &svc->census, now_us, pkt))
     {
         ++core->counters.unsolicited;
     }
@@ -123,7 +126,8 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
     SKY_ASSERT(svc->migrations.pulled <= SKY_SERVICE_JOBS);
     SKY_ASSERT(core->seq_count <= SKY_SEQ_COUNT_MASK);
     return SKY_Migrate_Next(core, &svc->migrations, now_us, out) || SKY_Gossip_Next(core, &svc->gossip, now_us, out) ||
-           SKY_Scrub_Next(core, &svc->scrub, now_us, out) || SKY_Survey_Next(core, &svc->survey, now_us, out);
+           SKY_Scrub_Next(core, &svc->scrub, now_us, out) || SKY_Survey_Next(core, &svc->survey, now_us, out) ||
+           SKY_Census_Next(core, &svc->census, now_us, out);
 }
 
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
@@ -142,9 +146,11 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
         next = now_us + SKY_SERVICE_EXPIRE_US;
     }
     const uint64_t scrub_us  = SKY_Scrub_OnTime(core, &svc->scrub, &svc->gossip, &svc->survey, now_us);
+    const uint64_t census_us = SKY_Census_OnTime(core, &svc->census, &svc->scrub, &svc->gossip, &svc->survey, now_us);
     const uint64_t survey_us = SKY_Survey_OnTime(core, &svc->survey, now_us);
 
     next     = scrub_us < next ? scrub_us : next;
+    next     = census_us < next ? census_us : next;
     *next_us = survey_us < next ? survey_us : next;
     SKY_ASSERT(core->store->counters.partial == 0 || *next_us <= now_us + SKY_SERVICE_EXPIRE_US);
     SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* a service that was only polled owes no answer */
@@ -155,6 +161,7 @@ void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
     SKY_Migrate_Unreachable(&svc->migrations, dst);
     SKY_Scrub_Unreachable(&svc->scrub, dst);
     SKY_Survey_Unreachable(&svc->core, &svc->survey, dst);
+    SKY_Census_Unreachable(&svc->core, &svc->census, dst);
     SKY_ASSERT(svc->migrations.pulled <= SKY_SERVICE_JOBS);
 }
 

@@ -81,13 +81,15 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
 /* Tell the neighbours if the PUT at hand has evicted a block. */
 static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
 {
-    const SKY_Eviction_t *evicted = &svc->core.store->evicted;
+    const SKY_BlockInfo_t *evicted = &svc->core.store->evicted;
     SKY_ASSERT(evicted->held == 0 || svc->core.store->counters.evicted_blocks >= 1);
 
-    /* Chunks to be handed over may be at their new places already, and the block whole: then the neighbours are not told. */
-    if (evicted->held > 0 && !evicted->is_coded && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
+    /* With parity the other shares may suffice. Chunks to be handed over may be at their new places already, and the block whole. Then
+     * the neighbours are not told. */
+    if (evicted->held > 0 && evicted->stripe.code_m == 0 &&
+        SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
     {
-        SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted->tenant, evicted->key, evicted->version);
+        SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted);
     }
 }
 
@@ -276,6 +278,14 @@ static void stats(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 
 /* ---- GET ---------------------------------------------------------------------------------------------------------- */
 
+/* Find a chunk that was asked for. Satellites ask to rebuild other chunks of the block, which makes it used nowhere: if it did, its shares
+ * would not be evicted at about the same time. */
+static bool look_up(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint32_t id)
+{
+    return (answer->reply.dst.plane != 0 ? SKY_Store_Peek(core->store, answer->block, id, &answer->chunk)
+                                         : SKY_Store_Get(core->store, answer->block, id, &answer->chunk)) == SKY_STATUS_OK;
+}
+
 /* Look for the next chunk of the burst that is here, and note those that are not. @return false if the burst is over */
 static bool get_seek(SKY_ServiceCore_t *core, SKY_Answer_t *answer)
 {
@@ -285,7 +295,7 @@ static bool get_seek(SKY_ServiceCore_t *core, SKY_Answer_t *answer)
         const uint32_t at = answer->set_index;
 
         answer->set_index = SKY_ChunkSet_Next(&answer->set, at + 1u);
-        if (SKY_Store_Get(core->store, answer->block, id, &answer->chunk) == SKY_STATUS_OK)
+        if (look_up(core, answer, id))
         {
             SKY_ASSERT(answer->chunk.len >= 1);
             SKY_ASSERT(id < answer->reply.chunk_total); /* the block was described */

@@ -8,7 +8,10 @@
  * its credit says, and a holder gives it its full credit again. A holder is none afterwards, so that happens at most once for
  * each. Words therefore end even where nobody remembers them; to remember those of the last seconds only spares packets.
  *
- * No word destroys a block with parity: one share less leaves the others enough. Who evicts such a share tells nobody.
+ * A word about a block with parity says that no more can be decoded. Only a census finds that out (sky_service_census.c); who evicts a
+ * share of such a block tells nobody, as one share less leaves the others enough. It means one version, content and stripe: others
+ * under the key may be whole. A word about a block without parity means no block that has parity: an old share may lie somewhere under
+ * the key of a block that was put with parity since.
  *
  * What else a word must not destroy: a block that was evicted and is put anew. A word does not say when the share went. So a satellite
  * that may have taken a PUT of the block since ignores it until the PUT's deadline (or the lifetime of parts), and then for as
@@ -42,14 +45,15 @@ static uint8_t links_but(const SKY_ServiceCore_t *core, SKY_Addr_t but)
 }
 
 /* Return a word of the last seconds, or NULL. */
-static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key, uint64_t version)
+static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Word_t *like)
 {
     for (uint32_t i = 0; i < SKY_SERVICE_WORDS; ++i)
     {
         SKY_Word_t *word = &gossip->words[i];
 
-        if (now_us < word->until_us && word->tenant == tenant && word->version == version &&
-            memcmp(word->key, key, SKY_KEY_BYTES) == 0)
+        if (now_us < word->until_us && word->tenant == like->tenant && word->version == like->version &&
+            word->content == like->content && memcmp(word->key, like->key, SKY_KEY_BYTES) == 0 &&
+            SKY_Stripe_Equal(&word->stripe, &like->stripe))
         {
             return word;
         }
@@ -71,20 +75,19 @@ static SKY_Word_t *take_place(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip)
     return word;
 }
 
-static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key,
-                   uint64_t version, uint16_t credit, uint8_t links)
+/* Tell @p links of a word, unless it is known and has gone as far already. */
+static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Word_t *said, uint16_t credit,
+                   uint8_t links)
 {
-    SKY_Word_t *word = find(gossip, now_us, tenant, key, version);
+    SKY_Word_t *word = find(gossip, now_us, said);
 
     SKY_ASSERT(credit <= CREDIT);
     SKY_ASSERT(links != 0);
     SKY_ASSERT(links >> SKY_ISL_COUNT == 0);
     if (word == NULL)
     {
-        word          = take_place(core, gossip);
-        word->tenant  = tenant;
-        word->version = version;
-        (void)memcpy(word->key, key, SKY_KEY_BYTES);
+        word  = take_place(core, gossip);
+        *word = *said;
     }
     else if (word->credit >= credit)
     {
@@ -97,40 +100,72 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
     SKY_ASSERT(word->until_us > now_us);
 }
 
-void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key,
-                      uint64_t version)
+void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_BlockInfo_t *block)
 {
     const uint8_t links = links_but(core, core->cfg.self);
+    SKY_Word_t    word  = {.tenant = block->tenant, .version = block->version};
     SKY_ASSERT(links >> SKY_ISL_COUNT == 0);
 
     if (core->cfg.gossip && links != 0)
     {
-        spread(core, gossip, now_us, tenant, key, version, CREDIT, links);
+        (void)memcpy(word.key, block->key, SKY_KEY_BYTES);
+        if (block->stripe.code_m > 0)
+        {
+            word.content = block->content;
+            word.stripe  = block->stripe;
+        }
+        spread(core, gossip, now_us, &word, CREDIT, links);
     }
 }
 
+/* Return true if a word is about a block: without parity, about any of its key that has none and is not newer. */
+static bool is_about(const SKY_Word_t *word, const SKY_BlockInfo_t *info)
+{
+    SKY_ASSERT(info->held > 0);
+    SKY_ASSERT(word->stripe.code_m > 0 || word->content == 0);
+    if (word->stripe.code_m == 0)
+    {
+        return info->stripe.code_m == 0 && (word->version == 0 || info->version <= word->version);
+    }
+    return info->version == word->version && info->content == word->content && SKY_Stripe_Equal(&info->stripe, &word->stripe);
+}
+
 /* Return true if the word may be passed on, with @p credit. */
-static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t *pkt, uint16_t *credit)
+static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Word_t *word, uint16_t *credit)
 {
     SKY_BlockInfo_t info;
 
-    /* Who holds a newer version holds no share of the block that the word is about. */
-    if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, pkt->tenant, pkt->key), &info) != SKY_STATUS_OK ||
-        (pkt->block_version != 0 && info.version > pkt->block_version))
+    /* Who holds another block under the key holds no share of the one that the word is about. */
+    if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, word->tenant, word->key), &info) != SKY_STATUS_OK ||
+        !is_about(word, &info))
     {
-        const uint16_t left = pkt->credit < CREDIT ? pkt->credit : CREDIT;
+        const uint16_t left = word->credit < CREDIT ? word->credit : CREDIT;
 
         *credit = (uint16_t)(left - 1u);
         return left > 0;
     }
     SKY_ASSERT(info.held > 0);
-    if (info.stripe.code_m > 0 || now_us < info.put_until_us + TRAVEL_US)
+    if (now_us < info.put_until_us + TRAVEL_US)
     {
-        return false; /* the others may suffice, or the block may have been put since */
+        return false; /* the block may have been put since */
     }
-    core->counters.gossip_purged += SKY_Store_Purge(core->store, pkt->tenant, pkt->key, pkt->block_version);
+    core->counters.gossip_purged += SKY_Store_Purge(core->store, word->tenant, word->key, word->version);
     *credit = CREDIT;
     return true;
+}
+
+/* Get the word of a packet. @return false if there can be no such block */
+static bool word_of(const SKY_Packet_t *pkt, SKY_Word_t *word)
+{
+    const bool is_coded = pkt->code_k > 0 || pkt->code_m > 0;
+
+    (void)memset(word, 0, sizeof(*word));
+    word->tenant  = pkt->tenant;
+    word->version = pkt->block_version;
+    word->credit  = pkt->credit;
+    word->content = is_coded ? pkt->content : 0;
+    (void)memcpy(word->key, pkt->key, SKY_KEY_BYTES);
+    return !is_coded || SKY_Stripe_OfPacket(&word->stripe, pkt);
 }
 
 void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -138,16 +173,17 @@ void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     const uint8_t all    = links_but(core, core->cfg.self);
     const uint8_t links  = links_but(core, pkt->src); /* all links, unless the word comes from a neighbour */
     uint16_t      credit = 0;
+    SKY_Word_t    word;
     SKY_ASSERT((links & (uint32_t)~all) == 0);
 
-    if (!core->cfg.gossip || links == all)
+    if (!core->cfg.gossip || links == all || !word_of(pkt, &word))
     {
         SKY_ServiceCore_CountError(core, SKY_STATUS_REFUSED);
         return;
     }
-    if (take_in(core, now_us, pkt, &credit) && links != 0)
+    if (take_in(core, now_us, &word, &credit) && links != 0)
     {
-        spread(core, gossip, now_us, pkt->tenant, pkt->key, pkt->block_version, credit, links);
+        spread(core, gossip, now_us, &word, credit, links);
     }
 }
 
@@ -193,6 +229,11 @@ bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     pkt.credit        = word->credit;
     pkt.tenant        = word->tenant;
     pkt.block_version = word->version;
+    pkt.content       = word->content;
+    if (word->stripe.code_m > 0)
+    {
+        SKY_Stripe_ToPacket(&word->stripe, &pkt);
+    }
     ++core->counters.gossip_tx;
     SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
     return true;

@@ -8,8 +8,7 @@
 #include "sky_service_state.h"
 
 /** Begin a word: the rest of a block is useless. Nothing happens unless the configuration has gossip. */
-void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key,
-                      uint64_t version);
+void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_BlockInfo_t *block);
 /** Act on a PURGE with the flag GOSSIP. */
 void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Packet_t *pkt);
 /** Make the next word to a neighbour. A word that is not pulled waits for the next pull. */

@@ -13,7 +13,12 @@
  * lie for a later row, or that do not belong here now are left alone. An answer that does not come says nothing. A satellite that
  * is moving its share away denies that it holds any of it, though it knows the block: that says nothing either. Nor does the
  * answer of a satellite that holds nothing of the block and is in another row, by its clock or its schedule, or in none. A
- * share of another version or content is none of this block. A missing share may also be late: a block is purged when no satellite has anything left to hand over (sky_service_survey.c).
+ * share of another version or content is none of this block. A missing share may also be late: a block is purged when no satellite
+ * has anything left to hand over (sky_service_survey.c).
+ *
+ * A block with parity is not purged by the scrub. Whatever the next server says or does not say, unless its share is whole there, a
+ * census of all servers is due the second time (sky_service_census.c). Silence counts here because it hides the shares that the silent
+ * satellite would ask about.
  */
 #include "sky_service_scrub.h"
 
@@ -49,9 +54,10 @@ static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
     return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
 }
 
-/* Note that a share is not whole. The second time the block goes, unless it has parity: then the other shares may suffice. */
-static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
-                    uint64_t now_us, uint32_t block, const SKY_BlockInfo_t *info)
+/* Note that a share is not whole. The second time the block goes, unless it has parity: then the other shares may suffice, and a census is
+ * due. */
+static void suspect(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
+                    uint32_t block, const SKY_BlockInfo_t *info)
 {
     SKY_ASSERT(info->held > 0);
     SKY_ASSERT(info->suspect_us <= now_us);
@@ -60,11 +66,18 @@ static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossi
     {
         SKY_Store_Suspect(core->store, block, now_us);
     }
-    else if (info->stripe.code_m == 0 && now_us - info->suspect_us >= period_us(core) &&
-             SKY_Survey_IsSettled(survey, scrub->row, scrub->look_us))
+    else if (now_us - info->suspect_us < period_us(core))
+    {
+        SKY_ASSERT(info->suspect_us >= scrub->since_us); /* found a moment ago */
+    }
+    else if (info->stripe.code_m > 0)
+    {
+        scrub->has_ripe = true;
+    }
+    else if (SKY_Survey_IsSettled(survey, scrub->row, scrub->look_us))
     {
         core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, info->version);
-        SKY_Gossip_Begin(core, gossip, now_us, info->tenant, info->key, info->version);
+        SKY_Gossip_Begin(core, gossip, now_us, info);
     }
 }
 
@@ -139,6 +152,19 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
     }
 }
 
+/* Note that the next server was silent. Whatever its share, of a block with parity others may be lost, about which nobody else asks who can. */
+static void note_silence(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us)
+{
+    const uint32_t  block = SKY_Store_Find(core->store, scrub->tenant, scrub->key);
+    SKY_BlockInfo_t info;
+
+    if (SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK && info.stripe.code_m > 0 && now_us >= info.put_until_us)
+    {
+        suspect(core, scrub, gossip, survey, now_us, block, &info);
+    }
+    SKY_ASSERT(scrub->state == SKY_SCRUB_ASKED || scrub->state == SKY_SCRUB_SILENT);
+}
+
 uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
                           uint64_t now_us)
 {
@@ -151,6 +177,10 @@ uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossi
     {
         const uint32_t row = SKY_Schedule_RowAt(core->schedule, now_us);
 
+        if (row == scrub->row && (scrub->state == SKY_SCRUB_ASKED || scrub->state == SKY_SCRUB_SILENT))
+        {
+            note_silence(core, scrub, gossip, survey, now_us);
+        }
         scrub->since_us = row == scrub->row ? scrub->since_us : now_us;
         scrub->row      = row;
         scrub->look_us  = now_us;
@@ -197,7 +227,7 @@ void SKY_Scrub_Unreachable(SKY_Scrub_t *scrub, SKY_Addr_t dst)
     SKY_ASSERT(scrub->state != SKY_SCRUB_ASKED || scrub->count >= 1);
     if (scrub->state == SKY_SCRUB_ASKED && SKY_Addr_Equal(scrub->server, dst))
     {
-        scrub->state   = SKY_SCRUB_IDLE;
+        scrub->state   = SKY_SCRUB_SILENT;
         scrub->next_us = scrub->rest_us;
     }
     SKY_ASSERT(scrub->rest_us <= scrub->next_us);
@@ -228,7 +258,7 @@ static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gos
     {
         SKY_Store_Suspect(core->store, block, 0);
     }
-    else if (is_other || held > 0 || (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == scrub->row))
+    else if (info.stripe.code_m > 0 || is_other || held > 0 || (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == scrub->row))
     {
         suspect(core, scrub, gossip, survey, now_us, block, &info);
     }
@@ -253,6 +283,10 @@ bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_
         SKY_Schedule_RowAt(core->schedule, now_us) == scrub->row)
     {
         judge(core, scrub, gossip, survey, now_us, pkt);
+    }
+    else
+    {
+        scrub->state = SKY_SCRUB_SILENT;
     }
     return true;
 }

@@ -102,7 +102,7 @@ static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, const SKY_S
     {
         const uint32_t tenant = SKY_StoreTenants_RowOf(store, pkt->tenant);
 
-        if (!SKY_StoreTable_MakeRoom(store, tenant, NONE))
+        if (!SKY_StoreTable_MakeRoom(store, tenant, NONE, (pkt->flags & SKY_FLAG_FREE) == 0))
         {
             return NONE;
         }
@@ -117,10 +117,13 @@ static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, const SKY_S
     return index;
 }
 
-/* Note the PUT of a block, which becomes the newest. */
+/* Note the PUT of a block, which becomes the newest. What is repaired was not used. */
 static void note_put(SKY_Store_t *store, uint32_t index, uint64_t expires_us, const SKY_Packet_t *pkt)
 {
-    SKY_StoreTable_Touch(store, index);
+    if ((pkt->flags & SKY_FLAG_FREE) == 0)
+    {
+        SKY_StoreTable_Touch(store, index);
+    }
     SKY_Store_RaiseEpoch(store, index, pkt->epoch);
     store->blocks[index].suspect_us = 0;
     store->blocks[index].track      = pkt->track;
@@ -128,7 +131,7 @@ static void note_put(SKY_Store_t *store, uint32_t index, uint64_t expires_us, co
     {
         store->blocks[index].put_until_us = expires_us;
     }
-    SKY_ASSERT(store->by_use.newest == index);
+    SKY_ASSERT(store->by_use.newest == index || (pkt->flags & SKY_FLAG_FREE) != 0);
     SKY_ASSERT(store->blocks[index].held <= store->blocks[index].stripe.chunk_total);
 }
 
@@ -138,9 +141,10 @@ static uint32_t slot_for(SKY_Store_t *store, uint32_t block, const SKY_Packet_t 
     const uint32_t index  = SKY_StoreTable_FindSlot(store, block, pkt->chunk_id);
     const bool     is_new = store->blocks[block].first == NONE; /* then there was made room for a slot, too */
     SKY_ASSERT(!is_new || index == NONE);
-    SKY_ASSERT(store->by_use.newest == block);
+    SKY_ASSERT(store->by_use.newest == block || (pkt->flags & SKY_FLAG_FREE) != 0);
 
-    if (index != NONE || (!is_new && !SKY_StoreTable_MakeRoom(store, store->blocks[block].tenant, block)))
+    if (index != NONE ||
+        (!is_new && !SKY_StoreTable_MakeRoom(store, store->blocks[block].tenant, block, (pkt->flags & SKY_FLAG_FREE) == 0)))
     {
         return index;
     }
@@ -289,23 +293,6 @@ bool SKY_Store_Has(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
     return find_complete(store, block, chunk_id) != NONE;
 }
 
-static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
-{
-    SKY_ASSERT(block->held <= block->stripe.chunk_total);
-    SKY_ASSERT(block->first != NONE || block->held == 0);
-    SKY_ASSERT(block->stripe.chunk_total >= 1);
-    info->tenant = (uint32_t)block->name[0];
-    (void)memcpy(info->key, &block->name[1], SKY_KEY_BYTES);
-    info->stripe       = block->stripe;
-    info->epoch        = block->epoch;
-    info->held         = block->held;
-    info->track        = block->track;
-    info->content      = block->content;
-    info->version      = block->version;
-    info->put_until_us = block->put_until_us;
-    info->suspect_us   = block->suspect_us;
-}
-
 SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_BlockInfo_t *info)
 {
     SKY_ASSERT(block == NONE || block < store->fresh_block);
@@ -313,7 +300,7 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
     {
         return SKY_STATUS_NOT_FOUND;
     }
-    block_info(&store->blocks[block], info);
+    SKY_StoreTable_Info(&store->blocks[block], info);
     return SKY_STATUS_OK;
 }
 
@@ -400,7 +387,7 @@ bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockIn
         {
             SKY_ASSERT(block->first != NONE);
             SKY_ASSERT(*cursor <= store->cfg.block_count);
-            block_info(block, info);
+            SKY_StoreTable_Info(block, info);
             return true;
         }
     }
@@ -437,7 +424,7 @@ bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_Blo
     SKY_ASSERT(store->blocks[index].held > 0);
     walk->used = store->blocks[index].used;
     walk->at   = index;
-    block_info(&store->blocks[index], info);
+    SKY_StoreTable_Info(&store->blocks[index], info);
     return true;
 }
 

@@ -169,6 +169,23 @@ uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index)
     return held;
 }
 
+void SKY_StoreTable_Info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
+{
+    SKY_ASSERT(block->held <= block->stripe.chunk_total);
+    SKY_ASSERT(block->first != NONE || block->held == 0);
+    SKY_ASSERT(block->stripe.chunk_total >= 1);
+    info->tenant = (uint32_t)block->name[0];
+    (void)memcpy(info->key, &block->name[1], SKY_KEY_BYTES);
+    info->stripe       = block->stripe;
+    info->epoch        = block->epoch;
+    info->held         = block->held;
+    info->track        = block->track;
+    info->content      = block->content;
+    info->version      = block->version;
+    info->put_until_us = block->put_until_us;
+    info->suspect_us   = block->suspect_us;
+}
+
 static void evict(SKY_Store_t *store, uint32_t index)
 {
     const SKY_StoreBlock_t *block  = &store->blocks[index];
@@ -178,25 +195,21 @@ static void evict(SKY_Store_t *store, uint32_t index)
 
     SKY_ASSERT(index < store->fresh_block);
     SKY_ASSERT(block->first != NONE);
-    store->evicted.tenant   = (uint32_t)block->name[0];
-    store->evicted.held     = block->held;
-    store->evicted.version  = block->version;
-    store->evicted.is_coded = block->stripe.code_m > 0;
-    (void)memcpy(store->evicted.key, &block->name[1], SKY_KEY_BYTES);
+    SKY_StoreTable_Info(block, &store->evicted);
     ++store->counters.evicted_blocks;
     store->counters.evicted_chunks += block->held;
     tenant->evicted_chunks += block->held;
     (void)SKY_StoreTable_DropBlock(store, index);
 }
 
-bool SKY_StoreTable_MakeRoom(SKY_Store_t *store, uint32_t tenant, uint32_t block)
+bool SKY_StoreTable_MakeRoom(SKY_Store_t *store, uint32_t tenant, uint32_t block, bool evicts)
 {
     uint32_t victim   = NONE;
     bool     has_room = SKY_StoreTenants_HasRoom(store, tenant, block, &victim);
-    SKY_ASSERT(block == NONE || store->by_use.newest == block); /* so it is no victim, unless it is the only one */
+    SKY_ASSERT(block == NONE || !evicts || store->by_use.newest == block); /* so it is no victim, unless it is the only one */
     SKY_ASSERT(block == NONE || store->blocks[block].tenant == tenant);
 
-    if (victim != NONE)
+    if (evicts && victim != NONE)
     {
         evict(store, victim);
         has_room = SKY_StoreTenants_HasRoom(store, tenant, block, &victim);
@@ -319,7 +332,8 @@ size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg)
     }
     const uint64_t bytes = ALIGNMENT - 1u + aligned(cfg->block_count * sizeof(SKY_StoreBlock_t)) +
                            aligned(cfg->slot_count * sizeof(SKY_StoreSlot_t)) + aligned(SKY_Index_MemoryBytes(cfg->block_count)) +
-                           aligned(SKY_Index_MemoryBytes(cfg->slot_count)) + (uint64_t)cfg->slot_count * cfg->slot_bytes;
+                           aligned(SKY_Index_MemoryBytes(cfg->slot_count)) +
+                           ((uint64_t)cfg->slot_count + SKY_STORE_SPARES) * cfg->slot_bytes;
     return (size_t)bytes == bytes ? (size_t)bytes : 0; /* 32-bit processors cannot have more */
 }
 
@@ -369,10 +383,11 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
     at += aligned(SKY_Index_MemoryBytes(cfg->block_count));
     SKY_Index_Init(&store->chunk_index, at, cfg->slot_count);
     at += aligned(SKY_Index_MemoryBytes(cfg->slot_count));
-    store->data = at;
+    store->data  = at;
+    store->spare = at + (size_t)cfg->slot_count * cfg->slot_bytes;
     SKY_ASSERT((uintptr_t)at % ALIGNMENT == 0);
     SKY_ASSERT(at > (uint8_t *)store->slots);
-    SKY_ASSERT((size_t)(at - (uint8_t *)memory) + (size_t)cfg->slot_count * cfg->slot_bytes <= needed);
+    SKY_ASSERT((size_t)(store->spare - (uint8_t *)memory) + (size_t)SKY_STORE_SPARES * cfg->slot_bytes <= needed);
     store->secret[0] = seed;
     store->secret[1] = (seed ^ 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull; /* two different words of one secret */
     SKY_StoreTenants_Set(store, &none);

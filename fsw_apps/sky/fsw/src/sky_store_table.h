@@ -18,14 +18,16 @@ uint32_t SKY_StoreTable_FindBlock(const SKY_Store_t *store, const uint64_t *name
 /** Find the slot of a chunk, complete or not. @return NONE if there is none */
 uint32_t SKY_StoreTable_FindSlot(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
 uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot);
+/** Describe a block. */
+void SKY_StoreTable_Info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info);
 
 /** Note that the block was used just now. */
 void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t index);
 /**
- * Make room for one more slot of a tenant, and for a new block if @p block is NONE. At most one other block is evicted. @p block,
- * the one that gets the slot, is the newest. @return false if there is no room
+ * Make room for one more slot of a tenant, and for a new block if @p block is NONE. At most one other block is evicted, and none
+ * unless @p evicts. Then @p block, the one that gets the slot, is the newest. @return false if there is no room
  */
-bool SKY_StoreTable_MakeRoom(SKY_Store_t *store, uint32_t tenant, uint32_t block);
+bool SKY_StoreTable_MakeRoom(SKY_Store_t *store, uint32_t tenant, uint32_t block, bool evicts);
 /** Make an entry for the block of a PUT, which is not here. Room has been made. */
 uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint32_t hash, uint32_t tenant);
 /** Make a partial slot without parts for the chunk of a PUT. Room has been made. */

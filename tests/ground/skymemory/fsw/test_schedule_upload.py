@@ -125,6 +125,34 @@ def test_a_share_lost_by_a_restart_takes_its_blocks(start_sky: Callable[..., Loc
         assert store.get([whole])[0].data == b"one chunk"
 
 
+def test_lost_shares_of_blocks_with_parity_come_back(start_sky: Callable[..., LocalConstellation]) -> None:
+    """Two satellites come back empty and are filled again, so that two others may be lost."""
+    cache = {"servers": SERVERS, "parity": 2, "centre": list(CENTRES[0]), "layout": "rotation", "deadline_ms": 20_000}
+    local = start_sky(satellite={"scrub_s": 1, "gossip": True}, cache=cache)
+    track = Track.of(local.constellation.torus, [(0, CENTRES[0])])
+    data = {token_bytes(32): os.urandom(100_001 - 17 * i) for i in range(4)} | {token_bytes(32): b"one chunk"}
+    with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
+
+        def counted(name: str) -> int:
+            return sum(stats[name] for stats in control.store_stats(routes_of(local), 10).values())
+
+        assert all(result.ok for result in store.put(list(data.items())))
+        upload(local, control, track, 1.0)
+        chunks = counted("slots_used")
+        victims = Whereabouts(local.constellation, Playing(track, time.time())).servers(1)
+        for victim in victims[1:3]:
+            local.kill(victim)
+            local.restart(victim)
+        upload(local, control, track, 1.0)
+        lost = chunks - counted("slots_used")
+        wait_until(lambda: counted("slots_used") == chunks and counted("repaired") >= lost)
+        assert counted("degraded") >= len(data)
+        assert not any(counted(name) for name in ("scrubbed", "gossip_purged", "purges", "evictions"))
+        for victim in (victims[0], victims[4]):
+            local.kill(victim)
+        assert [result.data for result in store.get(list(data))] == list(data.values())
+
+
 def test_a_schedule_of_many_rows(start_sky: Callable[..., LocalConstellation]) -> None:
     """Three segments, some of whose pieces go twice."""
     local = start_sky()

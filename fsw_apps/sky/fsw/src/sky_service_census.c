@@ -1,0 +1,628 @@
+/**
+ * @file
+ * Census of a block with parity. Where the scrub has found a share missing twice, all servers are asked at their homes by the schedule
+ * which chunks they hold, for up to SKY_SERVICE_CENSUS_ROWS rows at a time. Of blocks that wait for a census the one used last comes first.
+ *
+ * What is said of a chunk:
+ *  - It is held.
+ *  - It is lost. Its home holds nothing of the block and is in the same row of the schedule; or other chunks of the block; or another
+ *    version or content. A home that knows the block and denies all chunks it was asked about may be moving its share away: that
+ *    suffices to rebuild them, which it refuses then, but not to purge the block.
+ *  - Nothing. Its home is silent, in another row, or keeps the block for a later row.
+ *
+ * If more chunks of a row are lost than it has parity, nobody can decode the block any more: this satellite purges what it holds and begins a word
+ * about it. Nobody else begins words about such blocks. It does so only while no satellite has chunks to hand over (the survey),
+ * because a chunk on its way is lost to nobody; and not with SKY_LAYOUT_HOP, where stand-ins keep their chunks for ever. Otherwise
+ * what is lost is rebuilt, chunk by chunk, if enough others of the row are held (sky_service_repair.c).
+ *
+ * A census ends when the row of the schedule changes, or the block is put, replaced or purged meanwhile. What is left undone is found
+ * again a period later.
+ */
+#include "sky_service_census.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_service_core.h"
+#include "sky_service_gossip.h"
+#include "sky_service_home.h"
+#include "sky_service_repair.h"
+#include "sky_service_survey.h"
+
+#define US_PER_MS   1000u
+#define PATIENCE_US 1000000u /* time for the answers of a round */
+#define ROUNDS      2u       /* a question that was lost is asked again */
+#define PAUSE_US    10000u   /* least time between two censuses, or two repairs */
+
+static uint32_t servers_of(const SKY_ServiceCore_t *core)
+{
+    SKY_ASSERT(core->schedule != NULL);
+    SKY_ASSERT(core->schedule->placement.servers >= 1);
+    return core->schedule->placement.servers;
+}
+
+static uint64_t bit(uint32_t row)
+{
+    SKY_ASSERT(row < SKY_SERVICE_CENSUS_ROWS);
+    return UINT64_C(1) << row;
+}
+
+/* Return the chunks of a row of the block that is counted; @p row counts from the first that is. */
+static uint32_t places_of(const SKY_Census_t *census, uint32_t row)
+{
+    const SKY_StripeRow_t of = SKY_Stripe_Row(&census->block.stripe, census->first + row);
+    SKY_ASSERT(row < census->rows);
+    SKY_ASSERT(of.data + of.parity <= SKY_STRIPE_ROW_MAX);
+    return of.data + of.parity;
+}
+
+static void stop(SKY_Census_t *census)
+{
+    SKY_Repair_Stop(&census->repair);
+    census->state         = SKY_CENSUS_IDLE;
+    census->waiting_count = 0;
+    (void)memset(census->to_ask, 0, sizeof(census->to_ask));
+    SKY_ASSERT(!SKY_Repair_GoesOn(&census->repair));
+}
+
+void SKY_Census_Reset(SKY_Census_t *census)
+{
+    stop(census);
+    SKY_ASSERT(census->state == SKY_CENSUS_IDLE);
+}
+
+/* Return true if the schedule says where each chunk of a block is now, and nobody is putting it. */
+static bool is_fit(const SKY_ServiceCore_t *core, const SKY_BlockInfo_t *info, uint32_t row, uint64_t now_us)
+{
+    const SKY_Stripe_t *stripe = &info->stripe;
+    SKY_ASSERT(row != SKY_SCHEDULE_NONE);
+
+    return stripe->code_m > 0 && (uint32_t)stripe->code_k + stripe->code_m == servers_of(core) && now_us >= info->put_until_us &&
+           info->epoch <= row;
+}
+
+/* Return the block that is counted, or NONE if it is not as it was. */
+static uint32_t find(const SKY_ServiceCore_t *core, const SKY_Census_t *census, uint64_t now_us)
+{
+    const SKY_BlockInfo_t *before = &census->block;
+    const uint32_t         block  = SKY_Store_Find(core->store, before->tenant, before->key);
+    SKY_BlockInfo_t        info;
+
+    const bool is_here = SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
+                         is_fit(core, &info, census->row, now_us) && info.version == before->version &&
+                         info.content == before->content && SKY_Stripe_Equal(&info.stripe, &before->stripe) &&
+                         SKY_Schedule_RowAt(core->schedule, now_us) == census->row;
+    SKY_ASSERT(census->state != SKY_CENSUS_IDLE);
+    return is_here ? block : SKY_STORE_NONE;
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------- */
+
+/* Write the payload of a question for the first @p count chunks of a share. All servers' shares have the same stride. */
+static void write_question(const SKY_Census_t *census, uint32_t servers, uint32_t count, uint8_t *payload)
+{
+    SKY_ChunkSet_t set;
+
+    (void)SKY_ChunkSet_Init(&set, census->first * servers, servers, count); /* the first server has such chunks */
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        SKY_ChunkSet_Add(&set, i);
+    }
+    (void)SKY_ChunkSet_Encode(&set, payload, SKY_CHUNKSET_MAX_BYTES);
+    SKY_ASSERT(count >= 1);
+    SKY_ASSERT(count <= SKY_SERVICE_CENSUS_ROWS);
+    SKY_ASSERT(SKY_ChunkSet_Size(&set) == count);
+}
+
+/* Return the rows that are counted in which a server has a chunk: all, or all but the last, which may be short. */
+static uint32_t rows_of(const SKY_Census_t *census, uint32_t server)
+{
+    SKY_ASSERT(census->rows >= 1);
+    SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
+    return server < places_of(census, census->rows - 1u) ? census->rows : census->rows - 1u;
+}
+
+/* Note which chunks are here. */
+static void count_own(const SKY_ServiceCore_t *core, SKY_Census_t *census, uint32_t block)
+{
+    const uint32_t rows = rows_of(census, census->self);
+    SKY_ASSERT(census->self < servers_of(core));
+    SKY_ASSERT(block != SKY_STORE_NONE);
+
+    for (uint32_t i = 0; i < rows; ++i)
+    {
+        const uint32_t id = (census->first + i) * servers_of(core) + census->self;
+        SKY_ASSERT(id < census->block.stripe.chunk_total);
+
+        if (SKY_Store_Has(core->store, block, id))
+        {
+            census->held[census->self] |= bit(i);
+        }
+        else
+        {
+            census->lost[census->self] |= bit(i);
+        }
+    }
+    SKY_ASSERT((census->held[census->self] & census->lost[census->self]) == 0);
+}
+
+/* Count the rows from @p first on. */
+static void count_rows(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, uint32_t block, uint32_t first)
+{
+    const uint32_t left    = SKY_Stripe_Rows(&census->block.stripe) - first;
+    const uint32_t servers = servers_of(core);
+    SKY_ASSERT(left >= 1);
+    SKY_ASSERT(servers <= SKY_STRIPE_ROW_MAX);
+
+    (void)memset(census->held, 0, sizeof(census->held));
+    (void)memset(census->lost, 0, sizeof(census->lost));
+    (void)memset(census->unsure, 0, sizeof(census->unsure));
+    census->state         = SKY_CENSUS_ASKING;
+    census->first         = first;
+    census->rows          = left < SKY_SERVICE_CENSUS_ROWS ? left : SKY_SERVICE_CENSUS_ROWS;
+    census->at            = 0;
+    census->waiting_count = 0;
+    for (uint32_t i = 0; i < servers; ++i)
+    {
+        census->to_ask[i]  = i != census->self && rows_of(census, i) > 0;
+        census->waiting[i] = census->to_ask[i];
+        census->waiting_count += census->to_ask[i] ? 1u : 0u;
+    }
+    write_question(census, servers, census->rows, census->payloads[1]);
+    if (census->rows > 1u)
+    {
+        write_question(census, servers, census->rows - 1u, census->payloads[0]);
+    }
+    count_own(core, census, block);
+    census->rounds     = 1;
+    census->until_us   = now_us + PATIENCE_US;
+    census->request_id = SKY_ServiceCore_TakeIds(core);
+    SKY_ASSERT(!census->waiting[census->self]);
+    SKY_ASSERT(census->rows >= 1);
+    SKY_ASSERT(census->waiting_count >= 1); /* each row has chunks at two servers at least */
+}
+
+/* Begin with the block used last among those that were found broken a period ago. @return false if there is none */
+static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub_t *scrub, uint64_t now_us)
+{
+    const uint64_t  period_us = (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
+    const uint32_t  row       = SKY_Schedule_RowAt(core->schedule, now_us);
+    const uint32_t  self      = SKY_Home_ServerOf(core, row, core->cfg.self);
+    SKY_StoreWalk_t walk      = {.used = 0};
+    SKY_ASSERT(census->state == SKY_CENSUS_IDLE);
+
+    while (row == scrub->row && self < servers_of(core) && SKY_Store_NextUsed(core->store, &walk, &census->block))
+    {
+        const uint64_t since_us = census->block.suspect_us;
+
+        if (is_fit(core, &census->block, row, now_us) && since_us >= scrub->since_us && now_us - since_us >= period_us)
+        {
+            const uint32_t block = SKY_Store_Find(core->store, census->block.tenant, census->block.key);
+            SKY_ASSERT(block != SKY_STORE_NONE);
+
+            census->row         = row;
+            census->self        = self;
+            census->begun_us    = now_us;
+            census->is_whole    = true;
+            census->is_degraded = false;
+            count_rows(core, census, now_us, block, 0);
+            SKY_ASSERT(census->state == SKY_CENSUS_ASKING);
+            return true;
+        }
+    }
+    return false;
+}
+
+void SKY_Census_Pull(SKY_Census_t *census)
+{
+    SKY_Repair_Pull(&census->repair);
+    SKY_ASSERT(census->state == SKY_CENSUS_MENDING || !SKY_Repair_GoesOn(&census->repair));
+}
+
+bool SKY_Census_Next(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, SKY_Out_t *out)
+{
+    uint32_t     server = 0;
+    SKY_Packet_t pkt;
+
+    if (census->state != SKY_CENSUS_ASKING)
+    {
+        return SKY_Repair_Next(core, &census->repair, now_us, out);
+    }
+    while (server < SKY_STRIPE_ROW_MAX && !census->to_ask[server])
+    {
+        ++server;
+    }
+    if (server == SKY_STRIPE_ROW_MAX)
+    {
+        return false;
+    }
+    const uint32_t count = rows_of(census, server);
+    SKY_ASSERT(census->waiting[server]);
+    SKY_ASSERT(count >= 1);
+    SKY_ASSERT(server != census->self);
+    SKY_ASSERT(server < servers_of(core));
+    SKY_ASSERT(census->waiting_count >= 1);
+
+    census->to_ask[server] = false;
+    SKY_ServiceCore_Request(core, SKY_OP_HAS, SKY_Schedule_Server(core->schedule, census->row, server),
+                            SKY_REQUEST_FIRST(census->request_id) | server, &pkt);
+    (void)memcpy(pkt.key, census->block.key, SKY_KEY_BYTES);
+    pkt.tenant   = census->block.tenant;
+    pkt.chunk_id = census->first * servers_of(core) + server;
+    pkt.length   = SKY_CHUNK_SET_BYTES + (count + 7u) / 8u;
+    pkt.payload  = census->payloads[count == census->rows ? 1 : 0];
+    SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
+    return true;
+}
+
+/* Take in what a server says of its chunks. */
+static void take_word(const SKY_ServiceCore_t *core, SKY_Census_t *census, uint32_t server, const SKY_Packet_t *pkt)
+{
+    const uint32_t   count = rows_of(census, server);
+    const uint64_t   all   = UINT64_MAX >> (SKY_SERVICE_CENSUS_ROWS - count);
+    SKY_BlockInfo_t *block = &census->block;
+    SKY_Stripe_t     stripe;
+    SKY_ChunkSet_t   set;
+    SKY_ASSERT(count >= 1);
+    SKY_ASSERT(server != census->self);
+    SKY_ASSERT(census->held[server] == 0);
+    SKY_ASSERT(census->lost[server] == 0); /* its first word counts */
+
+    if (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == census->row)
+    {
+        census->lost[server] = all;
+    }
+    if (pkt->status != SKY_STATUS_OK || pkt->epoch > census->row || !SKY_Stripe_OfPacket(&stripe, pkt))
+    {
+        return;
+    }
+    if (pkt->block_version != block->version || pkt->content != block->content || !SKY_Stripe_Equal(&stripe, &block->stripe))
+    {
+        census->lost[server] = all;
+        return;
+    }
+    if (SKY_ChunkSet_Decode(pkt, &set) != SKY_STATUS_OK || set.base != census->first * servers_of(core) + server ||
+        set.stride != servers_of(core) || set.count != count)
+    {
+        return;
+    }
+    for (uint32_t i = SKY_ChunkSet_Next(&set, 0); i < set.count; i = SKY_ChunkSet_Next(&set, i + 1u))
+    {
+        census->held[server] |= bit(i);
+    }
+    census->lost[server]   = all & ~census->held[server];
+    census->unsure[server] = census->held[server] == 0;
+    SKY_ASSERT((census->held[server] & ~all) == 0);
+    SKY_ASSERT((census->held[server] & census->lost[server]) == 0);
+}
+
+static void stop_waiting(SKY_Census_t *census, uint32_t server)
+{
+    SKY_ASSERT(census->waiting[server]);
+    SKY_ASSERT(census->waiting_count >= 1);
+    census->waiting[server] = false;
+    census->to_ask[server]  = false;
+    --census->waiting_count;
+}
+
+bool SKY_Census_Response(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const uint32_t server = SKY_REQUEST_NUMBER(pkt->request_id);
+
+    if (census->state == SKY_CENSUS_IDLE)
+    {
+        return false;
+    }
+    if (find(core, census, now_us) == SKY_STORE_NONE)
+    {
+        stop(census);
+        return false;
+    }
+    if (census->state == SKY_CENSUS_MENDING)
+    {
+        return SKY_Repair_Response(core, &census->repair, now_us, pkt);
+    }
+    if (SKY_REQUEST_FIRST(pkt->request_id) != SKY_REQUEST_FIRST(census->request_id) || server >= servers_of(core) ||
+        !census->waiting[server] || pkt->tenant != census->block.tenant ||
+        memcmp(pkt->key, census->block.key, SKY_KEY_BYTES) != 0)
+    {
+        return false;
+    }
+    SKY_ASSERT(census->state == SKY_CENSUS_ASKING);
+    stop_waiting(census, server);
+    /* Other satellites on the way may say why the question did not get there. */
+    if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, SKY_Schedule_Server(core->schedule, census->row, server)))
+    {
+        take_word(core, census, server, pkt);
+    }
+    return true;
+}
+
+void SKY_Census_Unreachable(const SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Addr_t dst)
+{
+    SKY_Repair_Unreachable(&census->repair, dst);
+    for (uint32_t i = 0; census->state == SKY_CENSUS_ASKING && i < servers_of(core); ++i)
+    {
+        if (census->waiting[i] && SKY_Addr_Equal(SKY_Schedule_Server(core->schedule, census->row, i), dst))
+        {
+            stop_waiting(census, i);
+        }
+    }
+}
+
+/* ---- judging ------------------------------------------------------------------------------------------------------ */
+
+/* Return the chunks of a row that are gone for sure. */
+static uint32_t gone_in(const SKY_Census_t *census, uint32_t row)
+{
+    const uint32_t places = places_of(census, row);
+    uint32_t       count  = 0;
+
+    for (uint32_t i = 0; i < places; ++i)
+    {
+        count += (census->lost[i] & bit(row)) != 0 && !census->unsure[i] ? 1u : 0u;
+    }
+    SKY_ASSERT(count <= places);
+    return count;
+}
+
+/* Count the servers that have a bit of a row. */
+static uint32_t count_of(const uint64_t *servers, uint32_t places, uint32_t row)
+{
+    uint32_t count = 0;
+    SKY_ASSERT(places <= SKY_STRIPE_ROW_MAX);
+
+    for (uint32_t i = 0; i < places; ++i)
+    {
+        count += (servers[i] & bit(row)) != 0 ? 1u : 0u;
+    }
+    SKY_ASSERT(count <= places);
+    return count;
+}
+
+/* End the census. @param since_us  time to note at the block: 0 if it is whole */
+static void end(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, uint32_t block, uint64_t since_us)
+{
+    SKY_ASSERT(since_us <= now_us);
+    SKY_ASSERT(census->state != SKY_CENSUS_IDLE);
+    SKY_Store_Suspect(core->store, block, since_us);
+    census->rest_us = now_us + PAUSE_US;
+    stop(census);
+}
+
+/* Purge a block that nobody can decode, unless chunks of it may be on their way: then it is looked at again a period later. */
+static void condemn(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
+                    uint32_t block)
+{
+    const SKY_BlockInfo_t *info = &census->block;
+    SKY_ASSERT(info->stripe.code_m > 0);
+    SKY_ASSERT(census->begun_us <= now_us);
+
+    if (core->schedule->placement.layout == SKY_LAYOUT_HOP || !SKY_Survey_IsSettled(survey, census->row, census->begun_us))
+    {
+        end(core, census, now_us, block, now_us);
+        return;
+    }
+    end(core, census, now_us, block, now_us);
+    core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, info->version);
+    SKY_Gossip_Begin(core, gossip, now_us, info);
+    SKY_ASSERT(census->state == SKY_CENSUS_IDLE);
+}
+
+/* Judge the rows that were counted. */
+static void judge(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
+                  uint32_t block)
+{
+    bool is_dead = false;
+    SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
+    SKY_ASSERT(census->rounds >= 1);
+
+    for (uint32_t i = 0; i < census->rows; ++i)
+    {
+        const SKY_StripeRow_t of   = SKY_Stripe_Row(&census->block.stripe, census->first + i);
+        const uint32_t        lost = count_of(census->lost, of.data + of.parity, i);
+        const uint32_t        held = count_of(census->held, of.data + of.parity, i);
+        SKY_ASSERT(lost + held <= of.data + of.parity);
+
+        is_dead = is_dead || gone_in(census, i) > of.parity;
+        if (lost > 0 && held >= of.data && !census->is_degraded)
+        {
+            census->is_degraded = true;
+            ++core->counters.degraded;
+        }
+    }
+    census->waiting_count = 0;
+    census->state         = SKY_CENSUS_MENDING;
+    if (is_dead)
+    {
+        condemn(core, census, gossip, survey, now_us, block);
+    }
+}
+
+/* ---- mending ------------------------------------------------------------------------------------------------------ */
+
+/* Choose as many chunks of a row as suffice, this satellite's own first. @return false if there are too few */
+static bool choose(const SKY_Census_t *census, uint32_t row, uint32_t lost, uint8_t *have)
+{
+    const SKY_StripeRow_t of     = SKY_Stripe_Row(&census->block.stripe, census->first + row);
+    const uint32_t        places = of.data + of.parity;
+    uint32_t              count  = 0;
+    SKY_ASSERT(lost < places);
+    SKY_ASSERT((census->held[lost] & bit(row)) == 0);
+
+    if (census->self < places && (census->held[census->self] & bit(row)) != 0)
+    {
+        have[count++] = (uint8_t)census->self;
+    }
+    for (uint32_t i = 1; i < places && count < of.data; ++i)
+    {
+        const uint32_t place = (lost + i) % places; /* not always the same ones */
+
+        if (place != census->self && (census->held[place] & bit(row)) != 0)
+        {
+            have[count++] = (uint8_t)place;
+        }
+    }
+    SKY_ASSERT(count <= of.data);
+    SKY_ASSERT(of.data < places);
+    return count == of.data;
+}
+
+/* Note what came of a repair. */
+static void settle(SKY_ServiceCore_t *core, SKY_Census_t *census)
+{
+    SKY_Repair_t  *repair = &census->repair;
+    const uint32_t row    = census->at / servers_of(core);
+    const uint32_t place  = census->at % servers_of(core);
+    const uint32_t source = repair->have[repair->added < repair->needed ? repair->added : 0];
+    SKY_ASSERT(!SKY_Repair_GoesOn(repair));
+    SKY_ASSERT(source < servers_of(core));
+    SKY_ASSERT(repair->state == SKY_REPAIR_IDLE || row < census->rows);
+
+    switch (repair->state)
+    {
+        case SKY_REPAIR_DONE:
+            census->held[place] |= bit(row);
+            census->lost[place] &= ~bit(row);
+            ++core->counters.repaired;
+            break;
+        case SKY_REPAIR_NO_SOURCE:
+            census->held[source] = 0;
+            break;
+        case SKY_REPAIR_NO_CHUNK:
+            census->held[source] &= ~bit(row);
+            break;
+        case SKY_REPAIR_NO_HOME:
+            census->lost[place] = 0; /* this home is left alone until the next census */
+            break;
+        default:
+            break; /* no repair has ended */
+    }
+    repair->state = SKY_REPAIR_IDLE;
+}
+
+/* Go on with the rows behind those that are done, or end. */
+static void go_on(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, uint32_t block)
+{
+    SKY_ASSERT(census->state == SKY_CENSUS_MENDING);
+    for (uint32_t i = 0; i < census->rows; ++i)
+    {
+        const uint32_t places = places_of(census, i);
+
+        census->is_whole = census->is_whole && count_of(census->held, places, i) == places;
+    }
+    if (census->first + census->rows < SKY_Stripe_Rows(&census->block.stripe))
+    {
+        count_rows(core, census, now_us, block, census->first + census->rows);
+        return;
+    }
+    end(core, census, now_us, block, census->is_whole ? 0 : now_us);
+}
+
+/* Begin to rebuild the next chunk that is lost. @return false if there is none */
+static bool begin_repair(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us)
+{
+    const uint32_t servers = servers_of(core);
+    uint8_t        have[SKY_STRIPE_ROW_MAX];
+    SKY_ASSERT(!SKY_Repair_GoesOn(&census->repair));
+    SKY_ASSERT(census->at <= census->rows * servers);
+
+    for (; census->at < census->rows * servers; ++census->at)
+    {
+        const uint32_t row   = census->at / servers;
+        const uint32_t place = census->at % servers;
+
+        if ((census->lost[place] & bit(row)) != 0 && choose(census, row, place, have))
+        {
+            census->rest_us = now_us + PAUSE_US;
+            SKY_ASSERT(place < places_of(census, row));
+            SKY_Repair_Begin(core, &census->repair, now_us, &census->block, census->row, (census->first + row) * servers + place,
+                             have);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Rebuild what is lost, one chunk after another. @return when to call again */
+static uint64_t mend(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, uint32_t block)
+{
+    uint64_t next_us = SKY_Repair_OnTime(&census->repair, now_us);
+    SKY_ASSERT(census->state == SKY_CENSUS_MENDING);
+
+    if (SKY_Repair_GoesOn(&census->repair))
+    {
+        return next_us;
+    }
+    settle(core, census);
+    if (now_us < census->rest_us)
+    {
+        return census->rest_us;
+    }
+    if (!begin_repair(core, census, now_us))
+    {
+        go_on(core, census, now_us, block);
+        return census->state == SKY_CENSUS_ASKING ? census->until_us : census->rest_us;
+    }
+    next_us = SKY_Repair_OnTime(&census->repair, now_us);
+    return next_us < census->rest_us ? next_us : census->rest_us;
+}
+
+/* Ask those that have not answered once more, or judge. */
+static void look_at_answers(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
+                            uint64_t now_us, uint32_t block)
+{
+    SKY_ASSERT(census->state == SKY_CENSUS_ASKING);
+    if (census->waiting_count > 0 && now_us < census->until_us)
+    {
+        return;
+    }
+    if (census->waiting_count > 0 && census->rounds < ROUNDS)
+    {
+        ++census->rounds;
+        census->until_us = now_us + PATIENCE_US;
+        (void)memcpy(census->to_ask, census->waiting, sizeof(census->to_ask));
+        return;
+    }
+    SKY_ASSERT(census->rounds <= ROUNDS);
+    SKY_ASSERT(census->waiting_count == 0 || census->rounds == ROUNDS);
+    judge(core, census, gossip, survey, now_us, block);
+}
+
+uint64_t SKY_Census_OnTime(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip,
+                           SKY_Survey_t *survey, uint64_t now_us)
+{
+    uint32_t block = SKY_STORE_NONE;
+
+    if (core->cfg.scrub_period_ms == 0 || core->schedule == NULL)
+    {
+        stop(census);
+        return UINT64_MAX;
+    }
+    if (census->state != SKY_CENSUS_IDLE)
+    {
+        block = find(core, census, now_us);
+        if (block == SKY_STORE_NONE)
+        {
+            stop(census);
+        }
+    }
+    if (census->state == SKY_CENSUS_IDLE && scrub->has_ripe && now_us >= census->rest_us)
+    {
+        scrub->has_ripe = begin(core, census, scrub, now_us);
+    }
+    else if (census->state == SKY_CENSUS_ASKING)
+    {
+        look_at_answers(core, census, gossip, survey, now_us, block);
+    }
+    if (census->state == SKY_CENSUS_MENDING)
+    {
+        return mend(core, census, now_us, block);
+    }
+    SKY_ASSERT(census->state != SKY_CENSUS_IDLE || census->waiting_count == 0);
+    if (census->state == SKY_CENSUS_ASKING)
+    {
+        return census->until_us;
+    }
+    return scrub->has_ripe ? census->rest_us : UINT64_MAX;
+}
