@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "sky_store.h"
 #include "sky_stripe.h"
 
 /* Check that the chunks of a stripe fit together: rows without gaps, data that fills the block, parity as long as its row. */
@@ -160,6 +161,18 @@ static void test_numbers_that_no_block_can_have(void)
     CHECK(!SKY_Stripe_Cut(&stripe, UINT32_MAX, 1, 1, 254));
 }
 
+/* Who believes a stripe takes memory for each of its rows. */
+static void test_no_block_has_more_rows_than_a_store_has_slots(void)
+{
+    SKY_Stripe_t stripe;
+
+    CHECK_EQ(SKY_STRIPE_ROWS_MAX, SKY_STORE_SLOT_MAX);
+    CHECK(SKY_Stripe_Cut(&stripe, 3u * SKY_STRIPE_ROWS_MAX, 1, 3, 2));
+    CHECK_EQ(SKY_Stripe_Rows(&stripe), SKY_STRIPE_ROWS_MAX);
+    CHECK(!SKY_Stripe_Cut(&stripe, 3u * SKY_STRIPE_ROWS_MAX + 1u, 1, 3, 2));
+    CHECK(!SKY_Stripe_Check(&stripe));
+}
+
 static void test_stripes_are_equal_if_their_chunks_are(void)
 {
     SKY_Stripe_t a;
@@ -186,6 +199,7 @@ int main(void)
     RUN(test_chunks_of_every_stripe_fit_together);
     RUN(test_parity_ends_each_row);
     RUN(test_numbers_that_no_block_can_have);
+    RUN(test_no_block_has_more_rows_than_a_store_has_slots);
     RUN(test_stripes_are_equal_if_their_chunks_are);
     return CHECK_RESULT();
 }

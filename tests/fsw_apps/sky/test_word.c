@@ -56,6 +56,23 @@ static void test_only_the_satellites_own_word_denies(void)
     }
 }
 
+/* Nobody has such a block, and memory would be taken for its rows. */
+static void test_a_block_of_too_many_rows_is_none(void)
+{
+    SKY_Packet_t answer = answer_of(SKY_STATUS_OK);
+
+    answer.block_len   = 3u * SKY_STRIPE_ROWS_MAX;
+    answer.chunk_len   = 1;
+    answer.chunk_total = 5u * SKY_STRIPE_ROWS_MAX;
+    answer.code_k      = 3;
+    answer.code_m      = 2;
+    answer.code_scheme = SKY_CODE_CAUCHY;
+    CHECK_EQ(word_of(&answer), SKY_WORD_BLOCK);
+    answer.block_len += 3u;
+    answer.chunk_total += 5u;
+    CHECK_EQ(word_of(&answer), SKY_WORD_UNSOUND);
+}
+
 static void test_numbers_that_contradict_are_no_block(void)
 {
     static const struct
@@ -177,6 +194,7 @@ int main(void)
 {
     RUN(test_a_block_that_is_known);
     RUN(test_only_the_satellites_own_word_denies);
+    RUN(test_a_block_of_too_many_rows_is_none);
     RUN(test_numbers_that_contradict_are_no_block);
     RUN(test_an_unknown_code_is_no_block);
     RUN(test_another_key_is_not_what_was_asked_for);

@@ -15,6 +15,8 @@
 #include "sky_packet.h"
 
 #define SKY_STRIPE_ROW_MAX 255u /**< most chunks of a row with parity */
+#define SKY_STRIPE_ROWS_MAX \
+    (1u << 22) /**< most rows with parity: the first server has a chunk of each, and so many slots at most */
 
 /** A stripe. The chunks of a block are known from it. */
 typedef struct

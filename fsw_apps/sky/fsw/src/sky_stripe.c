@@ -45,7 +45,8 @@ bool SKY_Stripe_Check(const SKY_Stripe_t *stripe)
     {
         return false;
     }
-    if (width > 0u && (stripe->chunk_total - 1u) % width < stripe->code_m) /* the last row has no data chunk */
+    if (width > 0u && ((stripe->chunk_total - 1u) % width < stripe->code_m || /* the last row has no data chunk */
+                       (stripe->chunk_total - 1u) / width >= SKY_STRIPE_ROWS_MAX))
     {
         return false;
     }
