@@ -31,6 +31,9 @@ _LOOKUPS: Final = {
     "touches": "Blocks made younger on the satellites than those behind them in their chains.",
     "questions": "Blocks that satellites were asked for.",
     "unanswered": "Lookups to which no answer came, or that were not made because no satellite answers.",
+    "degraded": "Blocks that were fetched though chunks of them were missing.",
+    "puts_again": "Blocks of which chunks were missing, and that were put again after they were fetched.",
+    "wrong": "Blocks with wrong chunks of one satellite, which were right without these.",
     "satellites_lost": "Times that a satellite was found not to answer while others did.",
 }
 

@@ -329,6 +329,10 @@ class SharedSky:
         result: T = await self._questions.run(ask)
         return result
 
+    def opened(self, result: GetResult, opens: Callable[[bytearray], T | None], tenant: int | None = None) -> T | None:
+        """Open a block that `get` fetched, and mend it (`BlockStore.opened`). Not for the event loop's thread."""
+        return self._tried(self.store, lambda store: store.opened(result, opens), None, tenant)
+
     # ---- in the threads ---------------------------------------------------------------------------------------------
 
     def _tried(self, store: SkyStore | None, call: Callable[[SkyStore], T], otherwise: T, tenant: int | None = None) -> T:

@@ -31,6 +31,8 @@ NAMED_MOST = 8
 GAP = 2
 """Blanks between the columns of the grid: its cells contain single ones."""
 SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
+PARITY = ("degraded", "repaired")
+"""Counters of satellites about blocks with parity, which are shown as sums."""
 _SUMMED = TenantStats._fields[1:]
 """Numbers of a tenant that are summed over satellites."""
 
@@ -63,6 +65,8 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         f"{total['bytes'] / 1e6:.1f} MB\nrequests to satellites: {total['hits']} hits, {total['misses']} misses, "
         f"{total['evictions']} evictions; ISLs: {total['tx_packets']} packets sent, {total['drops']} dropped"
     )
+    if text := parity_text(total, sky.constellation.cache.parity):
+        click.echo(text)
     if report["tenants"]:
         click.echo("\ntenants: chunks reserved, at most and held on all satellites; blocks as satellites count them")
         print_table(tenant_table(report))
@@ -97,6 +101,7 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
             entry["tenants"] = [_tenant(one) for one in tenants[place]]
     alive = [entry for entry in satellites if entry["alive"]]
     total = {name: sum(entry[name] for entry in alive) for name in SHOWN}
+    total |= {name: sum(entry["store"][name] for entry in alive) for name in PARITY}
     isls = [link for entry in alive for name, link in entry.get("links", {}).items() if name != "ground"]
     for name in ("tx_packets", "tx_bytes", "rx_packets", "rx_bytes"):
         total[name] = sum(link[name] for link in isls)
@@ -187,6 +192,21 @@ def handover_text(handover: dict[str, Any]) -> str:
     left = f"{handover['chunks']:,} chunks left on {handover['satellites']} satellites"
     late = f", longer than {handover['allowed_s']:g} s: LATE" if handover["late"] else ""
     return f"handover: {left}, after {handover['duration_s']:.1f} s{late}"
+
+
+def parity_text(total: dict[str, int], parity: int) -> str:
+    """Return what satellites have found and mended of blocks with parity; '' without parity.
+
+    Args:
+        total: Sums of the satellites' counters.
+        parity: Servers with parity.
+    """
+    if not parity and not total["degraded"]:
+        return ""
+    return (
+        f"parity: any {parity} servers may be lost; satellites have found {total['degraded']:,} degraded blocks and "
+        f"rebuilt {total['repaired']:,} chunks"
+    )
 
 
 def window(constellation: Constellation, playing: Playing | None, time_s: float) -> dict[str, Any]:

@@ -99,6 +99,8 @@ class HeldBlock(NamedTuple):
     """True if a block of other lengths has the key."""
     gone: bool
     """True if it is not whole whatever lost satellites have for which others stand in."""
+    denied: int
+    """Chunks that all satellites deny that were asked."""
 
 
 class ControlPlane:
@@ -391,7 +393,7 @@ class ControlPlane:
         for share in shares:
             share.add_to(found[share.index])
         return [
-            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone)
+            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone, one.denied)
             for one, who in zip(found, silent, strict=True)
         ]
 

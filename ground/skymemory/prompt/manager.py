@@ -355,26 +355,26 @@ class KVCManager:
         while left and root is not None:
             count = run_length([entry.block_len for _, entry in left])
             run, left = left[:count], left[count:]
-            for position, data in enumerate(self._get_run([entry for _, entry in run])):
+            for position, result in enumerate(self._get_run([entry for _, entry in run])):
                 index, entry = run[position]
-                if data is None:
+                if result is None or result.data is None:
                     return
-                tensors = self._decoded(root, index, entry.key, data)
+                tensors = self._decoded(root, index, result)
                 if tensors is None:
                     # The blocks behind it are probably damaged too, and useless until this one is put again
                     self._purge([entry.key for _, entry in run[position:]])
                     return
                 blocks[entry.key] = tensors
 
-    def _get_run(self, run: list[BlockEntry]) -> list[bytearray | None]:
+    def _get_run(self, run: list[BlockEntry]) -> Sequence[GetResult | None]:
         results: list[GetResult] = []
         with self._ledger.attempt("get") as failures, self._ledger.timed("get_s"):
             results = self._store.get(run, block_bytes_max=self._block_bytes_max)
             failures.update(result.status for result in results if result.data is None)
         self._ledger.add(bytes_down=sum(len(result.data) for result in results if result.data is not None))
-        return [result.data for result in results] or [None] * len(run)
+        return results or [None] * len(run)
 
-    def _decoded(self, root: bytes, index: int, key: bytes, data: bytearray) -> torch.Tensor | None:
+    def _decoded(self, root: bytes, index: int, result: GetResult) -> torch.Tensor | None:
         """Return the tensors of a block; None if the block is damaged or of another shape or position."""
         geometry = self._engine.geometry
         wanted = (
@@ -383,11 +383,24 @@ class KVCManager:
             index,
             index * self._block_tokens,
         )
-        with self._ledger.attempt("decode", "damaged"), self._ledger.timed("decode_s"):
-            header, tensors = unpack_block(data, key=key, keys=seal_keys(root), codec=self._codec)
+        codec, why = self._codec, [BlockError("the block was not opened")]
+
+        def opens(data: bytearray) -> torch.Tensor | None:
+            try:
+                header, tensors = unpack_block(data, key=result.key, keys=seal_keys(root), codec=codec)
+            except BlockError as error:
+                why.append(error)
+                return None
             found = (header.shape, header.dtype, header.block_index, header.first_position)
-            if found != wanted:
-                raise BlockError(f"shape, dtype, index and position of the block are {found}; wanted are {wanted}")
+            if found == wanted:
+                return tensors
+            why.append(BlockError(f"shape, dtype, index and position of the block are {found}; wanted are {wanted}"))
+            return None
+
+        with self._ledger.attempt("decode", "damaged"), self._ledger.timed("decode_s"):
+            tensors = self._store.opened(result, opens)
+            if tensors is None:
+                raise why[-1]
             return tensors
         return None
 

@@ -4,9 +4,9 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
@@ -15,6 +15,7 @@ from skymemory.sky.file_sections import Cache
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult
 from skymemory.wire.packets import KEY_BYTES
 
+_T = TypeVar("_T")
 BLOCK_BYTES_MAX: Final = 1 << 26
 """Bytes of the longest block fetched by default. Without a limit a satellite could make a host take any amount of memory."""
 
@@ -88,6 +89,19 @@ class BlockStore(ABC):
         Returns:
             A result for each entry, in order.
         """
+
+    def opened(self, result: GetResult, opens: Callable[[bytearray], _T | None]) -> _T | None:
+        """Open a block that was fetched. A store that can mend blocks then does so.
+
+        Args:
+            result: The result of `get`.
+            opens: Function that opens the bytes of a block, in place if it wants, and returns None if they are not right. A store
+                may call it again with other bytes of this block, also later and in another thread.
+
+        Returns:
+            What `opens` returned. None if it did for all bytes that could be had, or if nothing was fetched.
+        """
+        return None if result.data is None else opens(result.data)
 
     @abstractmethod
     def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:

@@ -95,7 +95,16 @@ class Gets(Operation):
     def _get_result(self, transfer: Transfer, status: Status) -> GetResult:
         taken = transfer.data if transfer.status is Status.DONE else None
         data = taken if isinstance(taken, bytearray) else None
-        return GetResult(transfer.entry.key, data, self.end_of(status), transfer.duration_s)
+        is_done = transfer.status is Status.DONE
+        is_degraded = is_done and transfer.decoded > 0
+        return GetResult(
+            transfer.entry.key,
+            data,
+            self.end_of(status),
+            transfer.duration_s,
+            entry=transfer.entry if is_done else None,
+            is_degraded=is_degraded,
+        )
 
     def _settle(self, fetched: Mapping[int, tuple[TransferAttempts, BlockEntry]]) -> dict[int, BlockEntry]:
         """Find out why blocks did not come, and forget or purge those that are gone.

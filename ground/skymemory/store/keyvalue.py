@@ -11,6 +11,7 @@ name, or not at all. `skymemory.store.versions` says how an older value is told 
 import struct
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from skymemory.common.progress import Progress
@@ -198,15 +199,17 @@ class KeyValue:
         """
         key = self.key_of(name)
         most = self._value_bytes_max + FRAME_BYTES_MAX
-        data = self._store.get([key], progress, block_bytes_max=most)[0].data
-        if data is None:
+        [result] = self._store.get([key], progress, block_bytes_max=most)
+        if result.data is None:
             return None
-        value = self._keys.unpack(key, data)
+        value = self._store.opened(result, partial(self._keys.unpack, key))
         if value is None or value.is_over(now_unix_ms()):
             self._store.purge([key])
             return None
         if not self._versions.seen(key, value.version):
             return None
+        data = value.data.obj
+        assert isinstance(data, bytearray)  # that of the block
         end = HEAD_BYTES + value.data.nbytes
         value.data.release()
         del value, data[end:], data[:HEAD_BYTES]

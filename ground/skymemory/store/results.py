@@ -84,6 +84,10 @@ class GetResult:
     duration_s: float
     known: bool = True
     """False if neither this host nor the satellites that were asked knew the block."""
+    entry: BlockEntry | None = None
+    """The entry of a block that was fetched; None if the store tells no entries."""
+    is_degraded: bool = False
+    """True if chunks of the block were missing, and were made of others."""
 
     def __repr__(self) -> str:
         """Show the length of the block, not its bytes."""
@@ -146,6 +150,12 @@ class StoreStatistics:
     """Chunks of blocks with parity that were stored or fetched without them: no satellite took or gave these."""
     decoded: int = 0
     """Chunks of fetched blocks that were made of others."""
+    degraded: int = 0
+    """Blocks that were fetched though chunks of them were missing."""
+    puts_again: int = 0
+    """Blocks of which chunks were missing, and that were put again after they were fetched."""
+    wrong: int = 0
+    """Blocks with wrong chunks of one satellite, which were right without these."""
     chunks_up: int = 0
     chunks_down: int = 0
     bytes_up: int = 0

@@ -16,7 +16,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import takewhile
 from threading import Event, Lock
-from typing import Final
+from typing import Final, TypeVar
 
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
@@ -35,9 +35,11 @@ from skymemory.store.decisions import Verdict, verdict_of
 from skymemory.store.find import Lookups
 from skymemory.store.get import Gets
 from skymemory.store.late_search import LateSearch
+from skymemory.store.openings import Openings
 from skymemory.store.parts import StoreParts
 from skymemory.store.prefetch import Prefetches
 from skymemory.store.purge import Purges
+from skymemory.store.put_again import PutsAgain
 from skymemory.store.radix import RadixIndex
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
 from skymemory.store.routes import Routes
@@ -48,6 +50,7 @@ from skymemory.store.transfers import Moved, Transfers
 from skymemory.wire.address import Satellite
 from skymemory.wire.envelope import instance_of
 
+_T = TypeVar("_T")
 PREFETCH_S: Final = 60.0
 """Seconds that a prefetch may take by default."""
 
@@ -104,6 +107,8 @@ class SkyStore(BlockStore):
             self._parts = StoreParts(self._where, self.index, self._control, routes, late_search, self._tenant, self._add)
             self._touches = opened.enter_context(closing(Touches(self._parts)))
             self._transfers = Transfers(self._parts, watch)
+            opened.callback(self._transfers.close)
+            self._puts_again = PutsAgain(self._parts, self._transfers)
             opened.pop_all()
         self._routes, self._late_search = routes, late_search
         self._use(self._parts)
@@ -114,6 +119,7 @@ class SkyStore(BlockStore):
         self._purges = Purges(parts)
         self._prefetches = Prefetches(parts)
         self._gets = Gets(parts, self._lookups, self._purges, self._transfers)
+        self._openings = Openings(parts, self._transfers, self._puts_again)
 
     def set_tenant(self, tenant: int) -> None:
         """Name another tenant from now on. For `of_tenant`, whose views nobody has used yet."""
@@ -139,6 +145,7 @@ class SkyStore(BlockStore):
         """End what runs, and close the sockets; safe to call twice. Blocks stay where they are."""
         self._closed.set()
         self._transfers.close()
+        self._puts_again.close()
         self._touches.close()
         self._control.close()
 
@@ -205,6 +212,11 @@ class SkyStore(BlockStore):
         """Satellites that do not answer while others do."""
         return self._routes.lost
 
+    @property
+    def is_mended(self) -> bool:
+        """True if no block waits to be put again (`opened`)."""
+        return self._puts_again.is_idle
+
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
     def put(self, items: Sequence[tuple[bytes, Buffer]], progress: Progress | None = None) -> list[PutResult]:
@@ -231,7 +243,8 @@ class SkyStore(BlockStore):
         self._begin()
         start_s = time.perf_counter()
         transfers = [Transfer(self._entry(key, data), self._tenant, data) for key, data in items]
-        self._transfers.put(transfers, progress)
+        if self._transfers.put(transfers, progress):
+            self._puts_again.look()  # so that the next blocks go around silent satellites
         results = [self._put_result(transfer) for transfer in transfers]
         stored = [result.entry for result in results if result.entry is not None]
         self.index.add(stored)
@@ -300,9 +313,22 @@ class SkyStore(BlockStore):
             hits=hits,
             misses=len(results) - hits,
             expired=sum(result.status is Status.EXPIRED for result in results),
+            degraded=sum(result.is_degraded for result in results),
             get_s=time.perf_counter() - start_s,
         )
         return results
+
+    def opened(self, result: GetResult, opens: Callable[[bytearray], _T | None]) -> _T | None:
+        """Open a block that was fetched, and mend it (`BlockStore.opened`).
+
+        If it has parity and is not right, it is fetched again without the chunks of each satellite in turn. Chunks that were
+        missing, or wrong, are put again later (`skymemory.store.put_again`).
+
+        Raises:
+            ValueError: The store was closed.
+        """
+        self._begin()
+        return self._openings.opened(result, opens)
 
     # ---- lookups ----------------------------------------------------------------------------------------------------
 
@@ -417,6 +443,7 @@ class SkyStore(BlockStore):
         """
         check_keys(keys)
         self._begin()
+        self._puts_again.forget(keys)
         return self._purges.purge(keys)
 
     def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
@@ -434,6 +461,7 @@ class SkyStore(BlockStore):
         """
         check_keys(keys)
         self._begin()
+        self._puts_again.forget(keys)
         return self._purges.make_way(keys)
 
     def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:

@@ -98,8 +98,13 @@ class Transfers(Operation):
         """Return the suites of the associations of the sockets for puts and gets; waits for what they carry."""
         return self._up.suites() | self._down.suites() | self._aside.suites()
 
-    def put(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
-        """Put blocks. A block that fails is put again if a new way was found. Transfers that never began stay RUNNING."""
+    def put(self, transfers: Sequence[Transfer], progress: Progress | None) -> bool:
+        """Put blocks. A block that fails is put again if a new way was found. Transfers that never began stay RUNNING.
+
+        Returns:
+            True if satellites were silent though blocks are stored. Somebody should find out whether they are lost.
+        """
+        is_silent = False
         attempts = [TransferAttempts.to_put() for _ in transfers]
         with self._up_turn:
             tried: list[list[Route]] = []
@@ -112,12 +117,12 @@ class Transfers(Operation):
                     call = self._up.put(batch, self._servers(routes), self._deadline_ms, progress)
                     self._count_moved(batch, up=True)
                     self._tell(True, call, batch, routes)
-                    if any(transfer.lost and not transfer.last_status for transfer in batch):
-                        self._routes.look(())  # some were silent, though the blocks are stored: the next go around them
+                    is_silent |= any(transfer.lost and not transfer.last_status for transfer in batch)
                 for index in begun:
                     attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_prefetched=False)
                 for index in asking if not routes else ():
                     attempts[index].give_up()
+        return is_silent
 
     def to_get(self) -> TransferAttempts:
         """Return new attempts for `get` that take the known handovers into account."""
@@ -147,6 +152,18 @@ class Transfers(Operation):
             tried: list[Ways] = []
             while asking := self._step(attempts, transfers, search):
                 self._attempt(client, [(attempts[index], transfers[index]) for index in asking], search, tried, progress, aside)
+
+    def get_without(self, transfer: Transfer, places: Sequence[Sequence[Route]], left_out: Route | None) -> None:
+        """Get a block once, from these places of its servers without one satellite. Its chunks must be made of others."""
+        others = [[route for route in place if left_out is None or route.satellite != left_out.satellite] for place in places]
+        another = next((place for place in others if place), None)
+        if another is None:
+            return
+        asked = [place or another for place in others]  # another server holds no such chunks, and denies them
+        transfer.places = [self._servers(place) for place in asked]
+        with self._aside_turn:
+            self._aside.get([transfer], [place[0] for place in transfer.places], self._deadline_ms, None)
+        self._count_moved([transfer], up=False)
 
     def _step(self, attempts: Sequence[TransferAttempts], transfers: Sequence[Transfer], search: "_Search | None") -> list[int]:
         """Find out what the attempts need to know before they ask. Return the indices of those that ask next."""

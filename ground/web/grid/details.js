@@ -49,6 +49,8 @@ function factsOf(state, index) {
     ["blocks evicted", withTotal(frame.evictions_per_s[index], total("evictions"))],
     ["chunks handed on", words.perSecond(frame.moved_per_s[index])],
   ];
+  if (total("degraded")) facts.push(["degraded blocks found", words.count(total("degraded"))]);
+  if (total("repaired")) facts.push(["chunks rebuilt", words.count(total("repaired"))]);
   if (total("uptime_ms") != null) facts.push(["up for", words.duration(total("uptime_ms"))]);
   return facts;
 }

@@ -19,6 +19,8 @@ const TILES = [
   ["to the sky", ({ frame }) => words.rate(frame.bytes_up_per_s), () => "stored", "Bytes of blocks stored a second."],
   ["in the sky", ({ frame }) => words.bytes(sum(frame.bytes)), () => "on all satellites", "Bytes that all satellites hold together."],
   ["satellites", ({ frame }) => `${frame.alive} of ${frame.state.filter((one) => one !== UNASKED).length}`, () => "answer", "Satellites that answered the agent's last question."],
+  ["degraded gets", ({ agent }) => words.count(agent?.degraded), ({ agent }) => agent && `${words.count(agent.puts_again)} put again`,
+    "Blocks with parity that came though chunks of them were missing, and those of them that this agent has put again, since it began."],
   ["lost packets", ({ frame }) => words.ratio(frame.loss_ratio), () => "on all links", "Share of the packets that links between satellites lost."],
 ];
 const BAD = TILES.findIndex(([name]) => name === "satellites");
@@ -43,7 +45,7 @@ export function startHeadline(list, schedule, notice, state, timeline) {
   const update = () => {
     const { frame } = state;
     // Totals belong to the newest frame only
-    const told = { frame, lately: (name) => timeline.at(timeline.shown_ms, name), asked: frame?.asked, saved: frame?.saved };
+    const told = { frame, lately: (name) => timeline.at(timeline.shown_ms, name), asked: frame?.asked, saved: frame?.saved, agent: frame?.agent };
     for (const [text, value, below, more] of tiles) {
       say(text, frame ? value(told) : "–");
       set(text, "data-long", text.textContent.length > 10 ? "" : null);

@@ -6,6 +6,7 @@ Lines of different names go side by side; what they ask of the sky in one turn o
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from skymemory.agent.gateway.directory import Directory
@@ -323,10 +324,14 @@ class Values:
             self._missed(line)
         elif data is None:
             self._unread(line, result.status)
-        elif len(data) <= _IN_THREAD_BYTES:
-            self._opened(line, keys.unpack(line.key, data))
         else:
-            self._beside(line, lambda: keys.unpack(line.key, data), lambda value: self._opened(line, value))
+            opens = partial(keys.unpack, line.key)
+            if result.entry is not None and result.entry.code_m:  # it may have to be fetched again
+                self._beside(line, lambda: self._sky.opened(result, opens, self._tenant), lambda one: self._opened(line, one))
+            elif len(data) <= _IN_THREAD_BYTES:
+                self._opened(line, opens(data))
+            else:
+                self._beside(line, lambda: opens(data), lambda value: self._opened(line, value))
 
     def _opened(self, line: _Line, value: Value | None) -> None:
         if value is None or value.is_over(now_unix_ms()):

@@ -51,7 +51,10 @@ _RATES: Final = (
     ("migrated_out", "moved_per_s"),
 )
 """Pairs of a satellite's counter and the column that has its growth per second."""
-_AGENT: Final = ("hits", "misses", "puts", "expired", "retries", "corrupt", "bytes_up", "bytes_down", "satellites_lost")
+_AGENT: Final = (
+    *("hits", "misses", "puts", "expired", "retries", "corrupt", "bytes_up", "bytes_down", "satellites_lost"),
+    *("degraded", "puts_again", "wrong"),
+)
 """Counts of the store that go with each frame."""
 _SAVED: Final = ("tokens", "compute_s", "fetch_s")
 _CLOCK_DRIFT: Final = 0.01
@@ -149,7 +152,7 @@ class Survey:
         """Return facts of the newest frame only: the schedule, positions, and counts since satellites and agent began."""
         time_s = time.time()
         playing = self._where.playing
-        names = ("hits", "misses", "evictions", "blocks", "uptime_ms", "handover_left", "handover_ms")
+        names = ("hits", "misses", "evictions", "degraded", "repaired", "blocks", "uptime_ms", "handover_left", "handover_ms")
         count, activity = self._store.stats(), self._activity.counts()
         return {
             "schedule": window_motion.told(self._where, time_s),

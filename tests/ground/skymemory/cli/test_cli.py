@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.cli.status import print_grid
+from skymemory.cli.status import parity_text, print_grid
 from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -373,3 +373,10 @@ def test_down_ends_satellites_that_no_record_tells_of(skymem: Command) -> None:
 
 def test_down_without_up(skymem: Command) -> None:
     assert "no constellation is up" in skymem("down").output
+
+
+def test_status_tells_of_parity() -> None:
+    assert parity_text({"degraded": 0, "repaired": 0}, 0) == ""
+    assert parity_text({"degraded": 1200, "repaired": 34}, 2) == (
+        "parity: any 2 servers may be lost; satellites have found 1,200 degraded blocks and rebuilt 34 chunks"
+    )

@@ -17,6 +17,7 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
 CODED = {"servers": 12, "parity": 2, "deadline_ms": 20_000}
@@ -71,7 +72,7 @@ def test_two_killed_satellites_are_not_noticed(start_sky: StartSky, lost: tuple[
         assert all(one.ok for one in store.put(list(more.items())))
         assert time.monotonic() - start_s < 15
         assert store.stats().lost > 0
-        assert store.lost == {servers(sky)[server] for server in lost}  # so that the next are stored whole
+        wait_until(lambda: store.lost == {servers(sky)[server] for server in lost})  # so that the next are stored whole
         check_got(store, more)
         before = store.stats().lost
         rest = blocks(f"around {lost}")
@@ -137,7 +138,7 @@ def test_what_satellites_lost_is_purged_while_others_stand_in_and_what_stand_ins
         assert all(one.ok for one in store.put(list(items.items())))
         local.kill(servers(sky)[11])
         assert all(one.ok for one in store.put([(sha256(b"finds the loss").digest(), os.urandom(100_000))]))
-        assert store.lost == {servers(sky)[11]}
+        wait_until(lambda: store.lost == {servers(sky)[11]})
 
         def evict_at(some: list[int], key: bytes) -> None:
             evict(store.control, [Route(servers(sky)[server], servers(sky)[server]) for server in some], [key])

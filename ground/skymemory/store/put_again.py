@@ -1,0 +1,191 @@
+"""Puts of blocks with parity of which chunks are missing: in a thread of their own, so no get waits for them or fails.
+
+Who has fetched such a block and opened its seal may put it again, as it holds its keys. The thread first asks all servers what
+they hold. If nothing is missing by then, because another reader was here or satellites have repaired the block, nothing is put.
+Else the block is fetched once more, its seal is checked, and it goes to the places of today: stand-ins take what the lost had.
+"""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from threading import Condition, Thread
+from typing import Final, NamedTuple
+
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane
+from skymemory.link.native import Transfer
+from skymemory.sky.entry_satellites import Route
+from skymemory.store.parts import Operation, StoreParts
+from skymemory.store.results import Status
+from skymemory.store.transfers import Transfers, memory_for
+
+_log = logging.getLogger(__name__)
+
+IsSound = Callable[[bytearray], bool]
+"""Function that returns True if the bytes of a block are right. It may change them, and is called in another thread."""
+
+_WORK_SHARE: Final = 0.25
+"""Largest part of the time in which blocks are put again, so that most of the links stays for others."""
+_WAITING_MAX: Final = 1024
+"""Most blocks that wait. Others wait for the next get."""
+_REMEMBERED_MAX: Final = 4096
+"""Most blocks of which it is remembered when they were put again."""
+
+
+class _Wanted(NamedTuple):
+    """A block to be put again."""
+
+    entry: BlockEntry
+    tenant: int
+    is_sound: IsSound
+    wrong: Sequence[Route]
+    """Satellites whose chunks of the block are wrong, and are purged first."""
+
+
+class PutsAgain(Operation):
+    """Puts of blocks of which chunks are missing. Thread-safe. They have a socket of their own, so no lookup waits for them."""
+
+    def __init__(self, parts: StoreParts, transfers: Transfers) -> None:
+        """Open a socket.
+
+        Raises:
+            OSError: The system has no socket left.
+        """
+        super().__init__(parts)
+        self._transfers = transfers
+        self._asks = ControlPlane(parts.where.constellation, parts.control.timing)
+        self._change = Condition()  # guards all below
+        self._waiting: OrderedDict[bytes, _Wanted] = OrderedDict()
+        self._done_s: OrderedDict[bytes, float] = OrderedDict()
+        self._gone: set[bytes] = set()
+        self._running: bytes | None = None
+        self._looks = False
+        self._closed = False
+        self._thread: Thread | None = None
+
+    def close(self) -> None:
+        """End what runs, once the sockets of the transfers are closed; safe to call twice."""
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._asks.close()
+
+    def look(self) -> None:
+        """Find out which satellites are lost, because a put was done without some. Nobody waits for it."""
+        with self._change:
+            self._looks = True
+            self._begin()
+
+    def add(self, entry: BlockEntry, tenant: int, is_sound: IsSound, wrong: Sequence[Route] = ()) -> None:
+        """Put a block again, unless that was done lately or many wait.
+
+        Args:
+            entry: The block, of which chunks were missing.
+            tenant: The block's tenant.
+            is_sound: Function that checks the block's seal.
+            wrong: Satellites whose chunks of the block are wrong; they are purged first.
+        """
+        now_s = self._control.timing.clock()
+        with self._change:
+            done_s = self._done_s.get(entry.key)
+            is_late = done_s is not None and now_s < done_s + self._control.timing.lost_s
+            if (is_late and not wrong) or entry.key in (self._running, *self._waiting) or len(self._waiting) >= _WAITING_MAX:
+                return
+            self._waiting[entry.key] = _Wanted(entry, tenant, is_sound, wrong)
+            self._begin()
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """Put none of these blocks again, because they are purged now. One that is put right now is purged afterwards."""
+        with self._change:
+            for key in keys:
+                self._waiting.pop(key, None)
+                if key == self._running:
+                    self._gone.add(key)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing waits and nothing runs."""
+        with self._change:
+            return not self._waiting and not self._looks and self._running is None
+
+    # ---- in the thread ----------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self._thread is None and not self._closed:
+            self._thread = Thread(target=self._run, name="skymem-put-again", daemon=True)
+            self._thread.start()
+        self._change.notify_all()
+
+    def _run(self) -> None:
+        while (work := self._next()) is not None:
+            start_s = time.perf_counter()
+            try:
+                work()
+            except ValueError:  # the store was closed
+                if not self._closed:
+                    _log.exception("a block could not be put again")
+            except Exception:  # what is in the sky stays as it is
+                _log.exception("a block could not be put again")
+            pause_s = (time.perf_counter() - start_s) * (1 / _WORK_SHARE - 1)
+            with self._change:
+                self._running = None
+                self._gone.clear()
+                self._change.wait_for(lambda: self._closed, pause_s)
+
+    def _next(self) -> Callable[[], None] | None:
+        """Wait for work, and return it; None if the store was closed."""
+        with self._change:
+            self._change.wait_for(lambda: self._closed or self._looks or self._waiting)
+            if self._closed:
+                return None
+            if self._looks:
+                self._looks = False
+                return lambda: self._routes.look((), self._asks)
+            key, wanted = self._waiting.popitem(last=False)
+            self._running = key
+            self._done_s[key] = self._control.timing.clock()
+            self._done_s.move_to_end(key)
+            if len(self._done_s) > _REMEMBERED_MAX:
+                self._done_s.popitem(last=False)
+            return lambda: self._put_again(wanted)
+
+    def _put_again(self, wanted: _Wanted) -> None:
+        if wanted.wrong:
+            block = wanted.entry.key, wanted.entry.version, wanted.wrong
+            self._asks.purge([block], wanted.tenant, self._asks.patience_s(wanted.wrong))
+        if not self._lacks(wanted):
+            return
+        entry = self._index.current(wanted.entry)
+        got = Transfer(entry, wanted.tenant, data := memory_for(entry.block_len))
+        self._transfers.get([self._transfers.to_get()], [got], None, aside=True)
+        if got.status is not Status.DONE or not wanted.is_sound(bytearray(data)) or self._is_gone(entry.key):
+            return
+        put = Transfer(entry, wanted.tenant, data)
+        self._transfers.put([put], None)
+        self._count(puts_again=put.status is Status.DONE)
+        if self._is_gone(entry.key):
+            routes = self._routes.all_routes([entry.epoch])
+            block = entry.key, entry.version, routes
+            self._asks.purge([block], wanted.tenant, self._asks.patience_s(routes))
+
+    def _is_gone(self, key: bytes) -> bool:
+        """Return True if a block was purged since it began to be put again."""
+        with self._change:
+            return key in self._gone
+
+    def _lacks(self, wanted: _Wanted) -> bool:
+        """Ask the servers of a block. Return True if chunks of it are missing and the others suffice."""
+        for _ in range(2):  # if satellites are silent, their stand-ins are asked next
+            ways = self._routes.ways(wanted.entry.epoch)
+            if ways is None:
+                return False
+            routes = list(dict.fromkeys(route for place in ways.places for route in place))
+            [held] = self._asks.held([(wanted.entry, ways.places)], wanted.tenant, self._asks.patience_s(routes))
+            if not held.silent:
+                return bool(held.whole) and held.denied > 0
+            self._routes.look(held.silent, self._asks)
+        return False

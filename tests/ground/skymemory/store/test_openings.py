@@ -1,0 +1,89 @@
+"""Satellites that give wrong chunks with right checksums: the seal tells, and the others suffice."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from skymemory.link.native import NativeClient, Server, Transfer
+from skymemory.sky.entry_satellites import Route
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.store.keyvalue import KeyValue
+from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
+from support.evictions import evict
+from support.waiting import wait_until
+
+StartSky = Callable[..., LocalConstellation]
+CODED = {"servers": 12, "parity": 2, "deadline_ms": 20_000}
+SECRET = b"secret"
+
+
+def lie(local: LocalConstellation, store: SkyStore, key: bytes, server: int) -> None:
+    """Let a server hold wrong chunks of a block, whose checksums are right."""
+    sky = local.constellation
+    places = Whereabouts(sky).servers(0)
+    away = next(place for place in sky.torus.satellites() if place not in places)
+    [result] = store.get([key])
+    assert result.data is not None
+    assert result.entry is not None
+    wrong = bytes(byte ^ 1 for byte in result.data)
+    at = [away] * len(places)
+    at[server] = places[server]
+    evict(store.control, [Route(place, place) for place in (places[server], away)], [key])
+    with NativeClient(sky.network.mtu) as client:
+        transfer = Transfer(result.entry, sky.cache.tenant, wrong)
+        client.put([transfer], [server_at(local, place) for place in at], 10_000)
+        assert transfer.status == "done"
+
+
+def server_at(local: LocalConstellation, place: Satellite) -> Server:
+    sky = local.constellation
+    return place, place, sky.address(*place), sky.network.port
+
+
+@pytest.mark.parametrize(("length", "server"), [(10, 0), (50_000, 5), (400_000, 0), (400_000, 9)])
+def test_a_satellite_that_lies_costs_no_value(
+    start_sky: StartSky, caplog: pytest.LogCaptureFixture, length: int, server: int
+) -> None:
+    local = start_sky(cache=CODED)
+    value = os.urandom(length)
+    with SkyStore(local.constellation, tenant_secret=SECRET) as store:
+        kv = KeyValue(store)
+        assert kv.put("name", value).ok
+        lie(local, store, kv.key_of("name"), server)
+        assert kv.get("name") == value
+        assert store.stats().wrong == 1
+        assert store.stats().purges == 0
+        wait_until(lambda: store.is_mended)
+        if "gave wrong chunks" in caplog.text:  # it cannot be told on a machine so busy that satellites are slow
+            assert f"{Whereabouts(local.constellation).servers(0)[server]} gave wrong chunks" in caplog.text
+            assert kv.get("name") == value
+            assert store.stats().wrong == 1  # right chunks have taken the place of wrong ones
+
+
+def test_a_satellite_that_lies_beside_one_that_is_lost(start_sky: StartSky) -> None:
+    local = start_sky(cache=CODED)
+    places = Whereabouts(local.constellation).servers(0)
+    value = os.urandom(400_000)
+    with SkyStore(local.constellation, tenant_secret=SECRET) as store:
+        kv = KeyValue(store)
+        assert kv.put("name", value).ok
+        lie(local, store, kv.key_of("name"), 4)
+        local.kill(places[8])
+        assert kv.get("name") == value
+        assert store.stats().wrong == 1
+
+
+def test_a_value_that_is_nowhere_right_is_a_miss(start_sky: StartSky) -> None:
+    """With three satellites that lie no one can be left out."""
+    local = start_sky(cache=CODED)
+    with SkyStore(local.constellation, tenant_secret=SECRET) as store:
+        kv = KeyValue(store)
+        assert kv.put("name", os.urandom(400_000)).ok
+        for server in (1, 2, 3):
+            lie(local, store, kv.key_of("name"), server)
+        assert kv.get("name") is None
+        assert store.stats().wrong == 0
+        assert store.stats().purges == 1
