@@ -186,6 +186,67 @@ static void test_silence_of_two_costs_little(void)
     }
 }
 
+/* Let a satellite say nothing any more, and what it has said not arrive. */
+static void die(uint32_t satellite)
+{
+    uint32_t left = 0;
+
+    rig.is_silent[satellite] = true;
+    for (uint32_t i = 0; i < rig.wire_count; ++i)
+    {
+        if (rig.wire[i].endpoint != ENDPOINT0 + satellite)
+        {
+            rig.wire[left] = rig.wire[i];
+            ++left;
+        }
+    }
+    rig.wire_count = left;
+}
+
+/* Every satellite is a server, so none can stand in. Whenever one dies, after whatever number of chunks, the others give the block. */
+static void test_a_death_in_the_middle_costs_little(void)
+{
+    for (uint32_t dead = 0; dead < SATELLITES; ++dead)
+    {
+        for (uint32_t come = 0; come < CHUNKS; ++come)
+        {
+            open_with(host_usual, false);
+            for (uint32_t number = 1; number < 11u; ++number)
+            {
+                put(number);
+            }
+            for (uint32_t number = 1; number < 10u; ++number)
+            {
+                SKY_HostBlock_t before = coded(SKY_HOST_GET, number);
+
+                CHECK_EQ(run(&before), SKY_STATUS_DONE);
+            }
+            SKY_HostBlock_t block = coded(SKY_HOST_GET, 10);
+
+            CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &block), SKY_HOST_BEGUN);
+            for (uint32_t taken = 0; taken < come;)
+            {
+                const uint64_t due_us = SKY_Host_Run(&rig.host, rig.now_us, true);
+
+                if (host_take(&rig, due_us))
+                {
+                    ++taken;
+                }
+                else
+                {
+                    rig.now_us = due_us;
+                }
+            }
+            die(dead);
+            host_run(&rig);
+            CHECK_EQ(block.status, SKY_STATUS_DONE);
+            CHECK(is_whole());
+            CHECK(block.duration_us <= 4u * RTT_US);
+            host_close(&rig);
+        }
+    }
+}
+
 static void test_the_fastest_count_if_all_are_asked(void)
 {
     open_with(host_usual, true);
@@ -438,6 +499,7 @@ int main(void)
     RUN(test_silence_of_two_costs_little);
     RUN(test_a_stand_in_denies_for_itself);
     RUN(test_stand_ins_are_lost_chunks);
+    RUN(test_a_death_in_the_middle_costs_little);
     RUN(test_a_refusal_counts_before_denials);
     RUN(test_the_fastest_count_if_all_are_asked);
     RUN(test_silence_of_three_is_no_miss);

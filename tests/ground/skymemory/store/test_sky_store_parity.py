@@ -82,6 +82,32 @@ def test_two_killed_satellites_are_not_noticed(start_sky: StartSky, lost: tuple[
         check_got(store, items)
 
 
+def test_a_death_in_the_middle_of_a_get_costs_no_deadline_where_all_satellites_are_servers(start_sky: StartSky) -> None:
+    local = start_sky(constellation={"planes": 3, "slots": 4}, cache=CODED | {"centre": [2, 2]})
+    sky = local.constellation
+    items = {sha256(f"all are servers {index}".encode()).digest(): os.urandom(2_000_003) for index in range(12)}
+    dying = iter([servers(sky)[3], servers(sky)[7]])
+    with SkyStore(sky) as store:
+        assert all(one.ok for one in store.put(list(items.items())))
+        for _ in range(2):
+
+            def kill_one(done: int, total: int) -> None:
+                nonlocal killed
+                if not killed and done < total:
+                    killed = True
+                    local.kill(next(dying))
+
+            killed = False
+            start_s = time.monotonic()
+            results = store.get(list(items), progress=kill_one)
+            assert time.monotonic() - start_s < 10  # half the deadline
+            assert [(one.status, one.data) for one in results] == [("done", data) for data in items.values()]
+        start_s = time.monotonic()
+        check_got(store, items)
+        assert time.monotonic() - start_s < 10
+        assert (store.stats().misses, store.stats().purges) == (0, 0)
+
+
 def timed(store: SkyStore, items: dict[bytes, bytes]) -> float:
     start_s = time.perf_counter()
     check_got(store, items)
