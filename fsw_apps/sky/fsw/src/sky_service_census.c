@@ -36,8 +36,8 @@
 
 static uint32_t servers_of(const SKY_ServiceCore_t *core)
 {
-    SKY_ASSERT(core->schedule != NULL);
     SKY_ASSERT(core->schedule->placement.servers >= 1);
+    SKY_ASSERT(core->schedule->count >= 1);
     return core->schedule->placement.servers;
 }
 
@@ -258,15 +258,19 @@ bool SKY_Census_Next(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now
 /* Take in what a server says of its chunks. */
 static void take_word(const SKY_ServiceCore_t *core, SKY_Census_t *census, uint32_t server, const SKY_Packet_t *pkt)
 {
-    const uint32_t   count = rows_of(census, server);
-    const uint64_t   all   = UINT64_MAX >> (SKY_SERVICE_CENSUS_ROWS - count);
-    SKY_BlockInfo_t *block = &census->block;
-    SKY_Stripe_t     stripe;
-    SKY_ChunkSet_t   set;
+    const uint32_t         count = rows_of(census, server);
+    uint64_t               all   = 0;
+    const SKY_BlockInfo_t *block = &census->block;
+    SKY_Stripe_t           stripe;
+    SKY_ChunkSet_t         set;
     SKY_ASSERT(count >= 1);
     SKY_ASSERT(server != census->self);
     SKY_ASSERT(census->held[server] == 0);
     SKY_ASSERT(census->lost[server] == 0); /* its first word counts */
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        all |= bit(i);
+    }
 
     if (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == census->row)
     {
