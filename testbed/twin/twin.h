@@ -184,9 +184,10 @@ typedef enum
     SKYT_INVARIANT_QUOTA     = 15, /**< no tenant has more than its quota, or less than its reserve because of another's puts */
     SKYT_INVARIANT_AUTHENTIC = 16, /**< nothing is acted upon that the attacker has made, or sent again */
     SKYT_INVARIANT_NONCE     = 17, /**< no key seals two packets under one sequence number, in no boot */
-    SKYT_INVARIANT_VERSION   = 18  /**< no older version takes the place of a newer one, and none are mixed */
+    SKYT_INVARIANT_VERSION   = 18, /**< no older version takes the place of a newer one, and none are mixed */
+    SKYT_INVARIANT_REPAIRED = 19 /**< a lost chunk is back at its home soon, if the others of its row suffice and there is room */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 19u
+#define SKYT_INVARIANTS 20u
 
 /** What the attacker does. */
 typedef enum
@@ -306,7 +307,9 @@ typedef enum
     SKYT_BREAK_SALT      = 32, /**< AUTHENTIC: satellites draw the same salt at each boot */
     SKYT_BREAK_STUTTER   = 33, /**< NONCE: satellites forget the last sequence number that they sent */
     SKYT_BREAK_REVERT    = 34, /**< VERSION: satellites forget a newer version of a value when an older one comes */
-    SKYT_BREAK_BLEND = 35 /**< VERSION: a satellite sends a chunk of another version of a value, and makes both checksums right */
+    SKYT_BREAK_BLEND =
+        35, /**< VERSION: a satellite sends a chunk of another version of a value, and makes both checksums right */
+    SKYT_BREAK_NEGLECT = 36 /**< REPAIRED: satellites never count a broken block */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

@@ -214,9 +214,11 @@ static void apply(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
             }
             break;
         case SKYT_FAULT_PRESSURE:
+            twin->pressed_us = twin->now_us;
             press(twin, fault->node, fault->value);
             break;
         case SKYT_FAULT_RELIEF:
+            twin->pressed_us = twin->now_us;
             relieve(twin, fault->node);
             break;
         case SKYT_FAULT_CLOCK:

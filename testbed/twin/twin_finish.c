@@ -151,5 +151,6 @@ void SKYT_Finish(SKYT_Twin_t *twin)
         }
     }
     judge_links(twin);
+    SKYT_Rows_CheckRepaired(twin);
     SKYT_Check_Packets(twin);
 }

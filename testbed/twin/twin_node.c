@@ -171,6 +171,10 @@ static void poll(void *context, uint64_t now_us, uint64_t *next_us)
     {
         node->service.survey.waiting = 0;
     }
+    if (node->twin->broken == SKYT_BREAK_NEGLECT)
+    {
+        node->service.scrub.has_ripe = false;
+    }
     SKY_Service_Poll(&node->service, now_us, next_us);
     SKYT_Use_Polled(node->twin, index, expired);
     if (node->service.core.counters.scrubbed != scrubbed)

@@ -191,6 +191,7 @@ struct SKYT_Twin
     SKYT_Fault_t  *faults;
     SKYT_Trouble_t hard;         /**< faults that can keep chunks from moving, and requests from being answered */
     SKYT_Trouble_t lossy;        /**< faults that can keep requests from being answered */
+    uint64_t       pressed_us;   /**< time at which junk last filled a store, or went */
     SKYT_Trouble_t mute;         /**< those hard faults that are no crashes */
     uint64_t       row_moved_us; /**< time at which a chunk last came from another satellite; 0: never */
     /* security; all NULL without keys */
@@ -403,6 +404,10 @@ bool SKYT_Rows_AreStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 bool SKYT_Rows_AreReachable(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Return true if a purge has left too few chunks of a row, but for satellites that the host calls lost. */
 bool SKYT_Rows_ArePurged(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Return how long the repair of what a fault has taken may last. */
+uint64_t SKYT_Rows_RepairUs(const SKYT_Twin_t *twin);
+/** Check in the end that what was lost is rebuilt. */
+void SKYT_Rows_CheckRepaired(SKYT_Twin_t *twin);
 /** Return true if enough chunks of each row were held, or are: those that were nowhere have bits in `have`. */
 bool SKYT_Rows_WereHeld(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 

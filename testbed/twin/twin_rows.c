@@ -186,3 +186,93 @@ bool SKYT_Rows_WereHeld(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     return !SKYT_Rows_AreTooMany(twin, active, is_nowhere);
 }
+
+/* ---- repair ---------------------------------------------------------------------------------------------------------- */
+
+#define PERIODS_MOST 4u                  /* of the scrub, until a share was found missing twice, and a census begins */
+#define REPAIR_US    UINT64_C(120000000) /* for the censuses and repairs of all blocks */
+#define SPARE_SLOTS  3u                  /* a repair needs room where it is made, and at the home */
+
+uint64_t SKYT_Rows_RepairUs(const SKYT_Twin_t *twin)
+{
+    return PERIODS_MOST * (uint64_t)twin->config.scrub_ms * US_PER_MS + REPAIR_US;
+}
+
+/* Return true if nothing has disturbed the sky for as long as a repair takes. */
+static bool is_at_rest(const SKYT_Twin_t *twin)
+{
+    const uint64_t most_us  = SKYT_Rows_RepairUs(twin);
+    const uint64_t since_us = twin->now_us > most_us ? twin->now_us - most_us : 0u;
+    const uint32_t row      = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const uint64_t row_us   = twin->schedule.epoch_us + (uint64_t)twin->rows[row - 1u].time_ms * US_PER_MS;
+
+    return !SKYT_Fault_Since(&twin->hard, since_us) && !SKYT_Fault_Since(&twin->lossy, since_us) && twin->sky_links_down == 0u &&
+           twin->pressed_us < since_us && row_us < since_us && twin->op_next == twin->op_count;
+}
+
+/* Return true if satellites are to repair a block: nobody has put or purged it lately, and no row is prefetched. */
+static bool is_mended(const SKYT_Twin_t *twin, uint32_t block)
+{
+    const SKYT_Truth_t *truth = &twin->truth[block];
+    const uint32_t      row   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const uint64_t      since = twin->now_us - SKYT_Rows_RepairUs(twin);
+    bool                waits = truth->epoch > row;
+
+    for (uint32_t node = 0; !waits && node < twin->node_count; ++node)
+    {
+        waits = SKYT_Use_Epoch(twin, node, block) > row;
+    }
+    return truth->is_held && !waits && truth->put_us < since && truth->purged_us < since &&
+           (truth->taint & (SKYT_BIT(SKYT_CAUSE_PURGED) | SKYT_BIT(SKYT_CAUSE_REPLACED))) == 0;
+}
+
+/* Return the satellite at which the schedule has a chunk. */
+static uint32_t home_of(const SKYT_Twin_t *twin, uint32_t chunk)
+{
+    const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+
+    return SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, row, chunk));
+}
+
+/* Check the homes of a row's chunks. @return true if a violation was found */
+static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
+{
+    uint32_t held = 0;
+    uint32_t lost = SKYT_NONE;
+    bool     room = true;
+
+    for (uint32_t chunk = row.first; chunk < row.first + row.data + row.parity; ++chunk)
+    {
+        const SKYT_Node_t *home = &twin->nodes[home_of(twin, chunk)];
+        const bool         has  = SKYT_Truth_Holds(twin, home_of(twin, chunk), block, chunk);
+
+        held += has ? 1u : 0u;
+        lost = has ? lost : chunk;
+        room = room && home->is_up && home->store.cfg.slot_count - home->store.counters.slots_used >= SPARE_SLOTS;
+    }
+    if (lost == SKYT_NONE || held < row.data || !room)
+    {
+        return false;
+    }
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_REPAIRED, home_of(twin, lost), SKYT_NONE, block, lost,
+                    "in the end a lost chunk is not back on this satellite, although the others of its row suffice");
+    return true;
+}
+
+void SKYT_Rows_CheckRepaired(SKYT_Twin_t *twin)
+{
+    if (twin->config.parity == 0u || twin->config.scrub_ms == 0u || !is_at_rest(twin))
+    {
+        return;
+    }
+    for (uint32_t block = 0; block < twin->block_count; ++block)
+    {
+        const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block);
+        bool               found  = !is_mended(twin, block);
+
+        for (uint32_t number = 0; !found && number < SKY_Stripe_Rows(&stripe); ++number)
+        {
+            found = check_row(twin, block, SKY_Stripe_Row(&stripe, number));
+        }
+    }
+}

@@ -35,6 +35,9 @@ SAMPLE_MS: Final = 60_000
 """Milliseconds between two looks at the sky; from one to the next delays change evenly."""
 _QUIET_MS: Final = 90_000
 """Time after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left."""
+_PERIODS_REPAIR: Final = 4
+"""Periods of the scrub after which what is lost is being repaired; how long that takes is below (`SKYT_Rows_RepairUs`)."""
+_REPAIR_MS: Final = 120_000
 _TURN_MS_MIN: Final = 20
 """Least time after which the window goes back: chunks are on their way by then."""
 _TURN_MS_MOST: Final = 4000
@@ -286,7 +289,7 @@ class Twin:
             OrbitError: A satellite leaves its orbit.
         """
         assert self.native.handle is not None
-        end_ms = self.setup.duration_ms + self.setup.workload.deadline_ms + _QUIET_MS
+        end_ms = self.setup.duration_ms + self.setup.workload.deadline_ms + self._quiet_ms()
         looks = self._looks(end_ms)
         for time_ms, until_ms in zip(looks, [*looks[1:], end_ms], strict=True):
             self._look(time_ms)
@@ -296,6 +299,11 @@ class Twin:
                 progress(until_ms, end_ms)
         self._library.SKYT_Finish(self.native.handle)
         return self._report()
+
+    def _quiet_ms(self) -> int:
+        """Return the time after the last operation and fault: handovers end, and what was lost is repaired."""
+        setup = self.setup
+        return _QUIET_MS + (_PERIODS_REPAIR * setup.scrub_ms + _REPAIR_MS if setup.parity and setup.scrub_ms else 0)
 
     # ---- before the run
 

@@ -28,7 +28,7 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 13
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 19
+INVARIANTS: Final = 20
 ATTACKS: Final = 9
 REFUSALS: Final = 6
 
@@ -141,6 +141,8 @@ class Invariant(IntEnum):
     """no key seals two packets under one sequence number, in no boot"""
     VERSION = 18
     """no older version takes the place of a newer one, and none are mixed"""
+    REPAIRED = 19
+    """a lost chunk is back at its home soon, if the others of its row suffice and there is room"""
 
 
 class AttackKind(IntEnum):
@@ -265,7 +267,8 @@ class Break(IntEnum):
     REVERT = 34
     """VERSION: satellites forget a newer version of a value when an older one comes"""
     BLEND = 35
-    """VERSION: a satellite sends a chunk of another version of a value, and makes both checksums right"""
+    NEGLECT = 36
+    """REPAIRED: satellites never count a broken block"""
 
 
 class Config(Structure):
@@ -629,7 +632,7 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 19),
+        ("violations", c_uint64 * 20),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),

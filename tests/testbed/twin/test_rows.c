@@ -186,6 +186,25 @@ static void test_a_look_up_finds_what_can_be_had(void)
     CHECK_EQ(counters.hits, GETS);
 }
 
+/* Two satellites have come back empty. Others rebuild what they had. */
+static void test_what_was_lost_is_repaired(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_coded(&rig, 1, 12, 2);
+    rig.config.scrub_ms = 10000;
+    rig.rows            = 1;
+    crash_some(&rig, 2);
+    for (uint32_t i = 0; i < 2u; ++i)
+    {
+        (void)rig_fault(&rig, 60 + i, SKYT_FAULT_RESTART, rig.faults[i].node, 0);
+    }
+    rig_run_sound(&rig, &counters);
+    CHECK_EQ(counters.hits, GETS);
+    check_only_broken(&rig, SKYT_BREAK_NEGLECT, SKYT_INVARIANT_REPAIRED, "a lost chunk is not back on this satellite");
+}
+
 static void test_numbers_that_contradict_each_other(void)
 {
     static const uint32_t wrong[][2] = {{12, 12}, {12, 13}, {1, 1}};
@@ -213,6 +232,7 @@ int main(void)
     RUN(test_a_block_counts_as_whole_only_if_it_can_be_decoded);
     RUN(test_a_purged_block_cannot_be_decoded);
     RUN(test_a_look_up_finds_what_can_be_had);
+    RUN(test_what_was_lost_is_repaired);
     RUN(test_numbers_that_contradict_each_other);
     return CHECK_RESULT();
 }
