@@ -23,7 +23,8 @@ typedef struct
     uint32_t           bind_ipv4;     /**< local address, host order; default: any */
     uint16_t           host_number;   /**< ground address (0, number); default: random, and drawn again if another host has it */
     uint16_t           no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
-    uint16_t may_fragment; /**< 1: IP may cut a packet that is larger than the path takes; else such a packet is an error */
+    uint16_t           asks_all; /**< 1: GET asks for parity at once; 0: only when a satellite is slow, or has lost a chunk */
+    uint16_t may_fragment;       /**< 1: IP may cut a packet that is larger than the path takes; else such a packet is an error */
     /* The keyring; without one satellites are asked for cookies alone. */
     const uint8_t *credential; /**< SKY_CREDENTIAL_BYTES; NULL: there is no keyring */
     const uint8_t *pair_keys;  /**< keys of SKY_CRYPTO_KEY_BYTES for all satellites, plane after plane; they are copied */

@@ -133,6 +133,7 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
     cfg.number       = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
     cfg.keeps_number = config->host_number != 0;
     cfg.way_chunks   = 0;
+    cfg.asks_all     = config->asks_all != 0;
 
     engine->config           = *config;
     engine->cancel           = UINT64_MAX;

@@ -136,6 +136,7 @@ class NativeClient:
         window_max: int = 0,
         receive_bytes: int = 0,
         offload: bool = True,
+        asks_all: bool = False,
         keys: AssociationKeys | None = None,
     ) -> None:
         """Open the socket; nothing is sent. 0 stands for the library's default.
@@ -146,6 +147,7 @@ class NativeClient:
             window_max: Chunks that may be on their way to or from one satellite.
             receive_bytes: Receive buffer to ask of the system; the one it gives is in `counters`.
             offload: False sends one datagram a packet even where the system could bundle them (for comparisons).
+            asks_all: True lets a get ask for parity at once; False only once a satellite is slow, or has lost a chunk.
             keys: Keyring with which to associate with satellites; None: they are asked for cookies alone.
 
         Raises:
@@ -159,7 +161,8 @@ class NativeClient:
         """Lock that is held while a call runs."""
         self._handle_lock = Lock()
         """Lock that is held while the handle goes, so that nobody cancels a call of a closed client."""
-        config = structures.Config(packet_bytes, window_max, burst, receive_bytes, no_offload=0 if offload else 1)
+        flags = {"no_offload": 0 if offload else 1, "asks_all": 1 if asks_all else 0}
+        config = structures.Config(packet_bytes, window_max, burst, receive_bytes, **flags)
         if keys is not None:
             keys.put_into(config)
         error = ctypes.c_int()

@@ -646,6 +646,8 @@ class Config(Structure):
     """ground address (0, number); default: random, and drawn again if another host has it"""
     no_offload: int
     """1: one datagram a packet even where the system could bundle them (for comparisons)"""
+    asks_all: int
+    """1: GET asks for parity at once; 0: only when a satellite is slow, or has lost a chunk"""
     may_fragment: int
     """1: IP may cut a packet that is larger than the path takes; else such a packet is an error"""
     credential: int | None
@@ -665,6 +667,7 @@ class Config(Structure):
         ("bind_ipv4", c_uint32),
         ("host_number", c_uint16),
         ("no_offload", c_uint16),
+        ("asks_all", c_uint16),
         ("may_fragment", c_uint16),
         ("credential", c_void_p),
         ("pair_keys", c_void_p),

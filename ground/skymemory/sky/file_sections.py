@@ -131,6 +131,8 @@ class Cache(CheckedModel):
     servers: int = Field(default=10, ge=1, description="whole numbers from 1 to planes x slots")
     parity: int = Field(default=0, ge=0, description="whole numbers from 0 to servers - 1")
     """Servers of these that hold parity: so many may be lost. 0: a block needs all of its servers."""
+    ask_all: bool = False
+    """True: a get asks for parity at once, so that slow satellites do not hold it up. False: it asks once a satellite is slow."""
     chunk_bytes: int = whole_numbers(6000, 1, icd.LIMIT_CHUNK_BYTES)
     layout: LayoutName = _choice("rotation_hop", "rotation", "hop", "rotation_hop", "all_planes")
     window: Literal["logical", "physical"] = _choice("logical", "logical", "physical")

@@ -84,8 +84,9 @@ class Transfers(Operation):
             packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
             keys = keys_of(constellation)
             self._up = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys))
-            self._down = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys))
-            self._aside = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys))
+            asks_all = constellation.cache.ask_all
+            self._down = opened.enter_context(NativeClient(packet_bytes, burst, asks_all=asks_all, keys=keys))
+            self._aside = opened.enter_context(NativeClient(packet_bytes, burst, asks_all=asks_all, keys=keys))
             opened.pop_all()
 
     def close(self) -> None:

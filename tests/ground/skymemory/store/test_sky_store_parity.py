@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from statistics import median
 
@@ -20,6 +21,7 @@ from support.evictions import evict
 from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
+Stopped = Callable[..., AbstractContextManager[None]]
 CODED = {"servers": 12, "parity": 2, "deadline_ms": 20_000}
 """A deadline so long that a get which waits for it is seen."""
 SIZES = [1, 5999, 6000, 6001, 54_000, 60_001, 66_000, 1_000_003]
@@ -114,6 +116,18 @@ def timed(store: SkyStore, items: dict[bytes, bytes]) -> float:
     return time.perf_counter() - start_s
 
 
+def test_a_get_that_asks_all_does_not_wait_for_slow_satellites(start_sky: StartSky, stopped: Stopped) -> None:
+    local = start_sky(cache=CODED | {"ask_all": True})
+    sky, items = local.constellation, blocks("all are asked")
+    with SkyStore(sky) as store:
+        assert all(one.ok for one in store.put(list(items.items())))
+        check_got(store, items)
+        with stopped(local, servers(sky)[2], servers(sky)[5]):
+            (result,) = store.get([list(items)[-1]])
+            assert result.data == list(items.values())[-1]
+        assert store.stats().decoded > 0
+
+
 def test_evictions_of_two_leave_a_block_and_that_of_a_third_takes_it(start_sky: StartSky) -> None:
     local = start_sky(cache=CODED)
     sky, items = local.constellation, blocks("evicted")
@@ -146,7 +160,7 @@ def test_a_value_is_gone_once_what_is_left_cannot_give_it(start_sky: StartSky) -
         assert store.make_way([small]) == [Purged(0, True)]
         local.kill(servers(sky)[1])
         assert all(one.ok for one in store.put([(sha256(b"finds the loss of a copy").digest(), os.urandom(100_000))]))
-        assert store.lost == {servers(sky)[1]}
+        wait_until(lambda: store.lost == {servers(sky)[1]})
         assert store.purge([last]).confirmed  # of each row eleven chunks are gone
         single = next(key for key, data in items.items() if len(data) == 5999)
         assert store.purge([single]) == Purged(2, False)  # the lost satellite has all of it
