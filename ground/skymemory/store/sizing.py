@@ -12,6 +12,8 @@ from skymemory.sky.placement.structures import STRIPE_ROW_MAX
 
 _TABLES_BYTES: Final = 248
 """Most bytes that a slot of a satellite's store needs besides itself: entries in two tables and in their indexes."""
+_SPARE_SLOTS: Final = 2
+"""Spare slots of a store, in which repairs rebuild chunks: they hold none."""
 _BYTES: Final = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8": 1}
 _MIB: Final = 1 << 20
 CODECS: Final = ("raw", "int8", "int4")
@@ -98,7 +100,8 @@ def _number(config: dict[str, Any], *names: str) -> int:
 
 def store_slots(sky: Constellation) -> int:
     """Return the number of chunks that a satellite's store surely holds."""
-    return (sky.satellite.store_mib * _MIB) // (sky.slot_bytes + _TABLES_BYTES)
+    room = sky.satellite.store_mib * _MIB - _SPARE_SLOTS * sky.slot_bytes
+    return room // (sky.slot_bytes + _TABLES_BYTES)
 
 
 def capacity_bytes(sky: Constellation) -> int:
@@ -114,7 +117,8 @@ def blocks_held(sky: Constellation, block_bytes: int) -> int:
 
 def store_mib_for(sky: Constellation, block_bytes: int, blocks: int) -> int:
     """Return the MiB of each satellite's store (`satellite.store_mib`) that a number of blocks needs."""
-    return math.ceil(blocks * _share(sky, block_bytes) * (sky.slot_bytes + _TABLES_BYTES) / _MIB)
+    slots = blocks * _share(sky, block_bytes)
+    return math.ceil((slots * (sky.slot_bytes + _TABLES_BYTES) + _SPARE_SLOTS * sky.slot_bytes) / _MIB)
 
 
 def servers_for(sky: Constellation, block_bytes: int, blocks: int) -> int | None:
