@@ -247,6 +247,36 @@ static void test_a_death_in_the_middle_costs_little(void)
     }
 }
 
+static uint32_t asked_for_parity(uint32_t number)
+{
+    SKY_HostBlock_t block = coded(SKY_HOST_GET, number);
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK(is_whole());
+    return rig.sent[2] + rig.sent[3];
+}
+
+/* Links that lose packets: waiting for a chunk that may be lost again would take longer than parity does. */
+static void test_after_losses_parity_is_asked_for_at_once_for_a_while(void)
+{
+    open_with(host_usual, false);
+    put(1);
+    CHECK_EQ(asked_for_parity(1), 0);
+    rig.is_silent[0]      = true;
+    SKY_HostBlock_t block = coded(SKY_HOST_GET, 1);
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK(block.repeats > 0u);
+    rig.is_silent[0] = false;
+    for (uint32_t i = 0; i < 3u; ++i)
+    {
+        CHECK(asked_for_parity(1) > 0u);
+    }
+    rig.now_us += 30000000u;
+    CHECK_EQ(asked_for_parity(1), 0);
+    host_close(&rig);
+}
+
 static void test_the_fastest_count_if_all_are_asked(void)
 {
     open_with(host_usual, true);
@@ -501,6 +531,7 @@ int main(void)
     RUN(test_stand_ins_are_lost_chunks);
     RUN(test_a_death_in_the_middle_costs_little);
     RUN(test_a_refusal_counts_before_denials);
+    RUN(test_after_losses_parity_is_asked_for_at_once_for_a_while);
     RUN(test_the_fastest_count_if_all_are_asked);
     RUN(test_silence_of_three_is_no_miss);
     RUN(test_chunks_elsewhere_are_not_lost);

@@ -12,8 +12,8 @@
  * they run.
  *
  * A block with an erasure code (sky_stripe.h) ends with the first chunks that suffice. A GET asks for its data chunks, and for parity once it
- * has a use for it: when a data chunk is lost, or when a satellite is silent for longer than most take (hedging). Parity chunks of a PUT
- * are made here. A chunk is lost if all places of its server deny it, or the last one is silent; a PUT that has lost no more than its
+ * has a use for it: when a data chunk is lost, or when a satellite is silent for longer than most take (hedging), or at once for a while
+ * after links lost many packets. Parity chunks of a PUT are made here. A chunk is lost if all places of its server deny it, or the last one is silent; a PUT that has lost no more than its
  * code bears is done, but degraded.
  */
 #ifndef SKY_HOST_H
@@ -273,10 +273,11 @@ typedef struct
     uint32_t              piece_free_count;
     uint32_t              running; /* blocks */
     uint32_t              active_count, busy_count, way_count;
-    uint32_t              turn;         /* peer that goes first */
-    uint32_t              report;       /* number of the report */
-    SKY_Quantile_t        answer_times; /* from the first request of a lane to its first answer */
-    uint64_t              hedge_us;     /* silence after which a GET asks for parity; 0: too few answer times are known */
+    uint32_t              turn;           /* peer that goes first */
+    uint32_t              report;         /* number of the report */
+    SKY_Quantile_t        answer_times;   /* from the first request of a lane to its first answer */
+    uint64_t              hedge_us;       /* silence after which a GET asks for parity; 0: too few answer times are known */
+    uint64_t              lossy_until_us; /* until then a GET asks for parity at once, because links lose packets */
     uint32_t              redraws;
     uint32_t              numbers; /* host numbers drawn so far */
     uint32_t              drawn;   /* numbers for ids drawn so far */

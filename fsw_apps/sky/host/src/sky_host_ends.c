@@ -7,6 +7,9 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
+#define LOSS_TOLERATED 64u       /* one of so many chunks may be asked for again, and the links count as good */
+#define LOSSY_US       30000000u /* for so long gets ask for parity at once after links have lost more */
+
 static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
 {
     SKY_ASSERT(lane->piece < host->blocks.piece_count);
@@ -51,6 +54,10 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
     SKY_ASSERT(status != SKY_STATUS_RUNNING);
     SKY_ASSERT(work->started_us <= host->now_us);
 
+    if (block->kind == SKY_HOST_GET && block->repeats > block->chunks / LOSS_TOLERATED)
+    {
+        host->lossy_until_us = host->now_us + LOSSY_US;
+    }
     block->status      = status;
     block->duration_us = host->now_us - work->started_us;
     block->ended_next  = host->ended;

@@ -448,7 +448,7 @@ static bool MakeShare(SKY_Host_t *host, uint32_t work, uint32_t server, bool is_
     const SKY_HostBlock_t *block = one->block;
     const uint32_t         first = ShareFirst(block, server);
     const uint32_t         end   = is_parity ? ShareChunks(block, server) : first;
-    const bool             holds = is_parity && !host->cfg.asks_all;
+    const bool             holds = is_parity && !host->cfg.asks_all && host->now_us >= host->lossy_until_us;
 
     for (uint32_t from = is_parity ? first : 0u; from < end; from += SKY_LIMIT_CHUNK_SET)
     {
