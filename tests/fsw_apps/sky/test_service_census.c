@@ -364,6 +364,50 @@ static void test_what_waits_for_a_later_row(void)
     CHECK_EQ(scrubbed(), 0);
 }
 
+/* The block was put for a later row, too. So what is lost here may lie where that row has it. */
+static void test_some_keep_it_for_a_later_row(void)
+{
+    open_filled(SKY_LAYOUT_ROTATION);
+    for (uint32_t i = 6; i < 9; ++i)
+    {
+        put_at(home_of(i), &block, i, 2);
+    }
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        restart(home_of(i));
+    }
+    const uint32_t left = held(&block);
+    run(12u * PERIOD_US);
+    CHECK_EQ(held(&block), left);
+    CHECK_EQ(scrubbed() + gossip_purged(), 0);
+}
+
+/* Nobody of this row knows that, and the block is purged here. The word spares what waits. */
+static void test_a_word_spares_what_waits_for_a_later_row(void)
+{
+    open_filled(SKY_LAYOUT_ROTATION);
+    uint32_t ahead = 0;
+
+    for (uint32_t i = 0; i < 9; ++i)
+    {
+        const SKY_Addr_t next = SKY_Schedule_Server(&schedule, 2, i);
+
+        if (held_at(node_at(next), &block) == 0)
+        {
+            put_at(next, &block, i, 2);
+            ++ahead;
+        }
+    }
+    CHECK(ahead > 0);
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        restart(home_of(i));
+    }
+    run(12u * PERIOD_US);
+    CHECK(gossip_purged() > 0);
+    CHECK_EQ(held(&block), ahead);
+}
+
 int main(void)
 {
     RUN(test_silence_is_not_loss);
@@ -383,6 +427,8 @@ int main(void)
     RUN(test_another_schedule_in_the_middle);
     RUN(test_nothing_begins_elsewhere);
     RUN(test_what_waits_for_a_later_row);
+    RUN(test_some_keep_it_for_a_later_row);
+    RUN(test_a_word_spares_what_waits_for_a_later_row);
     RUN(test_silence_about_a_block_that_changes);
     close_sky();
     return CHECK_RESULT();

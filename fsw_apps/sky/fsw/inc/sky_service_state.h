@@ -293,6 +293,7 @@ typedef struct
     uint32_t     at;                                  /**< chunk at which the repair is, counted from the first */
     bool         is_whole;                            /**< so far the block is whole, or is again */
     bool         is_degraded;                         /**< the block is counted as degraded */
+    bool         is_ahead; /**< a home keeps the block for a later row, so that chunks may be elsewhere */
     SKY_Repair_t repair;
 } SKY_Census_t;
 

@@ -8,7 +8,8 @@
  *  - It is lost. Its home holds nothing of the block and is in the same row of the schedule; or other chunks of the block; or another
  *    version or content. A home that knows the block and denies all chunks it was asked about may be moving its share away: that
  *    suffices to rebuild them, which it refuses then, but not to purge the block.
- *  - Nothing. Its home is silent, in another row, or keeps the block for a later row.
+ *  - Nothing. Its home is silent, in another row, or keeps the block for a later row. In the last case chunks that are lost here may lie where
+ *    that row has them: nothing is purged.
  *
  * If more chunks of a row are lost than it has parity, nobody can decode the block any more: this satellite purges what it holds and begins a word
  * about it. Nobody else begins words about such blocks. It does so only while no satellite has chunks to hand over (the survey),
@@ -205,6 +206,7 @@ static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub
             census->begun_us    = now_us;
             census->is_whole    = true;
             census->is_degraded = false;
+            census->is_ahead    = false;
             count_rows(core, census, now_us, block, 0);
             SKY_ASSERT(census->state == SKY_CENSUS_ASKING);
             return true;
@@ -276,6 +278,7 @@ static void take_word(const SKY_ServiceCore_t *core, SKY_Census_t *census, uint3
     {
         census->lost[server] = all;
     }
+    census->is_ahead = census->is_ahead || (pkt->status == SKY_STATUS_OK && pkt->epoch > census->row);
     if (pkt->status != SKY_STATUS_OK || pkt->epoch > census->row || !SKY_Stripe_OfPacket(&stripe, pkt))
     {
         return;
@@ -437,7 +440,7 @@ static void judge(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t *g
     }
     census->waiting_count = 0;
     census->state         = SKY_CENSUS_MENDING;
-    if (is_dead)
+    if (is_dead && !census->is_ahead)
     {
         condemn(core, census, gossip, survey, now_us, block);
     }

@@ -118,8 +118,9 @@ void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t no
     }
 }
 
-/* Return true if a word is about a block: without parity, about any of its key that has none and is not newer. */
-static bool is_about(const SKY_Word_t *word, const SKY_BlockInfo_t *info)
+/* Return true if a word is about a block: without parity, about any of its key that has none and is not newer. Of a block with parity that
+ * waits for a later row the others may lie where that row has them, and who began the word has not asked there. */
+static bool is_about(const SKY_Word_t *word, const SKY_BlockInfo_t *info, uint32_t row)
 {
     SKY_ASSERT(info->held > 0);
     SKY_ASSERT(word->stripe.code_m > 0 || word->content == 0);
@@ -127,17 +128,19 @@ static bool is_about(const SKY_Word_t *word, const SKY_BlockInfo_t *info)
     {
         return info->stripe.code_m == 0 && (word->version == 0 || info->version <= word->version);
     }
-    return info->version == word->version && info->content == word->content && SKY_Stripe_Equal(&info->stripe, &word->stripe);
+    return info->epoch <= row && info->version == word->version && info->content == word->content &&
+           SKY_Stripe_Equal(&info->stripe, &word->stripe);
 }
 
 /* Return true if the word may be passed on, with @p credit. */
 static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Word_t *word, uint16_t *credit)
 {
+    const uint32_t  row = core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : 0u;
     SKY_BlockInfo_t info;
 
     /* Who holds another block under the key holds no share of the one that the word is about. */
     if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, word->tenant, word->key), &info) != SKY_STATUS_OK ||
-        !is_about(word, &info))
+        !is_about(word, &info, row))
     {
         const uint16_t left = word->credit < CREDIT ? word->credit : CREDIT;
 
