@@ -368,7 +368,7 @@ static void test_what_waits_for_a_later_row(void)
 static void test_some_keep_it_for_a_later_row(void)
 {
     open_filled(SKY_LAYOUT_ROTATION);
-    for (uint32_t i = 6; i < 9; ++i)
+    for (uint32_t i = 3; i < 6; ++i)
     {
         put_at(home_of(i), &block, i, 2);
     }
