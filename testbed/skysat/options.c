@@ -309,7 +309,7 @@ void SKYSAT_PrintUsage(void)
         "  --slot-bytes BYTES   largest chunk (%u)\n"
         "  --credit CHUNKS      chunks of one burst (%u)\n"
         "  --hello-s SECONDS    time between two hellos over a link, 0: none (%u)\n"
-        "  --scrub-ms MS        look for incomplete blocks once in this time, and purge them; 0: do not (0)\n"
+        "  --scrub-ms MS        look for incomplete blocks once in this time; repair or purge them; 0: do not (0)\n"
         "  --handover-ms MS     log a handover that takes longer, 0: only one that takes longer than its row (%u)\n"
         "  --keys FILE          key file of this satellite, from `skymem keys`: who has no keyring is not served\n"
         "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
