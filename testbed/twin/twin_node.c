@@ -24,13 +24,10 @@ static bool is_put(const SKY_Packet_t *pkt)
     return pkt->is_request && pkt->op == SKY_OP_PUT;
 }
 
-/* Return true for packets after which a satellite may purge a block with parity on its own: a neighbour's word, an answer to its scrub. */
+/* Return true for words of a neighbour, after which a satellite may purge a block with parity. */
 static bool may_be_purged(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
 {
-    const bool is_word   = pkt->is_request && pkt->op == SKY_OP_PURGE && (pkt->flags & SKY_FLAG_GOSSIP) != 0;
-    const bool is_answer = !pkt->is_request && pkt->op == SKY_OP_HAS && node->twin->config.scrub_ms > 0u;
-
-    return node->twin->config.parity > 0u && (is_word || is_answer) &&
+    return node->twin->config.parity > 0u && pkt->is_request && pkt->op == SKY_OP_PURGE && (pkt->flags & SKY_FLAG_GOSSIP) != 0 &&
            SKYT_Content_BlockOf(node->twin, pkt->tenant, pkt->key) != SKYT_NONE;
 }
 

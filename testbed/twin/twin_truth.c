@@ -99,8 +99,10 @@ uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node)
 
     if (twin->config.parity > 0u)
     {
-        return census->state == SKY_CENSUS_ASKING ? SKYT_Content_BlockOf(twin, census->block.tenant, census->block.key)
-                                                  : SKYT_NONE;
+        const bool judges =
+            census->state == SKY_CENSUS_ASKING && (census->waiting_count == 0 || twin->now_us >= census->until_us);
+
+        return judges ? SKYT_Content_BlockOf(twin, census->block.tenant, census->block.key) : SKYT_NONE;
     }
     if (twin->config.scrub_ms == 0 || twin->now_us < scrub->next_us ||
         (!SKY_Store_NextBlock(store, &cursor, &info) && !SKY_Store_NextBlock(store, &first, &info)))
