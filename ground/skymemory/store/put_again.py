@@ -122,29 +122,29 @@ class PutsAgain(Operation):
 
     def _run(self) -> None:
         while (work := self._next()) is not None:
-            start_s = time.perf_counter()
+            moving_s = 0.0
             try:
-                work()
+                moving_s = work()
             except ValueError:  # the store was closed
                 if not self._closed:
                     _log.exception("a block could not be put again")
             except Exception:  # what is in the sky stays as it is
                 _log.exception("a block could not be put again")
-            pause_s = (time.perf_counter() - start_s) * (1 / _WORK_SHARE - 1)
+            pause_s = moving_s * (1 / _WORK_SHARE - 1)
             with self._change:
                 self._running = None
                 self._gone.clear()
                 self._change.wait_for(lambda: self._closed, pause_s)
 
-    def _next(self) -> Callable[[], None] | None:
-        """Wait for work, and return it; None if the store was closed."""
+    def _next(self) -> Callable[[], float] | None:
+        """Wait for work, and return it; None if the store was closed. The work returns for how many seconds it used the links."""
         with self._change:
             self._change.wait_for(lambda: self._closed or self._looks or self._waiting)
             if self._closed:
                 return None
             if self._looks:
                 self._looks = False
-                return lambda: self._routes.look((), self._asks)
+                return self._look
             key, wanted = self._waiting.popitem(last=False)
             self._running = key
             self._done_s[key] = self._control.timing.clock()
@@ -153,17 +153,22 @@ class PutsAgain(Operation):
                 self._done_s.popitem(last=False)
             return lambda: self._put_again(wanted)
 
-    def _put_again(self, wanted: _Wanted) -> None:
+    def _look(self) -> float:
+        self._routes.look((), self._asks)
+        return 0.0  # it has waited
+
+    def _put_again(self, wanted: _Wanted) -> float:
         if wanted.wrong:
             block = wanted.entry.key, wanted.entry.version, wanted.wrong
             self._asks.purge([block], wanted.tenant, self._asks.patience_s(wanted.wrong))
         if not self._lacks(wanted):
-            return
+            return 0.0
+        start_s = time.perf_counter()
         entry = self._index.current(wanted.entry)
         got = Transfer(entry, wanted.tenant, data := memory_for(entry.block_len))
         self._transfers.get([self._transfers.to_get()], [got], None, aside=True)
         if got.status is not Status.DONE or not wanted.is_sound(bytearray(data)) or self._is_gone(entry.key):
-            return
+            return time.perf_counter() - start_s
         put = Transfer(entry, wanted.tenant, data)
         self._transfers.put([put], None)
         self._count(puts_again=put.status is Status.DONE)
@@ -171,6 +176,7 @@ class PutsAgain(Operation):
             routes = self._routes.all_routes([entry.epoch])
             block = entry.key, entry.version, routes
             self._asks.purge([block], wanted.tenant, self._asks.patience_s(routes))
+        return time.perf_counter() - start_s
 
     def _is_gone(self, key: bytes) -> bool:
         """Return True if a block was purged since it began to be put again."""

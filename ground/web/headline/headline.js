@@ -19,7 +19,7 @@ const TILES = [
   ["to the sky", ({ frame }) => words.rate(frame.bytes_up_per_s), () => "stored", "Bytes of blocks stored a second."],
   ["in the sky", ({ frame }) => words.bytes(sum(frame.bytes)), () => "on all satellites", "Bytes that all satellites hold together."],
   ["satellites", ({ frame }) => `${frame.alive} of ${frame.state.filter((one) => one !== UNASKED).length}`, () => "answer", "Satellites that answered the agent's last question."],
-  ["degraded gets", ({ agent }) => words.count(agent?.degraded), ({ agent }) => agent && `${words.count(agent.puts_again)} put again`,
+  ["degraded", ({ agent }) => words.count(agent?.degraded), ({ agent }) => agent && `${words.count(agent.puts_again)} put again`,
     "Blocks with parity that came though chunks of them were missing, and those of them that this agent has put again, since it began."],
   ["lost packets", ({ frame }) => words.ratio(frame.loss_ratio), () => "on all links", "Share of the packets that links between satellites lost."],
 ];
