@@ -51,6 +51,8 @@ _CODED: Final = 0.7
 _USUAL: Final = (12, 2)
 """Servers, and how many of them hold parity, of every other seed with parity."""
 _PARITY_MOST: Final = 5
+_ASK_ALL: Final = 0.3
+"""Share of the seeds with parity in which gets ask for it at once."""
 _SEEDS_AT_ONCE: Final = 4
 """Seeds that a worker gets at once."""
 
@@ -117,9 +119,11 @@ def _coded(setup: Setup, rng: Random) -> Setup:
     if rng.random() >= _CODED:
         return setup
     if rng.random() < 0.5:
-        return replace(setup, servers=_USUAL[0], parity=_USUAL[1])
-    servers = max(setup.servers, 2)
-    return replace(setup, servers=servers, parity=1 + int(rng.random() * min(_PARITY_MOST, servers - 1)))
+        setup = replace(setup, servers=_USUAL[0], parity=_USUAL[1])
+    else:
+        servers = max(setup.servers, 2)
+        setup = replace(setup, servers=servers, parity=1 + int(rng.random() * min(_PARITY_MOST, servers - 1)))
+    return replace(setup, ask_all=rng.random() < _ASK_ALL)
 
 
 def _few_slots(setup: Setup, rng: Random) -> int:

@@ -77,6 +77,8 @@ class Setup:
     duration_ms: int
     parity: int = 0
     """Servers that hold parity of a row; 0: blocks have no erasure code."""
+    ask_all: bool = False
+    """Hosts ask for parity at once."""
     from_ms: int = 0
     """Time of the schedule at the start of the run."""
     speed: float = 1.0
@@ -123,6 +125,7 @@ class Setup:
             layout=cache.layout,
             servers=cache.servers,
             parity=cache.parity,
+            ask_all=cache.ask_all,
             uplink=Uplink.ENTRIES if cache.window == "physical" else uplink,
             chunk_bytes=cache.chunk_bytes,
             packet_bytes=packet_bytes,
@@ -321,6 +324,7 @@ class Twin:
             layout=LAYOUT_IDS[setup.layout],
             servers=setup.servers,
             parity=setup.parity,
+            asks_all=int(setup.ask_all),
             uplink=int(setup.uplink),
             hosts=setup.workload.hosts,
             tenants=setup.workload.tenants,

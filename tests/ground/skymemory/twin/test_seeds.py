@@ -45,6 +45,7 @@ def test_seeds_differ_in_everything() -> None:
         "layout",
         "servers",
         "parity",
+        "ask_all",
         "uplink",
         "credit",
         "gossip",

@@ -178,7 +178,8 @@ def test_what_cannot_be_run(day: Schedule, quarter: Setup) -> None:
 
 
 def test_parity_bears_lost_satellites(day: Schedule, quarter: Setup) -> None:
-    assert Setup.of(Constellation().replace(cache={"servers": 12, "parity": 2}), day, DAY_MS).parity == 2
+    flown = Setup.of(Constellation().replace(cache={"servers": 12, "parity": 2, "ask_all": True}), day, DAY_MS)
+    assert (flown.parity, flown.ask_all) == (2, True)
     workload = replace(quarter.workload, absent=0, prefetched=0, purges_per_minute=0)
     setup = replace(quarter, servers=12, uplink=Uplink.DIRECT, workload=workload)
     plane, slot = day.track.played(setup.from_ms, 1.0).rows[0][1]
