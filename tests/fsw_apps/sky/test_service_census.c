@@ -42,6 +42,40 @@ static void test_silence_is_not_loss(void)
     CHECK(is_whole(&block));
 }
 
+/* Many blocks lost a chunk while another satellite is silent: only the first census waits for it. */
+static void test_silence_is_waited_for_once(void)
+{
+    coded_t blocks[6];
+
+    open_filled(SKY_LAYOUT_ROTATION);
+    for (uint32_t i = 0; i < 6; ++i)
+    {
+        blocks[i] = a_coded(10u + i, 700, 100, 7, 2);
+        put_all(&blocks[i]);
+    }
+    run(LIFE_MS * 1000u);
+    restart(home_of(3));
+    at_home(7)->deaf               = true;
+    at_home(2)->svc.census.rest_us = now_us + 4u * PERIOD_US; /* so long that all of them wait */
+    for (uint32_t i = 0; i < 6u * PERIOD_US / STEP_US && repaired() == 0; ++i)
+    {
+        step();
+    }
+    CHECK(repaired() > 0);
+    run(1500000u);
+    for (uint32_t i = 0; i < 6; ++i)
+    {
+        CHECK_EQ(held_at(at_home(3), &blocks[i]), 1);
+    }
+    at_home(7)->deaf = false;
+    restart(home_of(7));
+    run(16000000u);
+    for (uint32_t i = 0; i < 6; ++i)
+    {
+        CHECK(is_whole(&blocks[i]));
+    }
+}
+
 /* The satellite that would ask about a lost share is silent: the one before it finds out. */
 static void test_the_one_who_would_ask_is_silent(void)
 {
@@ -411,6 +445,7 @@ static void test_a_word_spares_what_waits_for_a_later_row(void)
 int main(void)
 {
     RUN(test_silence_is_not_loss);
+    RUN(test_silence_is_waited_for_once);
     RUN(test_the_one_who_would_ask_is_silent);
     RUN(test_chunks_may_be_on_their_way);
     RUN(test_nothing_is_purged_where_nothing_moves);

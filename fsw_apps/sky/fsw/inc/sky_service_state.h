@@ -285,6 +285,7 @@ typedef struct
     uint64_t          lost[SKY_STRIPE_ROW_MAX];   /**< its chunk of that row is gone, by its own word */
     bool              unsure[SKY_STRIPE_ROW_MAX]; /**< what it lacks may be on its way from there */
     bool              to_ask[SKY_STRIPE_ROW_MAX], waiting[SKY_STRIPE_ROW_MAX];
+    uint64_t          quiet_until_us[SKY_STRIPE_ROW_MAX]; /**< until then it is not asked, because it was silent */
     uint32_t          waiting_count;
     uint32_t          rounds;   /**< rounds of questions */
     uint64_t          until_us; /**< time at which answers are late */

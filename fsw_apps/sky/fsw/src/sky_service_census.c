@@ -31,9 +31,10 @@
 #include "sky_service_survey.h"
 
 #define US_PER_MS   1000u
-#define PATIENCE_US 1000000u /* time for the answers of a round */
-#define ROUNDS      2u       /* a question that was lost is asked again */
-#define PAUSE_US    10000u   /* least time between two censuses, or two repairs */
+#define PATIENCE_US 1000000u  /* time for the answers of a round */
+#define ROUNDS      2u        /* a question that was lost is asked again */
+#define QUIET_US    10000000u /* time for which a silent server is not asked: each census would wait for it */
+#define PAUSE_US    10000u    /* least time between two censuses, or two repairs */
 
 static uint32_t servers_of(const SKY_ServiceCore_t *core)
 {
@@ -165,7 +166,7 @@ static void count_rows(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t n
     census->waiting_count = 0;
     for (uint32_t i = 0; i < servers; ++i)
     {
-        census->to_ask[i]  = i != census->self && rows_of(census, i) > 0;
+        census->to_ask[i]  = i != census->self && rows_of(census, i) > 0 && now_us >= census->quiet_until_us[i];
         census->waiting[i] = census->to_ask[i];
         census->waiting_count += census->to_ask[i] ? 1u : 0u;
     }
@@ -180,7 +181,7 @@ static void count_rows(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t n
     census->request_id = SKY_ServiceCore_TakeIds(core);
     SKY_ASSERT(!census->waiting[census->self]);
     SKY_ASSERT(census->rows >= 1);
-    SKY_ASSERT(census->waiting_count >= 1); /* each row has chunks at two servers at least */
+    SKY_ASSERT(census->waiting_count < servers);
 }
 
 /* Begin with the block used last among those that were found broken a period ago. @return false if there is none */
@@ -201,6 +202,10 @@ static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub
             const uint32_t block = SKY_Store_Find(core->store, census->block.tenant, census->block.key);
             SKY_ASSERT(block != SKY_STORE_NONE);
 
+            if (census->row != row)
+            {
+                (void)memset(census->quiet_until_us, 0, sizeof(census->quiet_until_us)); /* they are others now */
+            }
             census->row         = row;
             census->self        = self;
             census->begun_us    = now_us;
@@ -590,6 +595,13 @@ static void look_at_answers(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_G
         census->until_us = now_us + PATIENCE_US;
         (void)memcpy(census->to_ask, census->waiting, sizeof(census->to_ask));
         return;
+    }
+    for (uint32_t i = 0; census->waiting_count > 0 && i < servers_of(core); ++i)
+    {
+        if (census->waiting[i])
+        {
+            census->quiet_until_us[i] = now_us + QUIET_US;
+        }
     }
     SKY_ASSERT(census->rounds <= ROUNDS);
     SKY_ASSERT(census->waiting_count == 0 || census->rounds == ROUNDS);
