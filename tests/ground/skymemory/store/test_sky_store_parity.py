@@ -187,8 +187,12 @@ def test_what_satellites_lost_is_purged_while_others_stand_in_and_what_stand_ins
         assert [one.status for one in store.get([first])] == ["miss"]
         assert store.stats().purges == 0
         evict_at([0, 1, 2], second)
-        assert [one.status for one in store.get([second])] == ["miss"]
-        assert store.stats().purges == 1
+
+        def is_purged() -> bool:
+            assert [one.status for one in store.get([second])] == ["miss"]
+            return store.stats().purges == 1
+
+        wait_until(is_purged)  # if the stand-in's word was among the first three, the get did not wait for a fourth
 
 
 def test_hosts_without_parity_and_with_other_rows_do_not_take_these_blocks(start_sky: StartSky) -> None:
