@@ -16,11 +16,12 @@ from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import VIOLATIONS_MAX
-from skymemory.twin.faults import Attack, Faults
+from skymemory.twin.faults import Attack, Crash, Faults
 from skymemory.twin.native_twin import PACKET_BYTES_MIN
 from skymemory.twin.single_run import Report, Setup, SuiteName, Twin
 from skymemory.twin.structures import Break, Uplink
 from skymemory.twin.workload import Workload
+from skymemory.wire.address import Satellite
 
 _PLANES: Final = 5
 _SLOTS: Final = 19
@@ -53,6 +54,8 @@ _USUAL: Final = (12, 2)
 _PARITY_MOST: Final = 5
 _ASK_ALL: Final = 0.3
 """Share of the seeds with parity in which gets ask for it at once."""
+_STRUCK: Final = 0.5
+"""Share of the seeds with parity in which satellites in the window crash."""
 _SEEDS_AT_ONCE: Final = 4
 """Seeds that a worker gets at once."""
 
@@ -144,6 +147,22 @@ def attacked(faults: Faults, seed: int, duration_ms: int) -> Faults:
     )
 
 
+def struck(faults: Faults, setup: Setup, seed: int) -> Faults:
+    """Return the faults; with parity often with as many crashes in the window as the code bears, or one more, within a minute."""
+    rng = Random(f"struck {seed}")
+    if not setup.parity or rng.random() >= _STRUCK:
+        return faults
+    at_s = setup.duration_ms / 1000 * (0.2 + 0.6 * rng.random())
+    rows = setup.schedule.track.played(setup.from_ms, setup.speed).rows
+    plane, slot = next(cell for time_ms, cell in reversed(rows) if time_ms <= max(1000 * at_s, rows[0][0]))
+    near = [Satellite((plane + i - 1) % _PLANES + 1, (slot + j - 1) % _SLOTS + 1) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    crashes = tuple(
+        Crash(at_s=at_s + 60 * rng.random(), for_s=1 + 100 * rng.random(), satellite=satellite)
+        for satellite in rng.sample(near, min(len(near), 1 + int(rng.random() * (setup.parity + 1))))
+    )
+    return faults.model_copy(update={"crash": (*faults.crash, *crashes)})
+
+
 def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIOLATIONS_MAX) -> Report:
     """Run a seed; one in ten has no faults.
 
@@ -154,6 +173,8 @@ def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIO
     faults = Faults() if seed % 10 == 0 else Faults.random(seed, setup.duration_ms)
     if seed % 10 != 0 and setup.suite != "off":
         faults = attacked(faults, seed, setup.duration_ms)
+    if seed % 10 != 0:
+        faults = struck(faults, setup, seed)
     with Twin(setup, seed, faults, broken) as twin:
         return twin.run()
 

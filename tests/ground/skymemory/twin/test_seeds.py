@@ -85,3 +85,14 @@ def test_a_worker_that_ends_ends_the_run() -> None:
     multiprocessing.active_children()[0].kill()
     with pytest.raises(BrokenProcessPool):
         list(reports)
+
+
+def test_satellites_in_the_window_crash() -> None:
+    setups = {seed: seeds.setup_of(seed) for seed in range(1, 40)}
+    crashes = {seed: seeds.struck(Faults(), setup, seed).crash for seed, setup in setups.items()}
+    assert any(crashes.values())
+    for seed, some in crashes.items():
+        setup = setups[seed]
+        assert len(some) <= (setup.parity + 1 if setup.parity else 0)
+        assert len({one.satellite for one in some}) == len(some)
+        assert all(one.satellite in setup.torus and 0 < one.at_s < setup.duration_ms / 1000 for one in some)
