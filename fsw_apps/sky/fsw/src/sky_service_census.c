@@ -38,7 +38,7 @@
 
 static uint32_t servers_of(const SKY_ServiceCore_t *core)
 {
-    SKY_ASSERT(core->schedule->placement.servers >= 1);
+    SKY_ASSERT(core->row <= core->schedule->count);
     SKY_ASSERT(core->schedule->count >= 1);
     return core->schedule->placement.servers;
 }
