@@ -21,7 +21,8 @@ static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const
     const uint32_t               head_len = (uint32_t)SKY_Tag_EncodeAround(pkt, key, NULL, head, tail);
     const SKYT_Parts_t           parts = {head, pkt->payload, tail, head_len, pkt->length, SKY_Packet_TailBytes(pkt), SKYT_NONE};
 
-    if (!SKY_Host_IsQuestion(pkt->request_id) && pkt->op != SKY_OP_ASSOCIATE)
+    /* A word of use belongs to no lane: nobody waits for an answer. */
+    if (!SKY_Host_IsQuestion(pkt->request_id) && pkt->op != SKY_OP_ASSOCIATE && (pkt->flags & SKY_FLAG_USE) == 0u)
     {
         const SKY_HostLane_t *lane   = &blocks->lanes[SKY_HOST_LANE_OF(pkt->request_id)];
         const SKYT_Active_t  *active = SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block);

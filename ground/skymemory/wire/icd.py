@@ -143,6 +143,8 @@ FLAG_GOSSIP: Final = 16
 """PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else only one without a code. HELLO: news of link states. Taken from neighbours only, and never answered."""
 FLAG_FREE: Final = 32
 """PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full."""
+FLAG_USE: Final = 64
+"""HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so."""
 SUITE_NONE: Final = 0
 """No tag."""
 SUITE_GMAC_HEADER: Final = 1

@@ -120,9 +120,56 @@ static void test_parity_goes_up_and_is_not_asked_for(void)
     CHECK_EQ(block.bytes, BYTES);
     CHECK_EQ(block.decoded, 0);
     CHECK_EQ(block.lost, 0);
-    CHECK_EQ(rig.sent[2] + rig.sent[3], 0);
+    CHECK_EQ(rig.sent[2], 1); /* the word that the block is used */
+    CHECK_EQ(rig.sent[3], 1);
     CHECK_EQ(block.duration_us % RTT_US, 0);
     host_close(&rig);
+}
+
+/* Check which block a satellite would evict last. */
+static void check_newest(uint32_t satellite, uint32_t number)
+{
+    SKY_StoreWalk_t walk = {0};
+    SKY_BlockInfo_t info;
+    uint8_t         key[SKY_KEY_BYTES];
+
+    fx_key(key, number);
+    CHECK(SKY_Store_NextUsed(&rig.satellites[satellite].store, &walk, &info));
+    CHECK(memcmp(info.key, key, SKY_KEY_BYTES) == 0);
+}
+
+/* Else those with parity alone would evict first what is read most. */
+static void test_a_get_uses_the_block_at_all_servers(void)
+{
+    for (uint32_t chunks = 1; chunks <= CHUNKS; chunks += CHUNKS - 1u)
+    {
+        open_with(host_usual, false);
+        for (uint32_t number = 1; number <= 2u; ++number)
+        {
+            SKY_HostBlock_t block = host_block(SKY_HOST_PUT, number, chunks, places, SATELLITES, up);
+
+            CHECK(SKY_Stripe_Cut(&block.stripe, block.stripe.block_len, CHUNK, 2, 2));
+            block.parity = parity;
+            block.rows   = rows;
+            CHECK_EQ(run(&block), SKY_STATUS_DONE);
+        }
+        SKY_HostBlock_t block = host_block(SKY_HOST_GET, 1, chunks, places, SATELLITES, down);
+
+        CHECK(SKY_Stripe_Cut(&block.stripe, block.stripe.block_len, CHUNK, 2, 2));
+        block.parity = parity;
+        block.rows   = rows;
+        block.have   = have;
+        CHECK_EQ(run(&block), SKY_STATUS_DONE);
+        for (uint32_t i = 0; i < SATELLITES; ++i)
+        {
+            if (i < block.stripe.chunk_total)
+            {
+                check_newest(i, 1);
+            }
+            CHECK_EQ(rig.sent[i], i < block.stripe.chunk_total ? 1 : 0);
+        }
+        host_close(&rig);
+    }
 }
 
 /* Whatever m servers have lost, the block comes; without one more, nobody has it. */
@@ -253,7 +300,7 @@ static uint32_t asked_for_parity(uint32_t number)
 
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
     CHECK(is_whole());
-    return rig.sent[2] + rig.sent[3];
+    return block.requests - 2u; /* two servers have data */
 }
 
 /* Links that lose packets: waiting for a chunk that may be lost again would take longer than parity does. */
@@ -524,6 +571,7 @@ static void test_a_code_needs_memory_and_servers(void)
 int main(void)
 {
     RUN(test_parity_goes_up_and_is_not_asked_for);
+    RUN(test_a_get_uses_the_block_at_all_servers);
     RUN(test_a_block_comes_without_any_two_servers);
     RUN(test_a_last_row_with_a_short_chunk);
     RUN(test_silence_of_two_costs_little);

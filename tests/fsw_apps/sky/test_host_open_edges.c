@@ -135,6 +135,32 @@ static void test_pieces_that_wait_for_a_lane(void)
     }
 }
 
+/* Its satellite is asked to open meanwhile, and a later get tells it. */
+static void test_who_is_not_open_is_not_told_of_a_use(void)
+{
+    static uint8_t        data[4 * CHUNK], parity[4 * CHUNK], have[1];
+    static SKY_HostRow_t  rows[2];
+    const SKY_HostPlace_t places[] = {place_of(0, 0), place_of(1, 0), place_of(4, 0)};
+
+    for (uint32_t i = 0; i < 2; ++i)
+    {
+        SKY_HostBlock_t block;
+
+        net_open(modes[i], modes[i], usual);
+        for (uint32_t again = 0; again < 2u; ++again)
+        {
+            block_make(&block, SKY_HOST_GET, 1, 4, places, 3, data);
+            CHECK(SKY_Stripe_Cut(&block.stripe, 4u * CHUNK, CHUNK, 2, 1));
+            block.parity = parity;
+            block.rows   = rows;
+            block.have   = have;
+            block_begin(&block);
+            net_run_all();
+            CHECK_EQ(block.status, SKY_STATUS_MISS);
+        }
+    }
+}
+
 /* ---- numbers --------------------------------------------------------------------------------------------------------- */
 
 static void test_a_session_without_a_number_left(void)
@@ -404,6 +430,7 @@ int main(void)
     RUN(test_satellites_make_room);
     RUN(test_an_answer_of_a_forgotten_satellite);
     RUN(test_pieces_that_wait_for_a_lane);
+    RUN(test_who_is_not_open_is_not_told_of_a_use);
     RUN(test_a_session_without_a_number_left);
     RUN(test_the_number_is_taken);
     RUN(test_a_tagged_refusal_says_nothing_about_numbers);

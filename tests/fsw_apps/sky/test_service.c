@@ -311,6 +311,32 @@ static void test_has_any(void)
     CHECK_EQ(SKY_ChunkSet_Size(&set), 0);
 }
 
+/* Nobody waits for an answer. */
+static void test_a_word_of_use(void)
+{
+    const fx_block_t newer = {6, 0, 50, 1000, 49500};
+    SKY_Packet_t     req;
+    SKY_StoreWalk_t  walk = {0};
+    SKY_BlockInfo_t  info;
+
+    rig_open(&rig, self, 64, 1472);
+    rig_put(&rig, &block, 0);
+    rig_put(&rig, &newer, 0);
+    rig_request(&req, SKY_OP_HAS, 99); /* which is not here */
+    req.flags = SKY_FLAG_USE;
+    rig_serve(&rig, &req);
+    CHECK_EQ(rig.count, 0);
+    CHECK(SKY_Store_NextUsed(&rig.store, &walk, &info));
+    fx_key(req.key, newer.number);
+    CHECK(memcmp(info.key, req.key, SKY_KEY_BYTES) == 0);
+    fx_key(req.key, block.number);
+    rig_serve(&rig, &req);
+    CHECK_EQ(rig.count, 0);
+    walk = (SKY_StoreWalk_t){0};
+    CHECK(SKY_Store_NextUsed(&rig.store, &walk, &info));
+    CHECK(memcmp(info.key, req.key, SKY_KEY_BYTES) == 0);
+}
+
 static void test_bad_chunk_sets(void)
 {
     uint8_t      payload[SKY_CHUNKSET_MAX_BYTES] = {0};
@@ -511,6 +537,7 @@ int main(void)
     RUN(test_bodies_stay_until_the_next_begin);
     RUN(test_has);
     RUN(test_has_any);
+    RUN(test_a_word_of_use);
     RUN(test_bad_chunk_sets);
     RUN(test_put_errors_are_answered);
     RUN(test_purge);

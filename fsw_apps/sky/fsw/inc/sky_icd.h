@@ -75,6 +75,7 @@
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground host for the lease time */
 #define SKY_FLAG_GOSSIP 16u /**< PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else only one without a code. HELLO: news of link states. Taken from neighbours only, and never answered */
 #define SKY_FLAG_FREE 32u /**< PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full */
+#define SKY_FLAG_USE 64u /**< HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so */
 #define SKY_SUITE_NONE 0u /**< no tag */
 #define SKY_SUITE_GMAC_HEADER 1u /**< GMAC (NIST SP 800-38D) with AES-256 over headers and payload, but not over bytes of a chunk, which `length` and `chunk_crc` bind */
 #define SKY_SUITE_GMAC_PACKET 2u /**< GMAC with AES-256 over headers and payload */

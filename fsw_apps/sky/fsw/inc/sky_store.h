@@ -198,6 +198,8 @@ uint32_t SKY_Store_Find(const SKY_Store_t *store, uint32_t tenant, const uint8_t
 /** Find a block that has this version and this content; 0 stands for any. @return as SKY_Store_Find */
 uint32_t SKY_Store_FindInstance(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint64_t version,
                                 uint32_t content);
+/** Mark a block as used. @param block  as SKY_Store_Find returns it */
+void SKY_Store_Use(SKY_Store_t *store, uint32_t block);
 /** Find a complete chunk and mark its block as used. @return OK or NOT_FOUND */
 SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, SKY_ChunkView_t *view);
 /** Find a complete chunk without recording its use. @return OK or NOT_FOUND */

@@ -158,6 +158,11 @@ static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     SKY_ServiceCore_t *core   = &svc->core;
     SKY_Answer_t      *answer = &svc->answer;
 
+    if ((req->flags & SKY_FLAG_USE) != 0)
+    {
+        SKY_Store_Use(core->store, SKY_Store_FindInstance(core->store, req->tenant, req->key, req->block_version, req->content));
+        return;
+    }
     if ((req->flags & SKY_FLAG_ANY) != 0)
     {
         has_any(core, answer, req);

@@ -276,6 +276,16 @@ SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t c
     return SKY_STATUS_OK;
 }
 
+void SKY_Store_Use(SKY_Store_t *store, uint32_t block)
+{
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    if (block != NONE)
+    {
+        SKY_StoreTable_Touch(store, block);
+        SKY_ASSERT(store->by_use.newest == block);
+    }
+}
+
 SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, SKY_ChunkView_t *view)
 {
     const SKY_Status_t status = SKY_Store_Peek(store, block, chunk_id, view);

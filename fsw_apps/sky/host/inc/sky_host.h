@@ -156,8 +156,9 @@ typedef struct
     uint32_t         held;         /**< first piece with parity that is held back, or SKY_HOST_NONE */
     uint32_t         rows_left;    /**< GET: rows of which not enough has come */
     SKY_HostRow_t    only_row;     /**< the row of a block without a code */
-    SKY_HostDoubt_t  doubt; /**< the first place for whose failure chunks count as lost, though it did not just deny them */
-    uint32_t         next;  /**< free place behind this one */
+    SKY_HostDoubt_t  doubt;     /**< the first place for whose failure chunks count as lost, though it did not just deny them */
+    bool             tells_use; /**< a GET that has just begun, and has not told servers of parity that the block is used */
+    uint32_t         next;      /**< free place behind this one */
 } SKY_HostWork_t;
 
 /** A piece of a share. It is in the queue of the satellite that is asked for it next, or in a lane of that. */
@@ -284,6 +285,7 @@ typedef struct
     uint32_t              budget;  /* chunks that may be on their way to this host from all satellites */
     uint16_t              seq_count;
     bool                  ways_changed;
+    bool                  tells_use; /* a block has begun that has to tell so */
     SKY_HostBlock_t      *ended;
     SKY_HostQuestions_t   questions;
     SKY_HostListener_t    listener; /* NULL: nobody listens */

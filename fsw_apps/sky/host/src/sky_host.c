@@ -150,6 +150,8 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
     work->pieces_left = 0;
     work->doubt       = (SKY_HostDoubt_t){0};
     SKY_HostRows_Begin(work);
+    work->tells_use = true;
+    host->tells_use = true;
     if (!SKY_HostPieces_Make(host, number))
     {
         SKY_HostEnds_StopBlock(host, number, SKY_STATUS_BUSY);
@@ -506,8 +508,13 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     {
         SKY_HostLanes_EndLate(host);
     }
-    const bool more   = SKY_HostSend_All(host);
-    uint64_t   due_us = more ? now_us : ActOnTime(host, timers); /* packets that were sent have set timers */
+    const bool more = SKY_HostSend_All(host);
+
+    if (host->tells_use) /* behind the first requests, so that it costs them no time */
+    {
+        SKY_HostUse_Tell(host);
+    }
+    uint64_t due_us = more ? now_us : ActOnTime(host, timers); /* packets that were sent have set timers */
 
     SKY_HostPieces_Rest(host);
     if (due_us > host->queue_deadline_us && timers)

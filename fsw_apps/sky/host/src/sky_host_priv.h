@@ -205,6 +205,11 @@ SKY_HostPeer_t *SKY_HostOpen_Asked(const SKY_Host_t *host, uint64_t endpoint, co
 /** Act on the response to an opening. */
 void SKY_HostOpen_OnAnswer(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_t *pkt);
 
+/* ---- sky_host_use.c: word that blocks are used ------------------------------------------------------------------------------ */
+
+/** Tell servers of parity of the use of blocks that have begun, and that do not ask them. */
+void SKY_HostUse_Tell(SKY_Host_t *host);
+
 /* ---- sky_host_send.c: who sends how much now ----------------------------------------------------------------------------- */
 
 /** Send as much as there is room for. @return true if more could be sent at once */
