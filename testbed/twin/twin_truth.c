@@ -146,12 +146,13 @@ static void check_survey(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     }
 }
 
-/* Check that a satellite had a reason to purge a block with parity on its own. A hard fault is none: what it knows for sure counts. */
+/* Check that a satellite has not destroyed a block with parity, which could be decoded until it purged what it held. Leftovers of an earlier
+ * put may go. A hard fault is no reason: what it knows for sure counts. */
 static void judge_destroyed(SKYT_Twin_t *twin, uint32_t node, uint32_t block, bool could_be_had, const char *text)
 {
     const SKYT_Truth_t *truth = &twin->truth[block];
 
-    if (could_be_had && truth->is_held && truth->putting == 0 && truth->purging == 0 &&
+    if (could_be_had && !SKYT_Rows_CanBeHad(twin, block) && truth->is_held && truth->putting == 0 && truth->purging == 0 &&
         (truth->taint & (SKYT_BIT(SKYT_CAUSE_PURGED) | SKYT_BIT(SKYT_CAUSE_REPLACED))) == 0)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE, text);
