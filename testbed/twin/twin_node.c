@@ -92,6 +92,10 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
         SKYT_Use_Put(twin, index, from, &before);
         SKYT_Check_Taken(twin, index, from);
     }
+    else if (from->is_request && (from->flags & SKY_FLAG_USE) != 0)
+    {
+        SKYT_Use_Word(twin, index, from);
+    }
     else if (node->service.core.counters.hits != before.hits && from->src.plane == 0)
     {
         SKYT_Use_Get(twin, index, from);

@@ -466,6 +466,8 @@ static inline void SKYT_Pace_Step(SKYT_Twin_t *twin, uint32_t node, uint32_t act
 bool SKYT_Use_Init(SKYT_Twin_t *twin);
 /** Note a PUT that a satellite has looked at. */
 void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before);
+/** Note a host's word that a block is used. */
+void SKYT_Use_Word(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 /** Note that a satellite has found a chunk for a GET. */
 void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 /** Note that a service was polled. @param expired_before  chunks of which it had forgotten parts until then */

@@ -270,6 +270,11 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
     }
 }
 
+void SKYT_Use_Word(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+{
+    note_use(twin, node, pkt, false); /* it counts only for the very version and content */
+}
+
 void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
 {
     note_use(twin, node, pkt, true);
