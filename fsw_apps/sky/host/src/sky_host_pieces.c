@@ -109,7 +109,7 @@ bool SKY_HostPieces_HasStandIn(const SKY_HostBlock_t *block, uint32_t server)
 
     for (uint32_t round = 1; round <= Rounds(block); ++round)
     {
-        any = any || PlaceOf(block, server, round)->is_stand_in;
+        any |= PlaceOf(block, server, round)->is_stand_in;
     }
     return any;
 }
