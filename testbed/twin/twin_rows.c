@@ -234,10 +234,35 @@ static uint32_t home_of(const SKYT_Twin_t *twin, uint32_t chunk)
     return SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, row, chunk));
 }
 
+/* Count the chunks of a row that are at their homes. */
+static uint32_t held_at_home(const SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
+{
+    uint32_t held = 0;
+
+    for (uint32_t chunk = row.first; chunk < row.first + row.data + row.parity; ++chunk)
+    {
+        held += SKYT_Truth_Holds(twin, home_of(twin, chunk), block, chunk) ? 1u : 0u;
+    }
+    return held;
+}
+
+/* Return true if each row of a block has chunks enough at home: of one that nobody can decode, satellites rebuild nothing. */
+static bool is_decodable_at_home(const SKYT_Twin_t *twin, uint32_t block, const SKY_Stripe_t *stripe)
+{
+    bool is_decodable = true;
+
+    for (uint32_t number = 0; is_decodable && number < SKY_Stripe_Rows(stripe); ++number)
+    {
+        const SKY_StripeRow_t row = SKY_Stripe_Row(stripe, number);
+
+        is_decodable = held_at_home(twin, block, row) >= row.data;
+    }
+    return is_decodable;
+}
+
 /* Check the homes of a row's chunks. @return true if a violation was found */
 static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
 {
-    uint32_t held = 0;
     uint32_t lost = SKYT_NONE;
     bool     room = true;
 
@@ -246,11 +271,10 @@ static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
         const SKYT_Node_t *home = &twin->nodes[home_of(twin, chunk)];
         const bool         has  = SKYT_Truth_Holds(twin, home_of(twin, chunk), block, chunk);
 
-        held += has ? 1u : 0u;
         lost = has ? lost : chunk;
         room = room && home->is_up && home->store.cfg.slot_count - home->store.counters.slots_used >= SPARE_SLOTS;
     }
-    if (lost == SKYT_NONE || held < row.data || !room)
+    if (lost == SKYT_NONE || !room)
     {
         return false;
     }
@@ -268,7 +292,7 @@ void SKYT_Rows_CheckRepaired(SKYT_Twin_t *twin)
     for (uint32_t block = 0; block < twin->block_count; ++block)
     {
         const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block);
-        bool               found  = !is_mended(twin, block);
+        bool               found  = !is_mended(twin, block) || !is_decodable_at_home(twin, block, &stripe);
 
         for (uint32_t number = 0; !found && number < SKY_Stripe_Rows(&stripe); ++number)
         {
