@@ -294,7 +294,8 @@ class SharedSky:
         if store is None:
             return Size(0, 0, 0)
         sky = store.constellation
-        return Size(blocks_held(sky, block_bytes), sky.cache.servers, sky.satellite.store_mib)
+        # The record of formats takes a slot: in a store that blocks fill it would evict the beginning of a new chain
+        return Size(blocks_held(sky, block_bytes, other_chunks=1), sky.cache.servers, sky.satellite.store_mib)
 
     async def used(self, keys: Sequence[bytes]) -> None:
         """Have satellites evict the end of a chain before its beginning (`SkyStore.touch`). Left out when many wait for that."""

@@ -110,9 +110,9 @@ def capacity_bytes(sky: Constellation) -> int:
     return min(data * store_slots(sky) * sky.cache.chunk_bytes, UINT32_MAX)
 
 
-def blocks_held(sky: Constellation, block_bytes: int) -> int:
-    """Return how many blocks of one length the servers surely hold, if they hold nothing else."""
-    return store_slots(sky) // _share(sky, block_bytes)
+def blocks_held(sky: Constellation, block_bytes: int, other_chunks: int = 0) -> int:
+    """Return how many blocks of one length the servers surely hold beside `other_chunks` chunks on each of them."""
+    return (store_slots(sky) - other_chunks) // _share(sky, block_bytes)
 
 
 def store_mib_for(sky: Constellation, block_bytes: int, blocks: int) -> int:

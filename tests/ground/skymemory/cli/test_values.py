@@ -109,7 +109,7 @@ def test_a_value_larger_than_the_sky_is_refused_with_the_limit(start_sky: StartS
     user.put(OLD)
     refused = user.run("put", "name", "-", stdin=bytes(10_000_000))
     assert refused.returncode == 2
-    assert refused.stderr == b"Error: <stdin>: value of 10,000,000 bytes; allowed are 0 to 8,855,943 (9 servers of 1 MiB)\n"
+    assert refused.stderr == b"Error: <stdin>: value of 10,000,000 bytes; allowed are 0 to 8,747,943 (9 servers of 1 MiB)\n"
     assert user.get() == OLD
 
 

@@ -11,7 +11,8 @@ def test_the_first_of_all_wait_for_nobody() -> None:
     uncoded, hedged, first = report["ways"]
     assert [way["name"] for way in report["ways"]] == [way.name for way in WAYS]
     assert uncoded["calm"]["p50_ms"] == uncoded["calm"]["most_ms"] > 0
-    assert hedged["calm"] == uncoded["calm"]  # a healthy sky sends no parity
+    # A healthy sky sends no parity, only a word to its servers that the block is used
+    assert hedged["calm"] == {**uncoded["calm"], "share_of_bytes": pytest.approx(uncoded["calm"]["share_of_bytes"], rel=0.01)}
     assert first["calm"]["share_of_bytes"] == pytest.approx(1.2 * uncoded["calm"]["share_of_bytes"], rel=0.01)
     assert uncoded["stragglers"]["p99_ms"] > uncoded["calm"]["p99_ms"] + 80
     assert first["stragglers"]["p50_ms"] < uncoded["calm"]["p50_ms"] + 1

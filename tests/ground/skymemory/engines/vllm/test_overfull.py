@@ -54,7 +54,7 @@ class Engine:
     def __init__(self, agent: AgentProcess) -> None:
         self.tally = Tally()
         self._clients: list[AgentClient] = []
-        self.caches = {f"layer.{at}": torch.zeros(BLOCKS, 2, TOKENS, 1600) for at in range(2)}
+        self.caches = {f"layer.{at}": torch.zeros(BLOCKS, 2, TOKENS, 1560) for at in range(2)}
         opening: Future[AgentSession] = Future()
         self.worker = WorkerSide(
             rank=0,
@@ -154,7 +154,7 @@ class Engine:
 
 @pytest.fixture
 def agent(start_sky: Callable[..., LocalConstellation], tmp_path: Path) -> Iterator[AgentProcess]:
-    """Over four servers of 1 MiB: nine blocks of 410 kB, as ten of 16 MiB hold nine of 16.8 MB."""
+    """Over four servers of 1 MiB: nine blocks of 400 kB, as ten of 16 MiB hold nine of 16.8 MB."""
     local = start_sky(constellation={"planes": 3, "slots": 3}, cache={"servers": 4, "centre": [2, 2]}, satellite={"store_mib": 1})
     tell_up(tmp_path, local)
     with AgentProcess(tmp_path) as process:
