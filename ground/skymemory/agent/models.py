@@ -36,8 +36,8 @@ class Model(Struct, frozen=True):
     block_bytes: Annotated[int, Meta(ge=1)]
 
     def tokens(self, sky: Constellation) -> int:
-        """Tokens of it that a constellation holds."""
-        return blocks_held(sky, self.block_bytes) * self.block_tokens
+        """Tokens of it that a constellation holds beside the record of formats."""
+        return blocks_held(sky, self.block_bytes, other_chunks=1) * self.block_tokens
 
 
 class Models:

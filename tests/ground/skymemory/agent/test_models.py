@@ -56,7 +56,7 @@ def test_people_are_told(
 ) -> None:
     local = start_sky()
     agent = start_agent(local)
-    tokens = 16 * blocks_held(local.constellation, 100_000)
+    tokens = 16 * blocks_held(local.constellation, 100_000, other_chunks=1)
     with closing(agent.client()) as client:
         assert client.wait_connected(PATIENCE_S)
         found = client.find([bytes(32)]).result(PATIENCE_S)
