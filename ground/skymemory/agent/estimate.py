@@ -21,8 +21,8 @@ from typing import Final, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skymemory.agent.fit import Fit
 from skymemory.common import defaults
+from skymemory.common.fit import Fit
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Served
 from skymemory.wire.address import Satellite

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.agent.estimate import EXPLORE_SHARE, FADE_S, Decision, Estimator
-from skymemory.agent.fit import FEW
+from skymemory.common.fit import FEW
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Served
 from skymemory.wire.address import Satellite

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from skymemory.agent.client import AgentClient
-from skymemory.agent.fit import FEW
+from skymemory.common.fit import FEW
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
 from support.waiting import wait_until

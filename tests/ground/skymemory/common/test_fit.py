@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.agent.fit import FEW, Fit
+from skymemory.common.fit import FEW, Fit
 
 anything = st.one_of(st.floats(), st.floats(0, 1e9), st.integers(-10, 1 << 70).map(float))
 
