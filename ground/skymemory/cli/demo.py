@@ -25,6 +25,7 @@ from skymemory.cli.common import (
 )
 from skymemory.common.extras import how_to_install
 from skymemory.common.tenant_secrets import read_tenant_secret
+from skymemory.prompt.codecs import codec_names
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Source
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -40,7 +41,7 @@ from skymemory.testbed.run_record import RunRecord
 )
 @click.option(
     "--codec",
-    type=click.Choice(["raw", "int8", "int4", "quanto", "hqq"]),
+    type=click.Choice(codec_names()),
     default="raw",
     show_default=True,
     help="Codec that packs the tensors; all but raw lose precision.",

@@ -140,7 +140,9 @@ class Cache(CheckedModel):
     host: Literal["ground", "satellite"] = _choice("ground", "ground", "satellite")
     centre: SatelliteField = Field(default=Satellite(3, 10), description=_SATELLITE_ALLOWED)
     block_tokens: int = whole_numbers(128, 1, 65536)
-    codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
+    codec: Literal["raw", "int8", "int4", "int4g16", "int4g32", "quanto", "hqq"] = _choice(
+        "raw", "raw", "int8", "int4", "int4g16", "int4g32", "quanto", "hqq"
+    )
     tenant: int = whole_numbers(0, 0, UINT32_MAX)
     deadline_ms: int = whole_numbers(5000, 1, 3_600_000)
     handover_s: float = numbers(defaults.DEFAULT_HANDOVER_MS / 1000, 0, defaults.MOST_HANDOVER_MS / 1000)

@@ -16,7 +16,9 @@ _SPARE_SLOTS: Final = 2
 """Spare slots of a store, in which repairs rebuild chunks: they hold none."""
 _BYTES: Final = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8": 1}
 _MIB: Final = 1 << 20
-CODECS: Final = ("raw", "int8", "int4")
+CODECS: Final = ("raw", "int8", "int4", "int4g16", "int4g32")
+_GROUPS: Final = {"int4g16": 16, "int4g32": 32}
+"""Channels of a group, by codec."""
 
 
 class ShapeError(ValueError):
@@ -51,6 +53,11 @@ class ModelShape:
             return float(self.values_per_token * _BYTES[self.dtype])
         if self.latent:
             raise ShapeError(f"{codec} needs keys and values of heads, and this model has latent attention (MLA); allowed is raw")
+        if group := _GROUPS.get(codec):
+            if self.head_dim % group:
+                raise ShapeError(f"{codec} needs heads of a multiple of {group} channels, and this model's have {self.head_dim}")
+            # Each group has a scale and a lowest value of 16 bits
+            return self.values_per_token / 2 + 4 * self.values_per_token / group
         # Each channel of a block's keys and each token's values have a scale of 16 bits, and with int4 a lowest value as well
         factors = self.layers * self.kv_heads * (self.head_dim / block_tokens + 1) * 2
         return self.values_per_token + factors if codec == "int8" else self.values_per_token / 2 + 2 * factors

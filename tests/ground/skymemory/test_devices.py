@@ -71,7 +71,7 @@ def test_blocks_that_the_manager_computes_are_those_of_the_model(model: Any, tok
 def test_every_codec_brings_blocks_back_to_the_device(
     codec: str, make_llama: Callable[..., Any], seed: int, tokenizer: Any, store: SkyStore, device: str
 ) -> None:
-    model = torch.nn.Module.to(make_llama(seed=seed, dtype=torch.bfloat16), device)
+    model = torch.nn.Module.to(make_llama(seed=seed, dtype=torch.bfloat16, head_dim=32), device)
     manager = KVCManager(model, tokenizer, store, codec=codec, block_tokens=BLOCK)
     assert manager.add_blocks(PROMPT).stored == 7
     cache = manager.get_cache(PROMPT)

@@ -18,6 +18,8 @@ _CODECS = {
     "raw": ("skymemory.prompt.codecs.raw", "RawCodec"),
     "int8": ("skymemory.prompt.codecs.integer", "Int8Codec"),
     "int4": ("skymemory.prompt.codecs.integer", "Int4Codec"),
+    "int4g16": ("skymemory.prompt.codecs.grouped", "Int4Group16Codec"),
+    "int4g32": ("skymemory.prompt.codecs.grouped", "Int4Group32Codec"),
     "quanto": ("skymemory.prompt.codecs.quanto", "QuantoCodec"),
     "hqq": ("skymemory.prompt.codecs.hqq", "HqqCodec"),
 }

@@ -54,12 +54,12 @@ def test_the_report(model: Path, sky: Path) -> None:
     assert most.output.splitlines()[-1].endswith("allowed are up to 512: there cannot be enough servers")
 
 
-@pytest.mark.parametrize("codec", ["raw", "int8", "int4"])
+@pytest.mark.parametrize("codec", ["raw", "int8", "int4", "int4g16", "int4g32"])
 def test_as_json(model: Path, sky: Path, codec: str) -> None:
     result = skymem(model / "config.json", "--constellation", sky, "--codec", codec, "--json")
     told = json.loads(result.output)
     assert (told["layers"], told["codec"], told["servers"]) == (32, codec, 10)
-    assert told["tokens"] == {"raw": 9, "int8": 18, "int4": 34}[codec] * 128
+    assert told["tokens"] == {"raw": 9, "int8": 18, "int4": 34, "int4g16": 24, "int4g32": 29}[codec] * 128
 
 
 def test_block_and_codec_are_those_of_the_file(model: Path, sky: Path) -> None:

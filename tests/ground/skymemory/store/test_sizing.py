@@ -29,6 +29,8 @@ def test_an_8b_model() -> None:
     assert shape.token_bytes(128) == 131_072
     assert shape.token_bytes(128, "int8") == 66_560  # as measured with the codec itself
     assert shape.token_bytes(128, "int4") == 34_816
+    assert shape.token_bytes(128, "int4g16") == 49_152
+    assert shape.token_bytes(1, "int4g32") == 40_960  # in a short block too
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,13 @@ def test_latent_attention() -> None:
     assert shape.token_bytes(128) == 32 * 576 * 2
     with pytest.raises(ShapeError, match=r"int8 needs keys and values of heads, .* latent attention .* allowed is raw"):
         shape.token_bytes(128, "int8")
+
+
+def test_groups_that_do_not_fit_the_heads() -> None:
+    shape = model_shape(LLAMA_8B | {"head_dim": 80})
+    assert shape.token_bytes(128, "int4g16") == 32 * 2 * 8 * 80 * (1 / 2 + 4 / 16)
+    with pytest.raises(ShapeError, match="int4g32 needs heads of a multiple of 32 channels, and this model's have 80"):
+        shape.token_bytes(128, "int4g32")
 
 
 @pytest.mark.parametrize(

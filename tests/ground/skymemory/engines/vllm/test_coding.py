@@ -32,7 +32,7 @@ def payload_of(pages: Pages, block: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("halves", [False, True])
-@pytest.mark.parametrize(("codec", "steps"), [("int8", 254), ("int4", 15)])
+@pytest.mark.parametrize(("codec", "steps"), [("int8", 254), ("int4", 15), ("int4g16", 15)])
 def test_what_is_lost_is_bounded(dtype: torch.dtype, halves: bool, codec: str, steps: int) -> None:
     pages = Pages(caches(dtype), BLOCKS)
     coder = Coder(codec, pages, has_halves=halves)
@@ -43,7 +43,8 @@ def test_what_is_lost_is_bounded(dtype: torch.dtype, halves: bool, codec: str, s
     span = 2 * values.abs().max()
     rounding = values.abs().max() * (2**-10 if dtype == torch.float32 else 2**-7)
     assert (values - back).abs().max() <= span / steps / 2 + rounding
-    assert room.numel() < payload.numel() * {"int8": 0.7, "int4": 0.5}[codec] * (4 / dtype.itemsize if dtype.itemsize < 4 else 1)
+    share = 0.7 if codec == "int8" else 0.5
+    assert room.numel() < payload.numel() * share * (4 / dtype.itemsize if dtype.itemsize < 4 else 1)
 
 
 def test_scales_of_keys_are_of_channels_and_those_of_values_of_tokens() -> None:
@@ -105,3 +106,5 @@ def test_what_cannot_be_coded_is_not_stored(make: Callable[..., Worker], client:
 def test_a_worker_says_what_it_cannot_take(client: Client) -> None:  # noqa: F811
     with pytest.raises(UnsupportedError, match="layout that is not supported: codec int4 needs"):
         Worker(client, caches=caches(torch.float8_e4m3fn, blocks=20), codec="int4")
+    with pytest.raises(UnsupportedError, match="layout that is not supported: head_dim is 16; int4g32 needs a multiple of 32"):
+        Worker(client, caches=caches(blocks=20), codec="int4g32")
