@@ -149,6 +149,10 @@ static void test_many_rows(void)
     put_all(&coded);
     CHECK_EQ(SKY_Stripe_Rows(&coded.stripe), 131);
     run(LIFE_MS * 1000u);
+    at_home(2)->deaf = true; /* of no row is known whether it is whole */
+    run(6u * PERIOD_US);
+    CHECK_EQ(degraded(), 0);
+    at_home(2)->deaf = false;
     restart(home_of(2));
     run(6u * PERIOD_US);
     CHECK(is_whole(&coded));

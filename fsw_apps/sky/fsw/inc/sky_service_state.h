@@ -17,7 +17,8 @@
  *     survey     asks all satellites how much they have left to hand over
  *     scrub      looks for broken blocks; uses gossip, survey
  *     repair     rebuilds a chunk of a block with parity, and brings it home
- *     census     asks all servers for a block with parity, and has it repaired or purged; uses gossip, home, repair, survey
+ *     verdict    judges what a census has counted; uses repair
+ *     census     asks all servers for a block with parity, and has it repaired or purged; uses gossip, home, repair, survey, verdict
  *     stats      collects the counters of `stats.kvc`; uses handover
  *     answer     answers requests; uses guard, gossip, handover, migrate, stats
  *

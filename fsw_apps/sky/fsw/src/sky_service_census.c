@@ -2,14 +2,7 @@
  * @file
  * Census of a block with parity. Where the scrub has found a share missing twice, all servers are asked at their homes by the schedule
  * which chunks they hold, for up to SKY_SERVICE_CENSUS_ROWS rows at a time. Of blocks that wait for a census the one used last comes first.
- *
- * What is said of a chunk:
- *  - It is held.
- *  - It is lost. Its home holds nothing of the block and is in the same row of the schedule; or other chunks of the block; or another
- *    version or content. A home that knows the block and denies all chunks it was asked about may be moving its share away: that
- *    suffices to rebuild them, which it refuses then, but not to purge the block.
- *  - Nothing. Its home is silent, in another row, or keeps the block for a later row. In the last case chunks that are lost here may lie where
- *    that row has them: nothing is purged.
+ * What the answers say is judged in sky_service_verdict.c.
  *
  * If more chunks of a row are lost than it has parity, nobody can decode the block any more: this satellite purges what it holds and begins a word
  * about it. Nobody else begins words about such blocks. It does so only while no satellite has chunks to hand over (the survey),
@@ -29,6 +22,7 @@
 #include "sky_service_home.h"
 #include "sky_service_repair.h"
 #include "sky_service_survey.h"
+#include "sky_service_verdict.h"
 
 #define US_PER_MS   1000u
 #define PATIENCE_US 1000000u  /* time for the answers of a round */
@@ -41,21 +35,6 @@ static uint32_t servers_of(const SKY_ServiceCore_t *core)
     SKY_ASSERT(core->row <= core->schedule->count);
     SKY_ASSERT(core->schedule->count >= 1);
     return core->schedule->placement.servers;
-}
-
-static uint64_t bit(uint32_t row)
-{
-    SKY_ASSERT(row < SKY_SERVICE_CENSUS_ROWS);
-    return UINT64_C(1) << row;
-}
-
-/* Return the chunks of a row of the block that is counted; @p row counts from the first that is. */
-static uint32_t places_of(const SKY_Census_t *census, uint32_t row)
-{
-    const SKY_StripeRow_t of = SKY_Stripe_Row(&census->block.stripe, census->first + row);
-    SKY_ASSERT(row < census->rows);
-    SKY_ASSERT(of.data + of.parity <= SKY_STRIPE_ROW_MAX);
-    return of.data + of.parity;
 }
 
 static void stop(SKY_Census_t *census)
@@ -121,7 +100,7 @@ static uint32_t rows_of(const SKY_Census_t *census, uint32_t server)
 {
     SKY_ASSERT(census->rows >= 1);
     SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
-    return server < places_of(census, census->rows - 1u) ? census->rows : census->rows - 1u;
+    return server < SKY_Verdict_Places(census, census->rows - 1u) ? census->rows : census->rows - 1u;
 }
 
 /* Note which chunks are here. */
@@ -138,11 +117,11 @@ static void count_own(const SKY_ServiceCore_t *core, SKY_Census_t *census, uint3
 
         if (SKY_Store_Has(core->store, block, id))
         {
-            census->held[census->self] |= bit(i);
+            census->held[census->self] |= SKY_Verdict_Bit(i);
         }
         else
         {
-            census->lost[census->self] |= bit(i);
+            census->lost[census->self] |= SKY_Verdict_Bit(i);
         }
     }
     SKY_ASSERT((census->held[census->self] & census->lost[census->self]) == 0);
@@ -262,52 +241,6 @@ bool SKY_Census_Next(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now
     return true;
 }
 
-/* Take in what a server says of its chunks. */
-static void take_word(const SKY_ServiceCore_t *core, SKY_Census_t *census, uint32_t server, const SKY_Packet_t *pkt)
-{
-    const uint32_t         count = rows_of(census, server);
-    uint64_t               all   = 0;
-    const SKY_BlockInfo_t *block = &census->block;
-    SKY_Stripe_t           stripe;
-    SKY_ChunkSet_t         set;
-    SKY_ASSERT(count >= 1);
-    SKY_ASSERT(server != census->self);
-    SKY_ASSERT(census->held[server] == 0);
-    SKY_ASSERT(census->lost[server] == 0); /* its first word counts */
-    for (uint32_t i = 0; i < count; ++i)
-    {
-        all |= bit(i);
-    }
-
-    if (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == census->row)
-    {
-        census->lost[server] = all;
-    }
-    census->is_ahead = census->is_ahead || (pkt->status == SKY_STATUS_OK && pkt->epoch > census->row);
-    if (pkt->status != SKY_STATUS_OK || pkt->epoch > census->row || !SKY_Stripe_OfPacket(&stripe, pkt))
-    {
-        return;
-    }
-    if (pkt->block_version != block->version || pkt->content != block->content || !SKY_Stripe_Equal(&stripe, &block->stripe))
-    {
-        census->lost[server] = all;
-        return;
-    }
-    if (SKY_ChunkSet_Decode(pkt, &set) != SKY_STATUS_OK || set.base != census->first * servers_of(core) + server ||
-        set.stride != servers_of(core) || set.count != count)
-    {
-        return;
-    }
-    for (uint32_t i = SKY_ChunkSet_Next(&set, 0); i < set.count; i = SKY_ChunkSet_Next(&set, i + 1u))
-    {
-        census->held[server] |= bit(i);
-    }
-    census->lost[server]   = all & ~census->held[server];
-    census->unsure[server] = census->held[server] == 0;
-    SKY_ASSERT((census->held[server] & ~all) == 0);
-    SKY_ASSERT((census->held[server] & census->lost[server]) == 0);
-}
-
 static void stop_waiting(SKY_Census_t *census, uint32_t server)
 {
     SKY_ASSERT(census->waiting[server]);
@@ -345,7 +278,7 @@ bool SKY_Census_Response(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t
     /* Other satellites on the way may say why the question did not get there. */
     if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, SKY_Schedule_Server(core->schedule, census->row, server)))
     {
-        take_word(core, census, server, pkt);
+        SKY_Verdict_TakeWord(census, server, servers_of(core), rows_of(census, server), pkt);
     }
     return true;
 }
@@ -362,35 +295,7 @@ void SKY_Census_Unreachable(const SKY_ServiceCore_t *core, SKY_Census_t *census,
     }
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------ */
-
-/* Return the chunks of a row that are gone for sure. */
-static uint32_t gone_in(const SKY_Census_t *census, uint32_t row)
-{
-    const uint32_t places = places_of(census, row);
-    uint32_t       count  = 0;
-
-    for (uint32_t i = 0; i < places; ++i)
-    {
-        count += (census->lost[i] & bit(row)) != 0 && !census->unsure[i] ? 1u : 0u;
-    }
-    SKY_ASSERT(count <= places);
-    return count;
-}
-
-/* Count the servers that have a bit of a row. */
-static uint32_t count_of(const uint64_t *servers, uint32_t places, uint32_t row)
-{
-    uint32_t count = 0;
-    SKY_ASSERT(places <= SKY_STRIPE_ROW_MAX);
-
-    for (uint32_t i = 0; i < places; ++i)
-    {
-        count += (servers[i] & bit(row)) != 0 ? 1u : 0u;
-    }
-    SKY_ASSERT(count <= places);
-    return count;
-}
+/* ---- acting ------------------------------------------------------------------------------------------------------- */
 
 /* End the census. @param since_us  time to note at the block: 0 if it is whole */
 static void end(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, uint32_t block, uint64_t since_us)
@@ -425,27 +330,17 @@ static void condemn(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t 
 static void judge(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
                   uint32_t block)
 {
-    bool is_dead = false;
-    SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
+    SKY_ASSERT(census->rows >= 1);
     SKY_ASSERT(census->rounds >= 1);
 
-    for (uint32_t i = 0; i < census->rows; ++i)
+    if (!census->is_degraded && SKY_Verdict_IsDegraded(census))
     {
-        const SKY_StripeRow_t of   = SKY_Stripe_Row(&census->block.stripe, census->first + i);
-        const uint32_t        lost = count_of(census->lost, of.data + of.parity, i);
-        const uint32_t        held = count_of(census->held, of.data + of.parity, i);
-        SKY_ASSERT(lost + held <= of.data + of.parity);
-
-        is_dead = is_dead || gone_in(census, i) > of.parity;
-        if (lost > 0 && held >= of.data && !census->is_degraded)
-        {
-            census->is_degraded = true;
-            ++core->counters.degraded;
-        }
+        census->is_degraded = true;
+        ++core->counters.degraded;
     }
     census->waiting_count = 0;
     census->state         = SKY_CENSUS_MENDING;
-    if (is_dead && !census->is_ahead)
+    if (SKY_Verdict_IsDead(census) && !census->is_ahead)
     {
         condemn(core, census, gossip, survey, now_us, block);
     }
@@ -453,76 +348,11 @@ static void judge(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t *g
 
 /* ---- mending ------------------------------------------------------------------------------------------------------ */
 
-/* Choose as many chunks of a row as suffice, this satellite's own first. @return false if there are too few */
-static bool choose(const SKY_Census_t *census, uint32_t row, uint32_t lost, uint8_t *have)
-{
-    const SKY_StripeRow_t of     = SKY_Stripe_Row(&census->block.stripe, census->first + row);
-    const uint32_t        places = of.data + of.parity;
-    uint32_t              count  = 0;
-    SKY_ASSERT(lost < places);
-    SKY_ASSERT((census->held[lost] & bit(row)) == 0);
-
-    if (census->self < places && (census->held[census->self] & bit(row)) != 0)
-    {
-        have[count++] = (uint8_t)census->self;
-    }
-    for (uint32_t i = 1; i < places && count < of.data; ++i)
-    {
-        const uint32_t place = (lost + i) % places; /* not always the same ones */
-
-        if (place != census->self && (census->held[place] & bit(row)) != 0)
-        {
-            have[count++] = (uint8_t)place;
-        }
-    }
-    SKY_ASSERT(count <= of.data);
-    SKY_ASSERT(of.data < places);
-    return count == of.data;
-}
-
-/* Note what came of a repair. */
-static void settle(SKY_ServiceCore_t *core, SKY_Census_t *census)
-{
-    SKY_Repair_t  *repair = &census->repair;
-    const uint32_t row    = census->at / servers_of(core);
-    const uint32_t place  = census->at % servers_of(core);
-    const uint32_t source = repair->have[repair->added < repair->needed ? repair->added : 0];
-    SKY_ASSERT(!SKY_Repair_GoesOn(repair));
-    SKY_ASSERT(source < servers_of(core));
-    SKY_ASSERT(repair->state == SKY_REPAIR_IDLE || row < census->rows);
-
-    switch (repair->state)
-    {
-        case SKY_REPAIR_DONE:
-            census->held[place] |= bit(row);
-            census->lost[place] &= ~bit(row);
-            ++core->counters.repaired;
-            break;
-        case SKY_REPAIR_NO_SOURCE:
-            census->held[source] = 0;
-            break;
-        case SKY_REPAIR_NO_CHUNK:
-            census->held[source] &= ~bit(row);
-            break;
-        case SKY_REPAIR_NO_HOME:
-            census->lost[place] = 0; /* this home is left alone until the next census */
-            break;
-        default:
-            break; /* no repair has ended */
-    }
-    repair->state = SKY_REPAIR_IDLE;
-}
-
 /* Go on with the rows behind those that are done, or end. */
 static void go_on(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, uint32_t block)
 {
     SKY_ASSERT(census->state == SKY_CENSUS_MENDING);
-    for (uint32_t i = 0; i < census->rows; ++i)
-    {
-        const uint32_t places = places_of(census, i);
-
-        census->is_whole = census->is_whole && count_of(census->held, places, i) == places;
-    }
+    census->is_whole = census->is_whole && SKY_Verdict_IsWhole(census);
     if (census->first + census->rows < SKY_Stripe_Rows(&census->block.stripe))
     {
         count_rows(core, census, now_us, block, census->first + census->rows);
@@ -537,23 +367,15 @@ static bool begin_repair(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t
     const uint32_t servers = servers_of(core);
     uint8_t        have[SKY_STRIPE_ROW_MAX];
     SKY_ASSERT(!SKY_Repair_GoesOn(&census->repair));
-    SKY_ASSERT(census->at <= census->rows * servers);
+    SKY_ASSERT(census->self < servers);
 
-    for (; census->at < census->rows * servers; ++census->at)
+    if (!SKY_Verdict_NextLost(census, servers, have))
     {
-        const uint32_t row   = census->at / servers;
-        const uint32_t place = census->at % servers;
-
-        if ((census->lost[place] & bit(row)) != 0 && choose(census, row, place, have))
-        {
-            census->rest_us = now_us + PAUSE_US;
-            SKY_ASSERT(place < places_of(census, row));
-            SKY_Repair_Begin(core, &census->repair, now_us, &census->block, census->row, (census->first + row) * servers + place,
-                             have);
-            return true;
-        }
+        return false;
     }
-    return false;
+    census->rest_us = now_us + PAUSE_US;
+    SKY_Repair_Begin(core, &census->repair, now_us, &census->block, census->row, census->first * servers + census->at, have);
+    return true;
 }
 
 /* Rebuild what is lost, one chunk after another. @return when to call again */
@@ -566,7 +388,7 @@ static uint64_t mend(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now
     {
         return next_us;
     }
-    settle(core, census);
+    core->counters.repaired += SKY_Verdict_TakeRepair(census, servers_of(core)) ? 1u : 0u;
     if (now_us < census->rest_us)
     {
         return census->rest_us;
