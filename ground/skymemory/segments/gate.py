@@ -117,6 +117,29 @@ class Verdict:
     generation: int
     """Number of times that all evidence was dropped."""
 
+    def figures(self) -> dict[str, str | int | float | bool]:
+        """Return all of this as JSON values."""
+        checks, shuffled, canaries = self.counts.checks, self.counts.shuffled, self.counts.canaries
+        return {
+            "strategy": self.point.strategy,
+            "switch_layer": self.point.switch_layer,
+            "codec": self.point.codec,
+            "fingerprint": self.point.fingerprint,
+            "open": self.open,
+            "why": self.why,
+            "prompts": checks.prompts,
+            "kl": checks.mean_kl,
+            "agreement": checks.agreement,
+            "agreement_bound": self.bound,
+            "shuffled_prompts": shuffled.prompts,
+            "shuffled_agreement": shuffled.agreement,
+            "shuffled_agreement_bound": self.shuffled_bound,
+            "canaries": canaries.prompts,
+            "canary_agreement": canaries.agreement,
+            "canary_kl": canaries.mean_kl,
+            "generation": self.generation,
+        }
+
 
 class Gate:
     """Evidence for any number of points, and what follows from it. Thread-safe; no I/O.
@@ -150,7 +173,7 @@ class Gate:
             self._count(point, shuffled=NO_PROMPTS.with_sample(sample.loss, sample.finite_kl))
 
     def canary(self, point: Point, sample: Sample) -> str:
-        """Count a canary.
+        """Count a canary: a request whose segments were linked, none of whose layers was late.
 
         Returns:
             The reason if that closes the point, else ''.
