@@ -15,8 +15,9 @@ static uint32              NextSegment;
 static void Test_ScheduleTables(void)
 {
     uint32 *const fields  = (uint32 *)&UT_Table.schedule; /* all fields have 32 bits but EpochMs and Clock */
-    const uint32  wrong[] = {0, 0xFFFFFFFF, 0, 65536, 4, 10, 2, 7, KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS + 1};
-    uint32        i;
+    const uint32  wrong[] = {
+         0, 0xFFFFFFFF, 0, 65536, SKY_LAYOUT_ALL_PLANES + 1, 10, 2, 7, KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS + 1};
+    uint32 i;
 
     UT_Start();
     UtAssert_UINT32_EQ(KVC_Schedule_RowsOf(1, KVC_SEGMENT_ROWS + 7), 7);
