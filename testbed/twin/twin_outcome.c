@@ -114,19 +114,43 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
     }
 }
 
-/* Return true if a get has to bring a block with parity although satellites have crashed: enough chunks of each row are where it asks. */
-static bool bears_crashes(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+/* Return true if nothing but crashes is wrong with the sky, so that parity bears what is wrong: hosts have a direct link to each satellite. */
+static bool only_crashes(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const uint64_t since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
 
-    return twin->config.parity > 0u && active->kind == SKYT_OP_GET && twin->config.uplink == SKYT_UPLINK_DIRECT &&
-           !SKYT_Fault_Since(&twin->lossy, since_us) && !SKYT_Fault_Since(&twin->mute, since_us) &&
-           active->attempts.searches < SKY_ATTEMPT_SEARCHES_MAX && SKYT_Rows_AreReachable(twin, active);
+    return twin->config.parity > 0u && twin->config.uplink == SKYT_UPLINK_DIRECT && !SKYT_Fault_Since(&twin->lossy, since_us) &&
+           !SKYT_Fault_Since(&twin->mute, since_us);
 }
 
+/* Return true if one of the servers that a look-up asks has held its share since before that began, and may be asked. */
+static bool was_there(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+    const uint32_t       row    = SKY_Schedule_RowAt(&twin->schedule, active->started_us);
+    bool                 was    = false;
+
+    for (uint32_t server = 0; !was && row == SKY_Schedule_RowAt(&twin->schedule, twin->now_us) && server <= twin->config.parity;
+         ++server)
+    {
+        const SKY_Addr_t satellite = SKY_Schedule_Server(&twin->schedule, row, server);
+        const uint32_t   home      = SKYT_NodeOf(twin, satellite);
+
+        was = SKYT_Truth_Holds(twin, home, active->block, server) && !SKYT_Truth_IsAside(twin, active->block, home) &&
+              SKYT_Use_TakenUs(twin, home, active->block) < active->started_us && !SKYT_Reach_IsLost(ground, satellite);
+    }
+    return was;
+}
+
+/* Judge a transfer or a look-up that expired, or reached nobody. With parity a get has to bring a block of which enough chunks are where it
+ * asks. */
 static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
-    if (cause == SKYT_CAUSE_EXPIRED && bears_crashes(twin, active))
+    const bool is_late = active->kind == SKYT_OP_GET && only_crashes(twin, active) &&
+                         active->attempts.searches < SKY_ATTEMPT_SEARCHES_MAX &&
+                         (cause == SKYT_CAUSE_EXPIRED || cause == SKYT_CAUSE_UNREACHABLE);
+
+    if (is_late && (active->is_missed ? was_there(twin, active) : SKYT_Rows_AreReachable(twin, active)))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
                         "a get expired although enough chunks of each row are at hand");
@@ -134,7 +158,7 @@ static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *activ
     }
     if (is_explained(twin, active, cause))
     {
-        return cause;
+        return is_late && SKYT_Rows_CanBeHad(twin, active->block) ? SKYT_CAUSE_STRANDED : cause;
     }
     SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
                     cause == SKYT_CAUSE_EXPIRED ? "an operation expired without a fault that explains it"
@@ -236,8 +260,9 @@ static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return SKYT_CAUSE_PREFETCHED;
     }
-    if (SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
-        SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
+    if ((SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
+         SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder))) &&
+        !(only_crashes(twin, active) && was_there(twin, active)))
     {
         return SKYT_CAUSE_STRANDED;
     }

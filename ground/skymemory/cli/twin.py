@@ -40,6 +40,11 @@ _OF_ONE_RUN: Final = ("seed", "digest", "first", "stopped")
 )
 @click.option("--seeds", type=int, metavar="N", help="Run N short runs from --seed on, instead of a schedule.")
 @click.option(
+    "--lost",
+    is_flag=True,
+    help="With --seeds: each loses as many satellites of its window as hold parity, for good, and nothing else happens.",
+)
+@click.option(
     "--violations-max",
     type=int,
     metavar="N",
@@ -55,6 +60,7 @@ def twin(
     hours: float | None,
     constellation_path: Path | None,
     seeds: int | None,
+    lost: bool,
     violations_max: int,
     as_json: bool,
 ) -> None:
@@ -69,12 +75,14 @@ def twin(
     _check("--violations-max", violations_max, 0, _SEEDS_MAX)
     if seeds is None:
         assert schedule_path is not None
+        if lost:
+            raise BadInput("--lost goes with --seeds; with a schedule --faults has what is lost")
         _one(schedule_path, seed, faults_path, hours, constellation_path, violations_max, as_json)
         return
     if (faults_path, hours, constellation_path) != (None, None, None):
         raise BadInput("--faults, --hours and --constellation go with a schedule; --seeds has its own")
     _check("--seeds", seeds, 1, _SEEDS_MAX)
-    _many(seed, seeds, violations_max, as_json)
+    _many(seed, seeds, lost, violations_max, as_json)
 
 
 def _check(name: str, value: int, low: int, high: int) -> None:
@@ -166,7 +174,7 @@ def _constellation(constellation_path: Path | None, schedule: Schedule) -> Const
     )
 
 
-def _many(first: int, count: int, violations_max: int, as_json: bool) -> None:
+def _many(first: int, count: int, lost: bool, violations_max: int, as_json: bool) -> None:
     from concurrent.futures.process import BrokenProcessPool
 
     from skymemory.twin.seeds import run_seeds
@@ -179,7 +187,7 @@ def _many(first: int, count: int, violations_max: int, as_json: bool) -> None:
     began_s = time.perf_counter()
     try:
         with progress_bar("seeds") as progress:
-            for done, report in enumerate(run_seeds(first, count, violations_max=violations_max), 1):
+            for done, report in enumerate(run_seeds(first, count, violations_max=violations_max, lost=lost), 1):
                 told = report.as_json()
                 _add(total, {name: value for name, value in told.items() if name not in _OF_ONE_RUN})
                 handovers_s += report.handovers * report.handover_mean_s
@@ -191,16 +199,14 @@ def _many(first: int, count: int, violations_max: int, as_json: bool) -> None:
     except BrokenProcessPool as error:
         raise Failure(
             "the flight core ended a process of the twin. If an assertion failed, the line above names its seed, "
-            "and `skymem twin --seeds 1 --seed SEED` replays it"
+            f"and `skymem twin --seeds 1 --seed SEED{' --lost' if lost else ''}` replays it"
         ) from error
     total["seeds"] = count
     total["handover_mean_s"] = handovers_s / max(total["handovers"], 1)
     total["digest"] = f"{_joined(digests):016x}"
     total["stopped"] = {why: number for why, number in stopped.items() if why}
-    commands = [
-        shlex.join(["skymem", "twin", "--seeds", "1", "--seed", str(one.seed), *_violations_option(violations_max)])
-        for one in failed
-    ]
+    options = [*(["--lost"] if lost else []), *_violations_option(violations_max)]
+    commands = [shlex.join(["skymem", "twin", "--seeds", "1", "--seed", str(one.seed), *options]) for one in failed]
     if as_json:
         told_failed = [{"seed": one.seed, "first": str(_worst(one)), "stopped": one.stopped} for one in failed]
         print_json({"seed": first, **total, "failed": told_failed, "replay": commands})

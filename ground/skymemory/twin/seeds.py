@@ -56,6 +56,15 @@ _ASK_ALL: Final = 0.3
 """Share of the seeds with parity in which gets ask for it at once."""
 _STRUCK: Final = 0.5
 """Share of the seeds with parity in which satellites in the window crash."""
+_ALL_PLANES: Final = 0.1
+"""Share of the seeds with a window over all planes; in half of those with parity it bears a lost plane."""
+_SHARES_A_PLANE: Final = (2, 3, 4)
+_LOST_AT_S: Final = 300.0
+"""Second from which on satellites are lost in `lost_of`, within the next hundred."""
+_LOST_DURATION_MS: Final = 900_000
+_SPEED_MOST: Final = 16.0
+"""Speed of the schedule at which handovers end well before their row."""
+_DEADLINE_MS: Final = 5000
 _SEEDS_AT_ONCE: Final = 4
 """Seeds that a worker gets at once."""
 
@@ -72,7 +81,7 @@ def setup_of(seed: int) -> Setup:
     rng, more = Random(f"setup {seed}"), Random(f"more of setup {seed}")
     late = seed % _LATE_EVERY == 0
     duration_ms = 1_200_000 + int(rng.random() * 3_600_000)
-    speed = 1.0 if rng.random() < 0.6 else 1 + 15 * rng.random() ** 2
+    speed = 1.0 if rng.random() < 0.6 else 1 + (_SPEED_MOST - 1) * rng.random() ** 2
     if late:
         duration_ms, speed = duration_ms // 8, 40 + 80 * rng.random()
     chunk_bytes = 100 + int(rng.random() * 1100)
@@ -102,7 +111,7 @@ def setup_of(seed: int) -> Setup:
             gets_per_minute=20.0,
             puts_per_minute=2.0,
             purges_per_minute=0.3,
-            deadline_ms=60_000 if late else 5000,
+            deadline_ms=60_000 if late else _DEADLINE_MS,
         ),
         hello_ms=1000 + int(rng.random() * 9000),
         late_put_ms=int(more.random() * defaults.HOST_SKEW_US / 1000) if more.random() < _ODD else 0,
@@ -113,6 +122,7 @@ def setup_of(seed: int) -> Setup:
     keys = Random(f"keys {seed}")
     setup = replace(setup, suite=keys.choice(_SUITES)) if keys.random() < _KEYED else setup
     setup = _coded(setup, Random(f"parity {seed}"))
+    setup = _over_all_planes(setup, Random(f"all planes {seed}"))
     setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
     return replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
 
@@ -127,6 +137,17 @@ def _coded(setup: Setup, rng: Random) -> Setup:
         servers = max(setup.servers, 2)
         setup = replace(setup, servers=servers, parity=1 + int(rng.random() * min(_PARITY_MOST, servers - 1)))
     return replace(setup, ask_all=rng.random() < _ASK_ALL)
+
+
+def _over_all_planes(setup: Setup, rng: Random) -> Setup:
+    """Return the setup, in some seeds with a window over all planes. The draw is one by itself: other seeds stay as they are."""
+    if rng.random() >= _ALL_PLANES:
+        return setup
+    setup = replace(setup, layout="all_planes")
+    if not setup.parity or rng.random() < 0.5:
+        return setup
+    share = rng.choice(_SHARES_A_PLANE)
+    return replace(setup, servers=_PLANES * share, parity=share)
 
 
 def _few_slots(setup: Setup, rng: Random) -> int:
@@ -148,11 +169,18 @@ def attacked(faults: Faults, seed: int, duration_ms: int) -> Faults:
 
 
 def struck(faults: Faults, setup: Setup, seed: int) -> Faults:
-    """Return the faults; with parity often with as many crashes in the window as the code bears, or one more, within a minute."""
+    """Return the faults; with parity often with as many crashes in the window as the code bears, or one more, within a minute.
+
+    If the code bears a lost plane, all satellites of a plane crash instead.
+    """
     rng = Random(f"struck {seed}")
     if not setup.parity or rng.random() >= _STRUCK:
         return faults
     at_s = setup.duration_ms / 1000 * (0.2 + 0.6 * rng.random())
+    if setup.layout == "all_planes" and _PLANES * setup.parity >= setup.servers:
+        plane, for_s = 1 + int(rng.random() * _PLANES), 1 + 100 * rng.random()
+        crashes = tuple(Crash(at_s=at_s, for_s=for_s, satellite=Satellite(plane, slot)) for slot in range(1, _SLOTS + 1))
+        return faults.model_copy(update={"crash": (*faults.crash, *crashes)})
     rows = setup.schedule.track.played(setup.from_ms, setup.speed).rows
     plane, slot = next(cell for time_ms, cell in reversed(rows) if time_ms <= max(1000 * at_s, rows[0][0]))
     near = [Satellite((plane + i - 1) % _PLANES + 1, (slot + j - 1) % _SLOTS + 1) for i in (-1, 0, 1) for j in (-1, 0, 1)]
@@ -163,33 +191,76 @@ def struck(faults: Faults, setup: Setup, seed: int) -> Faults:
     return faults.model_copy(update={"crash": (*faults.crash, *crashes)})
 
 
-def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIOLATIONS_MAX) -> Report:
-    """Run a seed; one in ten has no faults.
+def lost_of(seed: int) -> tuple[Setup, Faults]:
+    """Return the setup and the faults of a seed in which a get may miss only what was never put.
+
+    All blocks have parity. As many servers as hold it are lost after five minutes, for good, and nothing else happens: hosts
+    reach each satellite directly, and neither purge nor prefetch.
+    """
+    setup, rng = setup_of(seed), Random(f"lost {seed}")
+    servers, parity = (setup.servers, setup.parity) if setup.parity else _USUAL
+    workload = replace(
+        setup.workload, absent=0.0, prefetched=0.0, prefetched_anew=0.0, purges_per_minute=0.0, deadline_ms=_DEADLINE_MS
+    )
+    setup = replace(
+        setup,
+        servers=servers,
+        parity=parity,
+        uplink=Uplink.DIRECT,
+        rate_kbps=0 if seed % _LATE_EVERY == 0 else setup.rate_kbps,
+        duration_ms=_LOST_DURATION_MS,
+        speed=min(setup.speed, _SPEED_MOST),
+        workload=workload,
+        late_put_ms=0,
+        values=0,
+        slots=None,
+        turn_share=0.0,
+    )
+    track = setup.schedule.track.played(setup.from_ms, setup.speed)
+    window = track.layout(setup.layout, servers).servers_at(track.cell(track.row_at(round(1000 * _LOST_AT_S))))
+    crashes = tuple(
+        Crash(at_s=_LOST_AT_S + 100 * rng.random(), for_s=_LOST_DURATION_MS / 1000, satellite=satellite)
+        for satellite in rng.sample(window, parity)
+    )
+    return setup, Faults(crash=crashes)
+
+
+def any_of(seed: int) -> tuple[Setup, Faults]:
+    """Return the setup and the faults of a seed; one in ten has none."""
+    setup = setup_of(seed)
+    if seed % 10 == 0:
+        return setup, Faults()
+    faults = Faults.random(seed, setup.duration_ms)
+    faults = faults if setup.suite == "off" else attacked(faults, seed, setup.duration_ms)
+    return setup, struck(faults, setup, seed)
+
+
+def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIOLATIONS_MAX, lost: bool = False) -> Report:
+    """Run a seed.
 
     Args:
         violations_max: Number of violations at which the run stops; 0: it does not.
+        lost: The run is that of `lost_of`, not that of `any_of`.
     """
-    setup = replace(setup_of(seed), violations_max=violations_max)
-    faults = Faults() if seed % 10 == 0 else Faults.random(seed, setup.duration_ms)
-    if seed % 10 != 0 and setup.suite != "off":
-        faults = attacked(faults, seed, setup.duration_ms)
-    if seed % 10 != 0:
-        faults = struck(faults, setup, seed)
-    with Twin(setup, seed, faults, broken) as twin:
+    setup, faults = lost_of(seed) if lost else any_of(seed)
+    with Twin(replace(setup, violations_max=violations_max), seed, faults, broken) as twin:
         return twin.run()
 
 
-def run_seeds(first: int, count: int, workers: int | None = None, violations_max: int = VIOLATIONS_MAX) -> Iterator[Report]:
+def run_seeds(
+    first: int, count: int, workers: int | None = None, violations_max: int = VIOLATIONS_MAX, lost: bool = False
+) -> Iterator[Report]:
     """Run seeds first, first + 1, ... over all cores, and yield their reports in this order.
 
     Args:
         workers: Processes; None: one for each core that this process may use.
         violations_max: Number of violations at which each run stops; 0: none does.
+        lost: The runs are those of `lost_of`, not those of `any_of`.
 
     Raises:
         BrokenProcessPool: A worker ended. If an assertion of the flight core failed, standard error says in which seed.
     """
-    run = partial(run_seed, violations_max=violations_max)
+    run = partial(run_seed, violations_max=violations_max, lost=lost)
     workers = min(len(sched_getaffinity(0)) if workers is None else workers, count)
     seeds = range(first, first + count)
     if workers <= 1:

@@ -186,6 +186,18 @@ static void test_a_look_up_finds_what_can_be_had(void)
     CHECK_EQ(counters.hits, GETS);
 }
 
+/* That satellites are lost explains no look-up that misses: one of the servers that were asked has its share. */
+static void test_a_look_up_that_denies_what_can_be_had_is_noticed(void)
+{
+    Rig_t rig;
+
+    rig_coded(&rig, 1, 12, 2);
+    rig.config.look_up = 1;
+    (void)rig_fault(&rig, 5, SKYT_FAULT_CRASH, node_at(3, 10), 0);
+    (void)rig_fault(&rig, 6, SKYT_FAULT_CRASH, node_at(2, 10), 0);
+    CHECK(any_says(&rig, SKYT_BREAK_DISOWN, "a look-up missed a block that is whole"));
+}
+
 /* Two satellites have come back empty. Others rebuild what they had. */
 static void test_what_was_lost_is_repaired(void)
 {
@@ -232,6 +244,7 @@ int main(void)
     RUN(test_a_block_counts_as_whole_only_if_it_can_be_decoded);
     RUN(test_a_purged_block_cannot_be_decoded);
     RUN(test_a_look_up_finds_what_can_be_had);
+    RUN(test_a_look_up_that_denies_what_can_be_had_is_noticed);
     RUN(test_what_was_lost_is_repaired);
     RUN(test_numbers_that_contradict_each_other);
     return CHECK_RESULT();

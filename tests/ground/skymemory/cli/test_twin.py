@@ -101,6 +101,12 @@ def test_some_seeds(tmp_path: Path) -> None:
     assert report["digest"] in told
 
 
+def test_seeds_that_lose_what_parity_bears(tmp_path: Path) -> None:
+    report = json.loads(skymem(tmp_path, "--seeds", "2", "--seed", "10", "--lost", "--json").stdout)
+    assert report["faults"]["crash"] >= 2
+    assert (report["misses"], report["failed"]) == ({}, [])
+
+
 def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     break_the_core(monkeypatch, Break.FLIP)
     result = skymem(tmp_path, str(berlin), "--seed", "3", "--hours", "0.1", status=1)
@@ -110,6 +116,8 @@ def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berli
     assert "seed 5: at " in result.stderr
     assert "; this replays it: skymem twin --seeds 1 --seed 5" in result.stderr
     assert result.stderr.splitlines()[-1] == "Error: 1 of 1 seeds violate what must always hold"
+    result = skymem(tmp_path, "--seeds", "1", "--seed", "5", "--lost", status=1)
+    assert "; this replays it: skymem twin --seeds 1 --seed 5 --lost" in result.stderr
 
 
 def break_the_core(monkeypatch: pytest.MonkeyPatch, how: Break) -> None:
@@ -170,6 +178,7 @@ def test_a_livelock_stops_the_run_and_is_named(tmp_path: Path, berlin: Path, mon
             ("--seeds", "5", "--hours", "1"),
             "--faults, --hours and --constellation go with a schedule; --seeds has its own",
         ),
+        (("berlin.csv", "--lost"), "--lost goes with --seeds; with a schedule --faults has what is lost"),
         (("--seeds", "5", "--violations-max", "-1"), "--violations-max is -1; allowed are 0 to 1000000"),
         (("--seeds", "5", "--from", "1"), "No such option '--from'; see `skymem twin --help`"),
         (("berlin.csv", "--seed", "-1"), "--seed is -1; allowed are 0 to 9223372036854775807"),

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from skymemory.twin import seeds
-from skymemory.twin.faults import Faults
+from skymemory.twin.faults import Crash, Faults
 from skymemory.twin.single_run import Twin
 from skymemory.twin.structures import Break
+from skymemory.wire.address import Satellite
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
@@ -87,8 +88,41 @@ def test_a_worker_that_ends_ends_the_run() -> None:
         list(reports)
 
 
+def test_some_windows_are_over_all_planes() -> None:
+    """Some of them have no more servers in a plane than hold parity, and lose a plane."""
+    setups = {seed: seeds.setup_of(seed) for seed in range(1, 200)}
+    wide = {seed: one for seed, one in setups.items() if one.layout == "all_planes"}
+    assert 10 <= len(wide) <= 30
+    borne = {seed: one for seed, one in wide.items() if one.parity and 5 * one.parity >= one.servers}
+    assert 0 < len(borne) < len(wide)
+    planes = [{one.satellite.plane for one in seeds.struck(Faults(), setup, seed).crash} for seed, setup in borne.items()]
+    assert {len(some) for some in planes} == {0, 1}
+
+
+@pytest.mark.parametrize("seed", [3, 4, 8, 16, 331])
+def test_nothing_is_missed_if_no_more_are_lost_than_hold_parity(seed: int) -> None:
+    setup, faults = seeds.lost_of(seed)
+    assert len(faults.crash) == setup.parity > 0
+    report = seeds.run_seed(seed, lost=True)
+    assert report.faults["crash"] == setup.parity
+    assert report.gets > 200
+    assert (report.misses, report.violated) == ({}, 0), [str(one) for one in report.first]
+
+
+def test_a_share_that_cannot_be_handed_over_is_stranded() -> None:
+    """Five of seven servers are lost. They were also the neighbours of a sixth, which leaves the window with its share."""
+    setup, _ = seeds.lost_of(331)
+    lost = ((2, 14, 396.7), (3, 14, 390.7), (1, 13, 343.0), (1, 15, 334.2), (2, 13, 347.2))
+    crashes = tuple(Crash(at_s=at_s, for_s=900.0, satellite=Satellite(plane, slot)) for plane, slot, at_s in lost)
+    assert (setup.servers, setup.parity) == (7, 5)
+    with Twin(setup, 331, Faults(crash=crashes)) as twin:
+        report = twin.run()
+    assert report.misses.keys() == {"stranded"}
+    assert report.violated == 0, [str(one) for one in report.first]
+
+
 def test_satellites_in_the_window_crash() -> None:
-    setups = {seed: seeds.setup_of(seed) for seed in range(1, 40)}
+    setups = {seed: one for seed in range(1, 40) if (one := seeds.setup_of(seed)).layout != "all_planes"}
     crashes = {seed: seeds.struck(Faults(), setup, seed).crash for seed, setup in setups.items()}
     assert any(crashes.values())
     for seed, some in crashes.items():
