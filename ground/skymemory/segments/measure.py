@@ -98,7 +98,7 @@ def through_codec(segment: Tensor, codec: Codec, block_tokens: int) -> Tensor:
         CodecError: The codec cannot take the tensors.
     """
     parts = []
-    for block in segment.cpu().split(block_tokens, 3):
+    for block in torch.split(segment.cpu(), block_tokens, 3):
         shape = tuple(block.shape)
         data = torch.empty(shape[0], codec.layer_bytes(shape, block.dtype), dtype=torch.uint8)
         codec.encode(block.contiguous(), data)
