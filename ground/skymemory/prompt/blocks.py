@@ -40,11 +40,11 @@ class BlockHeader:
     shape: tuple[int, int, int, int, int]
     """Shape of the tensors: [layers, 2 (keys, values), kv_heads, tokens, head_dim]."""
     block_index: int
-    """Index of the block in its prompt, from 0."""
+    """Index of the block in its prompt or segment, from 0."""
     first_position: int
-    """Position of the block's first token in the prompt, from 0."""
+    """Position of the block's first token in the prompt or segment, from 0."""
     rope: dict[str, Any] | None
-    """Parameters of the rotary embedding that was applied to the keys; None if the model has none."""
+    """Parameters of the rotary embedding that was applied to the keys; None if none was."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -68,6 +68,7 @@ def pack_block(
     block_index: int,
     first_position: int,
     rope: dict[str, Any] | None = None,
+    kind: Kind = Kind.PROMPT,
 ) -> bytearray:
     """Return the bytes of a block.
 
@@ -76,9 +77,10 @@ def pack_block(
         key: The block's key, 32 bytes.
         keys: Keys of the seal (`skymemory.wire.key_derivation`).
         codec: The codec that encodes the tensors.
-        block_index: Index of the block in its prompt, from 0.
-        first_position: Position of the block's first token in the prompt, from 0.
+        block_index: Index of the block in its prompt or segment, from 0.
+        first_position: Position of the block's first token in the prompt or segment, from 0.
         rope: Parameters of the rotary embedding, JSON values only.
+        kind: Kind of the content, PROMPT or SEGMENT.
 
     Raises:
         CodecError: The codec cannot take the tensors.
@@ -101,7 +103,7 @@ def pack_block(
     data = bytearray(start + shape[0] * layer_bytes)
     payload = torch.frombuffer(data, dtype=torch.uint8, offset=start).view(shape[0], layer_bytes)
     codec.encode(tensors, payload)
-    seal_in_place(Kind.PROMPT, key, memoryview(data), text, keys=keys)
+    seal_in_place(kind, key, memoryview(data), text, keys=keys)
     return data
 
 
@@ -114,7 +116,9 @@ def block_bytes_max(shape: tuple[int, ...], dtype: torch.dtype, codec: Codec) ->
     return ENVELOPE_BYTES + HEADER_BYTES_MAX + shape[0] * codec.layer_bytes(shape, dtype)
 
 
-def unpack_block(data: bytearray, *, key: bytes, keys: SealKeys, codec: Codec) -> tuple[BlockHeader, torch.Tensor]:
+def unpack_block(
+    data: bytearray, *, key: bytes, keys: SealKeys, codec: Codec, kind: Kind = Kind.PROMPT
+) -> tuple[BlockHeader, torch.Tensor]:
     """Open a block in place, once, and decode its tensors.
 
     Args:
@@ -122,6 +126,7 @@ def unpack_block(data: bytearray, *, key: bytes, keys: SealKeys, codec: Codec) -
         key: The key under which the block was fetched, 32 bytes.
         keys: Keys of the seal (`skymemory.wire.key_derivation`).
         codec: The codec that made the block.
+        kind: Kind of the content.
 
     Returns:
         The header, and a CPU tensor [layers, 2, kv_heads, tokens, head_dim] that may share memory with `data`.
@@ -129,7 +134,7 @@ def unpack_block(data: bytearray, *, key: bytes, keys: SealKeys, codec: Codec) -
     Raises:
         BlockError: The bytes are not the block of this key; the message says what is wrong.
     """
-    text, body, _ = unseal(Kind.PROMPT, key, data, keys=keys)
+    text, body, _ = unseal(kind, key, data, keys=keys)
     try:
         fields = json.loads(bytes(text))
         fields["shape"] = tuple(int(extent) for extent in fields["shape"])

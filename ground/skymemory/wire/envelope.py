@@ -62,6 +62,10 @@ class Kind(IntEnum):
     """Pages of a serving engine's cache (`skymemory.engines.framing`)."""
     FORMATS = 4
     """Record of the formats of a model's blocks (`skymemory.agent.formats`)."""
+    SEGMENT = 5
+    """Key-value tensors of a segment's tokens, of a group of layers (`skymemory.segments.segment_blocks`)."""
+    MANIFEST = 6
+    """Manifest of a segment (`skymemory.segments.manifest`)."""
 
 
 class BlockError(ValueError):

@@ -1,0 +1,322 @@
+"""Manifests of segments in a store, and the list of those that this host put.
+
+The manifest is purged last. So an expiry that ended in the middle can be repeated.
+"""
+
+import logging
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple, NoReturn
+
+import msgspec
+
+from skymemory.common.state_folder import default_folder
+from skymemory.segments.errors import ExpiredSegmentError, SegmentError, SilentSkyError, UnknownSegmentError
+from skymemory.segments.host_list import HostList, Segment
+from skymemory.segments.keys import SegmentKeys, is_segment_id
+from skymemory.segments.manifest import MANIFEST_BYTES_MAX, NAME_CHARACTERS_MAX, Manifest, ManifestKeys, shown_time
+from skymemory.store.block_store import BlockStore
+from skymemory.store.keyvalue import now_unix_ms
+from skymemory.store.results import REPLACED, SILENCE, GetResult, PutResult, Status
+from skymemory.store.versions import Versions
+from skymemory.wire.envelope import BlockError
+
+_log = logging.getLogger(__name__)
+
+TTL_S_MAX: Final = 366 * 86_400
+"""Most seconds until a segment expires."""
+
+
+class Held(NamedTuple):
+    """A manifest and its version."""
+
+    manifest: Manifest
+    version: int
+
+
+class SegmentDirectory:
+    """The manifests of one tenant, or of one scope of it. Thread-safe. No model is needed."""
+
+    def __init__(
+        self,
+        store: BlockStore,
+        *,
+        tenant_secret: bytes | None = None,
+        scope: bytes = b"",
+        folder: Path | None = None,
+        versions: Versions | None = None,
+        clock: Callable[[], int] = now_unix_ms,
+    ) -> None:
+        """Use a store, which the caller closes.
+
+        Args:
+            store: The store.
+            tenant_secret: Secret of the tenant; the store's by default.
+            scope: Name of one of several users of a tenant, who never find each other's segments.
+            folder: Folder of the host's list; the state folder by default.
+            versions: Versions that this host knows; by default those of its list.
+            clock: Returns the time in milliseconds since 1970.
+
+        Raises:
+            SecretFileError: The store has no tenant secret, and none can be made.
+        """
+        self._store = store
+        self._clock = clock
+        self.tenant_secret = store.tenant_secret if tenant_secret is None else tenant_secret
+        self.scope = scope
+        self._keys = ManifestKeys(self.tenant_secret, scope)
+        self._list = HostList((folder or default_folder()) / f"segments-{self._keys.public_name[:8].hex()}.json")
+        self._versions = Versions() if versions is None else versions
+        for segment in self._list.read():
+            self._versions.stored(self._keys.key_of(segment.id), segment.version)
+
+    def keys(self, manifest: Manifest) -> SegmentKeys:
+        """Return the keys of a segment's blocks."""
+        return manifest.keys(self.tenant_secret, self.scope)
+
+    def listed(self) -> list[Segment]:
+        """Return the segments that this host put and that have not expired by its clock. The sky is not asked."""
+        return [segment for segment in self._list.read() if not segment.is_over(self._clock())]
+
+    def get(self, segment: str) -> Held:
+        """Return the manifest of an id.
+
+        Raises:
+            UnknownSegmentError: The sky has none, or only one that is damaged or older than one that this host knows.
+            ExpiredSegmentError: The segment has expired by this host's clock. Nothing is purged, for the clock may be wrong.
+            SilentSkyError: Nobody answered.
+            SegmentError: The manifest is longer than is allowed, or cannot be fetched for another reason.
+        """
+        held = self._read(segment)
+        now_unix_ms = self._clock()
+        if held.manifest.is_over(now_unix_ms):
+            raise ExpiredSegmentError(
+                f"segment {segment} expired at {shown_time(held.manifest.expires_unix_ms)}; this host's clock says "
+                f"{shown_time(now_unix_ms)}"
+            )
+        return held
+
+    def put(self, manifest: Manifest) -> Segment:
+        """Store a manifest in place of an older one, and list the segment.
+
+        Raises:
+            SilentSkyError: Nobody answered.
+            SegmentError: The manifest could not be stored; the message says why.
+        """
+        key = self._keys.key_of(manifest.id)
+        version = self._versions.choose(key)
+        result = self._put(manifest, version)
+        if result.status in REPLACED:
+            above = self._versions.choose_above(key, result.held_version)
+            if above is not None:
+                version = above
+                result = self._put(manifest, version)
+        check_stored(manifest.id, [result])
+        self._versions.stored(key, version)
+        segment = self._listed(manifest, version)
+        self._list.add(segment)
+        return segment
+
+    def update(
+        self, segment: str, *, ttl_s: float | None = None, expires_unix_s: float | None = None, display_name: str | None = None
+    ) -> Segment:
+        """Change when a segment expires, or its name. What is None stays.
+
+        Args:
+            segment: The id.
+            ttl_s: Seconds from now until it expires; infinity if it never shall.
+            expires_unix_s: Unix time at which it expires, instead of `ttl_s`.
+            display_name: A name for people.
+
+        Raises:
+            SegmentError: As from `get` and `put`, or an argument is out of range.
+        """
+        if ttl_s is not None and expires_unix_s is not None:
+            raise SegmentError("both ttl_s and expires_unix_s are given; allowed is one of them")
+        if expires_unix_s is not None:
+            ttl_s = expires_unix_s - self._clock() / 1000
+            if not ttl_s > 0:
+                raise SegmentError(f"the time of expiry {expires_unix_s:g} is past; allowed are Unix times from now on")
+        changes: dict[str, object] = {}
+        if ttl_s is not None:
+            changes["expires_unix_ms"] = self.expiry(ttl_s)
+        if display_name is not None:
+            changes["display_name"] = checked_name(display_name)
+        held = self.get(segment)
+        return self.put(msgspec.structs.replace(held.manifest, **changes))
+
+    def expire(self, segment: str) -> None:
+        """Purge a segment, also one that has expired or is of another model.
+
+        Blocks that it has in common with other segments of this host's list stay.
+
+        Raises:
+            UnknownSegmentError: The sky has no such segment.
+            SilentSkyError: Not all satellites confirmed that they forgot it. It may be tried again.
+        """
+        manifest = self._read(segment).manifest
+        keys = self.keys(manifest)
+        others = self._shared(segment, beginning_of(keys))
+        purged = self._store.purge([key for key in keys.all if key not in others])
+        key = self._keys.key_of(segment)
+        if purged.confirmed:
+            purged = self._store.purge([key])
+        if not purged.confirmed:
+            raise SilentSkyError(f"not all satellites confirmed that they forgot segment {segment}; try again")
+        self._versions.deleted(key)
+        self._list.remove(segment)
+
+    def sweep(self) -> int:
+        """Expire the segments of this host's list that are over by its clock, and return their number.
+
+        Whether another host has prolonged one is looked up first. Errors are logged and do not raise.
+        """
+        swept = 0
+        for listed in [one for one in self._list.read() if one.is_over(self._clock())]:
+            try:
+                held = self._read(listed.id)
+                if held.manifest.is_over(self._clock()):
+                    self.expire(listed.id)
+                    swept += 1
+                else:
+                    self._list.add(self._listed(held.manifest, held.version))
+            except UnknownSegmentError:
+                self._list.remove(listed.id)
+            except SegmentError as error:
+                _log.info("a segment that has expired stays for now: %s", error)
+        return swept
+
+    def expiry(self, ttl_s: float | None) -> int:
+        """Return the time at which what is put now expires, in milliseconds since 1970; 0 if it never does.
+
+        Args:
+            ttl_s: Seconds until then; None or infinity for never.
+
+        Raises:
+            SegmentError: The time is out of range.
+        """
+        if ttl_s is None or ttl_s == math.inf:
+            return 0
+        if not 0 < ttl_s <= TTL_S_MAX:
+            raise SegmentError(f"the time to live is {ttl_s:g} s; allowed are more than 0 and up to {TTL_S_MAX:,} s, or infinity")
+        return self._clock() + math.ceil(ttl_s * 1000)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _read(self, segment: str) -> Held:
+        """Return the manifest of an id, also of a segment that has expired."""
+        if not is_segment_id(segment):
+            raise UnknownSegmentError(f"{segment[:80]!r} is no id of a segment")
+        key = self._keys.key_of(segment)
+        [result] = self._store.get([key], block_bytes_max=MANIFEST_BYTES_MAX)
+        if result.status is Status.BAD_LENGTH:  # another host has replaced it by a longer or shorter one
+            [found] = self._store.find([key], fresh=True)
+            [result] = self._store.get([found.entry or key], block_bytes_max=MANIFEST_BYTES_MAX)
+        if result.data is None:
+            self._raise_missing(segment, result)
+        held = self._store.opened(result, lambda data: self._unpacked(segment, data))
+        if held is None:
+            self._store.purge([key])
+            raise UnknownSegmentError(f"the manifest of segment {segment} was damaged and is purged; put the segment again")
+        if not self._versions.seen(key, held.version):
+            raise UnknownSegmentError(
+                f"an older manifest of segment {segment} came than this host knows: it was put back, and is not used"
+            )
+        return held
+
+    def _raise_missing(self, segment: str, result: GetResult) -> NoReturn:
+        if result.status in SILENCE:
+            raise SilentSkyError(f"segment {segment} cannot be looked up: nobody answers ({result.status})")
+        if result.status is Status.TOO_LARGE:
+            self._store.purge([result.key])  # nobody of the tenant made it
+            raise SegmentError(f"the manifest of segment {segment} had more than {MANIFEST_BYTES_MAX:,} bytes, and is purged")
+        if result.status is not Status.MISS:
+            raise SegmentError(f"the manifest of segment {segment} cannot be fetched: {result.status}")
+        self._list.remove(segment)
+        raise UnknownSegmentError(f"the sky has no segment {segment}: it has expired or was evicted, or there never was one")
+
+    def _unpacked(self, segment: str, data: bytearray) -> Held | None:
+        try:
+            manifest, version = self._keys.unpack(segment, data)
+        except BlockError as error:
+            _log.info("the manifest of segment %s cannot be used: %s", segment, error)
+            return None
+        if self.keys(manifest).id != segment:
+            _log.warning("the manifest of segment %s is of other tokens", segment)
+            return None
+        return Held(manifest, version)
+
+    def _put(self, manifest: Manifest, version: int) -> PutResult:
+        block = self._keys.pack(manifest, version)
+        if len(block) > MANIFEST_BYTES_MAX:
+            raise SegmentError(f"the manifest has {len(block):,} bytes; allowed are {MANIFEST_BYTES_MAX:,}")
+        [result] = put_all(self._store, [(self._keys.key_of(manifest.id), block)])
+        return result
+
+    def _shared(self, segment: str, beginning: str) -> set[bytes]:
+        """Return the keys of blocks of other segments of this host's list that begin like a segment."""
+        shared: set[bytes] = set()
+        for other in self.listed():
+            if other.beginning == beginning and other.id != segment:
+                try:
+                    shared |= set(self.keys(self._read(other.id).manifest).all)
+                except SegmentError as error:
+                    _log.info("a segment that begins like %s is not spared: %s", segment, error)
+        return shared
+
+    def _listed(self, manifest: Manifest, version: int) -> Segment:
+        return Segment(
+            id=manifest.id,
+            tokens=len(manifest.tokens),
+            size_bytes=manifest.size_bytes,
+            sinks=manifest.sinks,
+            codec=manifest.codec,
+            created_unix_ms=manifest.created_unix_ms,
+            expires_unix_ms=manifest.expires_unix_ms,
+            display_name=manifest.display_name,
+            beginning=beginning_of(self.keys(manifest)),
+            version=version,
+        )
+
+
+def beginning_of(keys: SegmentKeys) -> str:
+    """Return a name for a segment's first block, which segments that share blocks have in common."""
+    return keys.of_group(0)[0][:8].hex()
+
+
+def checked_name(display_name: str) -> str:
+    """Return a display name.
+
+    Raises:
+        SegmentError: It is too long.
+    """
+    if len(display_name) > NAME_CHARACTERS_MAX:
+        raise SegmentError(f"the display name has {len(display_name)} characters; allowed are {NAME_CHARACTERS_MAX}")
+    return display_name
+
+
+def put_all(store: BlockStore, items: list[tuple[bytes, bytearray]]) -> list[PutResult]:
+    """Store blocks.
+
+    Raises:
+        SegmentError: The store cannot hold one of them.
+    """
+    try:
+        return store.put(items)
+    except ValueError as error:
+        raise SegmentError(f"the sky cannot hold the segment: {error}") from error
+
+
+def check_stored(segment: str, results: list[PutResult]) -> None:
+    """Check that blocks were stored.
+
+    Raises:
+        SilentSkyError: Nobody answered.
+        SegmentError: One could not be stored for another reason.
+    """
+    failed = [result.status for result in results if not result.ok]
+    if failed and set(failed) <= SILENCE:
+        raise SilentSkyError(f"segment {segment} is not stored: nobody answers ({failed[0]})")
+    if failed:
+        raise SegmentError(f"segment {segment} is not stored: {next(one for one in failed if one not in SILENCE)}")

@@ -1,0 +1,347 @@
+"""`SkySegments`: segments in the sky, which any host of the tenant can link into its prompts.
+
+    segments = SkySegments(store, SegmentModel(fingerprint, geometry, vocabulary), codec="raw")
+    put = segments.put(tokens, lambda: linker.compute(tokens), ttl_s=3600)
+    with segments.fetch([segments.get(put.id)]) as fetch:
+        [parts] = fetch.parts                    # sources of layers
+    segments.expire(put.id)
+
+The manifest is stored last. So a put that ended in the middle left blocks that the next one finds.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from skymemory.prompt.blocks import dtype_name
+from skymemory.prompt.codecs import Codec, CodecError, get_codec
+from skymemory.prompt.manager import run_length
+from skymemory.segments.directory import SegmentDirectory, check_stored, checked_name, put_all
+from skymemory.segments.errors import OtherModelError, SegmentError, SilentSkyError
+from skymemory.segments.groups import layer_groups, layout_of
+from skymemory.segments.host_list import Segment
+from skymemory.segments.keys import SegmentKeys, segment_root
+from skymemory.segments.manifest import SINKS_MAX, TOKENS_MAX, Manifest
+from skymemory.segments.segment_blocks import SegmentCoder
+from skymemory.segments.segment_fetch import SegmentFetch, WantedSegment
+from skymemory.store.block_store import BlockStore
+from skymemory.store.keyvalue import now_unix_ms
+from skymemory.store.results import Status
+from skymemory.store.versions import Versions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from skymemory.prompt.huggingface import Geometry
+
+_ATTEMPTS: Final = 6
+"""Attempts to store blocks that other hosts put with other bits."""
+_WAIT_S: Final = 0.05
+"""Seconds, at most, that the second attempt waits; the following ones wait up to 3, 7, ... times as long."""
+_REMEMBERED: Final = 64
+"""Manifests that are kept in memory, for a sky that falls silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentModel:
+    """All of a model that segments depend on."""
+
+    fingerprint: Callable[[], bytes]
+    """Returns the digest of model and tokenizer, 32 bytes, as they are now; raises ValueError if it cannot be told."""
+    geometry: Geometry
+    """Shape and dtype of keys and values."""
+    vocabulary: int
+    """Number of token ids, which start at 0."""
+
+
+class SkySegments:
+    """Segments of one model in a store. Thread-safe."""
+
+    def __init__(
+        self,
+        store: BlockStore,
+        model: SegmentModel,
+        *,
+        codec: str | Codec | None = None,
+        block_tokens: int | None = None,
+        tenant_secret: bytes | None = None,
+        scope: bytes = b"",
+        folder: Path | None = None,
+        versions: Versions | None = None,
+        clock: Callable[[], int] = now_unix_ms,
+    ) -> None:
+        """Use a store, which the caller closes.
+
+        Args:
+            store: The store.
+            model: The model.
+            codec: A codec or its name; the store's setting by default.
+            block_tokens: Tokens of a block; the store's setting by default.
+            tenant_secret: Secret of the tenant; the store's by default.
+            scope: Name of one of several users of a tenant, who never find each other's segments.
+            folder: Folder of the host's list; the state folder by default.
+            versions: Versions that this host knows; by default those of its list.
+            clock: Returns the time in milliseconds since 1970.
+
+        Raises:
+            ValueError: The model has one layer, there is no such codec, or it cannot take the model's tensors.
+            SecretFileError: The store has no tenant secret, and none can be made.
+        """
+        self._store = store
+        self._model = model
+        chosen = store.settings.codec if codec is None else codec
+        self._codec = get_codec(chosen) if isinstance(chosen, str) else chosen
+        self._block_tokens = store.settings.block_tokens if block_tokens is None else block_tokens
+        if self._block_tokens < 1:
+            raise ValueError(f"block_tokens is {self._block_tokens}; allowed are 1 and more")
+        self._groups = layer_groups(model.geometry.layers)
+        self._codec.layer_bytes(model.geometry.block_shape(1), model.geometry.dtype)
+        self._clock = clock
+        self.directory = SegmentDirectory(
+            store, tenant_secret=tenant_secret, scope=scope, folder=folder, versions=versions, clock=clock
+        )
+        self._remembered: OrderedDict[str, Manifest] = OrderedDict()
+        self._lock = Lock()
+
+    def put(
+        self,
+        tokens: Sequence[int],
+        tensors: Tensor | Callable[[], Tensor],
+        *,
+        sinks: int = 0,
+        ttl_s: float | None = None,
+        display_name: str | None = None,
+    ) -> Segment:
+        """Store a segment. What the sky has of it is not stored twice.
+
+        A segment that is there, because another host or an earlier call put it, keeps its name unless another is given, and
+        expires at the later of both times.
+
+        Args:
+            tokens: Token ids.
+            tensors: Tensor [layers - 1, 2, kv_heads, tokens, head_dim] of layers 1 and up: keys before rotation, and values.
+                Instead a function that returns it, which is called only if the sky lacks some of it.
+            sinks: Tokens BOS before the segment when it was computed.
+            ttl_s: Seconds until it expires; it never does by default.
+            display_name: A name for people.
+
+        Raises:
+            SilentSkyError: Nobody answered.
+            SegmentError: An argument is out of range, the sky cannot hold the segment, or the model was changed meanwhile.
+            ValueError: The model cannot be digested now.
+        """
+        self._check(tokens, sinks)
+        expires_unix_ms = self.directory.expiry(ttl_s)
+        name = None if display_name is None else checked_name(display_name)
+        fingerprint = self._model.fingerprint()
+        keys = SegmentKeys(self._root(fingerprint, sinks), list(tokens), self._block_tokens, len(self._groups))
+        self.directory.sweep()
+        before = self._known(keys.id)
+        size = self._put_blocks(keys, tensors, fingerprint)
+        if before is not None:
+            expires_unix_ms = (
+                0 if 0 in (before.expires_unix_ms, expires_unix_ms) else max(before.expires_unix_ms, expires_unix_ms)
+            )
+            name = before.display_name if name is None else name
+        manifest = Manifest(
+            id=keys.id,
+            fingerprint=fingerprint,
+            layout=layout_of(self._groups),
+            codec=self._codec.name,
+            block_tokens=self._block_tokens,
+            groups=len(self._groups),
+            sinks=sinks,
+            tokens=list(tokens),
+            size_bytes=size,
+            created_unix_ms=self._clock(),
+            expires_unix_ms=expires_unix_ms,
+            display_name=name or "",
+        )
+        segment = self.directory.put(manifest)
+        self._remember(manifest)
+        return segment
+
+    def get(self, segment: str) -> Manifest:
+        """Return the manifest of an id. If the sky is silent, one that was seen before counts.
+
+        Raises:
+            OtherModelError: The segment is of another model, tokenizer, codec or block size.
+            SegmentError: As from `SegmentDirectory.get`.
+        """
+        try:
+            manifest = self.directory.get(segment).manifest
+        except SilentSkyError:
+            with self._lock:
+                remembered = self._remembered.get(segment)
+            if remembered is None or remembered.is_over(self._clock()):
+                raise
+            manifest = remembered
+        except SegmentError:
+            self._forget(segment)
+            raise
+        self._check_model(manifest)
+        self._remember(manifest)
+        return manifest
+
+    def listed(self) -> list[Segment]:
+        """Return this host's segments (`SegmentDirectory.listed`)."""
+        return self.directory.listed()
+
+    def update(
+        self, segment: str, *, ttl_s: float | None = None, expires_unix_s: float | None = None, display_name: str | None = None
+    ) -> Segment:
+        """Change when a segment expires, or its name (`SegmentDirectory.update`)."""
+        changed = self.directory.update(segment, ttl_s=ttl_s, expires_unix_s=expires_unix_s, display_name=display_name)
+        self._forget(segment)
+        return changed
+
+    def expire(self, segment: str) -> None:
+        """Purge a segment (`SegmentDirectory.expire`)."""
+        self.directory.expire(segment)
+        self._forget(segment)
+
+    def find(self, manifest: Manifest) -> list[bool]:
+        """Return for each block whether the sky has it. Only the first group of layers is asked for.
+
+        Raises:
+            OtherModelError: The segment is of another model, tokenizer, codec or block size.
+        """
+        self._check_model(manifest)
+        found = self._store.find(self.directory.keys(manifest).of_group(0))
+        return [one.entry is not None for one in found]
+
+    def fetch(self, manifests: Sequence[Manifest], *, first_layer: int = 1) -> SegmentFetch:
+        """Begin to fetch segments, group by group of layers, all segments of a group before the next group.
+
+        Failures of the sky do not raise: what does not come is missing in the result.
+
+        Args:
+            manifests: The segments in the order in which they stand in a prompt.
+            first_layer: Lowest layer that is needed.
+
+        Raises:
+            OtherModelError: A segment is of another model, tokenizer, codec or block size.
+        """
+        wanted = []
+        for manifest in manifests:
+            self._check_model(manifest)
+            keys = self.directory.keys(manifest)
+            wanted.append(WantedSegment(keys, SegmentCoder(keys, self._model.geometry, self._groups, self._codec)))
+        return SegmentFetch(self._store, wanted, self._groups, first_layer)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _root(self, fingerprint: bytes, sinks: int) -> bytes:
+        return segment_root(
+            fingerprint=fingerprint,
+            layout=layout_of(self._groups),
+            codec=self._codec.name,
+            block_tokens=self._block_tokens,
+            sinks=sinks,
+            tenant_secret=self.directory.tenant_secret,
+            scope=self.directory.scope,
+        )
+
+    def _check(self, tokens: Sequence[int], sinks: int) -> None:
+        if not 1 <= len(tokens) <= TOKENS_MAX:
+            raise SegmentError(f"the segment has {len(tokens):,} tokens; allowed are 1 to {TOKENS_MAX:,}")
+        for index, token in enumerate(tokens):
+            if not 0 <= token < self._model.vocabulary:
+                raise SegmentError(f"token {index} is {token}; the model has tokens 0 to {self._model.vocabulary - 1}")
+        if not 0 <= sinks <= SINKS_MAX:
+            raise SegmentError(f"the segment has {sinks} sinks; allowed are 0 to {SINKS_MAX}")
+
+    def _check_model(self, manifest: Manifest) -> None:
+        for what, found, wanted in (
+            ("codec", manifest.codec, self._codec.name),
+            ("number of tokens of a block", manifest.block_tokens, self._block_tokens),
+            ("model or tokenizer", manifest.fingerprint[:4].hex(), self._model.fingerprint()[:4].hex()),
+            ("layout", manifest.layout, layout_of(self._groups)),
+            ("number of groups of layers", manifest.groups, len(self._groups)),
+        ):
+            if found != wanted:
+                raise OtherModelError(
+                    f"segment {manifest.id} cannot be used here: its {what} is {found}, and here it is {wanted}"
+                )
+
+    def _known(self, segment: str) -> Manifest | None:
+        try:
+            return self.directory.get(segment).manifest
+        except SilentSkyError:
+            raise
+        except SegmentError:  # whatever it is, a new one takes its place
+            return None
+
+    def _put_blocks(self, keys: SegmentKeys, tensors: Tensor | Callable[[], Tensor], fingerprint: bytes) -> int:
+        """Store the blocks that the sky lacks, and return the bytes of all."""
+        found = self._store.find(keys.all, fresh=True)
+        if self._store.silent:
+            raise SilentSkyError(f"segment {keys.id} is not stored: nobody answers")
+        lacking = {one.key for one in found if one.entry is None}
+        size = sum(one.entry.block_len for one in found if one.entry is not None)
+        if not lacking:
+            return size
+        computed = self._checked(tensors() if callable(tensors) else tensors, len(keys.tokens))
+        if self._model.fingerprint() != fingerprint:
+            raise SegmentError("the model was changed while the segment was computed; put it again")
+        coder = SegmentCoder(keys, self._model.geometry, self._groups, self._codec)
+        items: list[tuple[bytes, bytearray]] = []
+        for block in range(keys.blocks):
+            for group in range(keys.groups):
+                if (key := keys.of_group(group)[block]) in lacking:
+                    try:
+                        items.append((key, coder.pack(computed, block, group)))
+                    except CodecError as error:
+                        raise SegmentError(f"segment {keys.id} cannot be encoded: {error}") from error
+                    if run_length([len(data) for _, data in items]) < len(items):
+                        size += self._put_run(keys.id, items)
+                        items = []
+        return size + (self._put_run(keys.id, items) if items else 0)
+
+    def _put_run(self, segment: str, items: list[tuple[bytes, bytearray]]) -> int:
+        """Store blocks, and return their bytes.
+
+        Another host may have put other bits under their keys, as its processor computes them. If they are whole, they count. Else
+        they are purged. If both hosts are at it now, one waits longer than the other.
+        """
+        left = items
+        for attempt in range(_ATTEMPTS):
+            results = put_all(self._store, left)
+            bad = {result.key for result in results if result.status is Status.BAD_KEY}
+            check_stored(segment, [result for result in results if result.key not in bad])
+            if bad:
+                time.sleep(random.uniform(0, _WAIT_S * (2**attempt - 1)))
+                bad -= {one.key for one in self._store.find(list(bad), fresh=True) if one.entry is not None}
+            if not bad:
+                return sum(len(data) for _, data in items)
+            self._store.purge(list(bad))
+            left = [(key, data) for key, data in left if key in bad]
+        raise SegmentError(f"segment {segment} is not stored: other hosts put other bits of it again and again")
+
+    def _checked(self, tensors: Tensor, tokens: int) -> Tensor:
+        geometry = self._model.geometry
+        wanted = (geometry.layers - 1, 2, geometry.kv_heads, tokens, geometry.head_dim)
+        if tuple(tensors.shape) != wanted or tensors.dtype != geometry.dtype:
+            raise SegmentError(
+                f"the segment's tensor is {list(tensors.shape)} of {tensors.dtype}; wanted is {list(wanted)} of "
+                f"{dtype_name(geometry.dtype)}"
+            )
+        return tensors.cpu()
+
+    def _remember(self, manifest: Manifest) -> None:
+        with self._lock:
+            self._remembered[manifest.id] = manifest
+            self._remembered.move_to_end(manifest.id)
+            if len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+
+    def _forget(self, segment: str) -> None:
+        with self._lock:
+            self._remembered.pop(segment, None)
