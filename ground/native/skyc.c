@@ -113,6 +113,15 @@ int SKYC_Get(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count)
     return client_run(client, SKY_HOST_GET, blocks, count);
 }
 
+int SKYC_Stream_Run(SKYC_Client_t *client, SKYC_Stream_t *stream)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const int error = SKYC_Engine_RunStream(&client->engine, stream);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return error;
+}
+
 int SKYC_Ask(SKYC_Client_t *client, SKY_HostQuestion_t *questions, uint32_t count)
 {
     (void)pthread_mutex_lock(&client->lock);

@@ -65,6 +65,7 @@ typedef struct
 } SKYC_Progress_t;
 
 typedef struct SKYC_Client SKYC_Client_t;
+typedef struct SKYC_Stream SKYC_Stream_t;
 
 /**
  * Open a client.
@@ -79,6 +80,31 @@ void           SKYC_Close(SKYC_Client_t *client);
  */
 int SKYC_Put(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
 int SKYC_Get(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
+/**
+ * Make a stream: a get whose blocks begin one after another, as soon as they are allowed, and have their ends one after another. The
+ * deadline and the duration of each count from its own beginning. One thread runs it, another one allows blocks and waits for them.
+ * @param blocks  their `data` need not be set; they stay in place as long as the stream runs
+ * @return NULL if there is no memory
+ */
+SKYC_Stream_t *SKYC_Stream_New(SKY_HostBlock_t *blocks, uint32_t count);
+/** End a stream that does not run. NULL is none. */
+void SKYC_Stream_Free(SKYC_Stream_t *stream);
+/**
+ * Run a stream, once. It is over when all blocks that were allowed have an end, or when it is stopped. Blocks that were not allowed by then have
+ * status RUNNING.
+ * @return as SKYC_Get; EINVAL also if it has run before
+ */
+int SKYC_Stream_Run(SKYC_Client_t *client, SKYC_Stream_t *stream);
+/** Let the next block begin, with this memory. @return false if there is none, or the stream is over; the block does not begin then */
+bool SKYC_Stream_Allow(SKYC_Stream_t *stream, uint8_t *data);
+/** Have the stream end: what runs is CANCELLED. */
+void SKYC_Stream_Stop(SKYC_Stream_t *stream);
+/**
+ * Wait until the first @p count blocks have an end, or the stream is over, or the time.
+ * @param is_over  receives true if the stream is over
+ * @return blocks, from the first, that have an end: what is said of them does not change any more
+ */
+uint32_t SKYC_Stream_Await(SKYC_Stream_t *stream, uint32_t count, uint64_t duration_us, bool *is_over);
 /**
  * Ask questions, and run for a while. Their endpoints are like those of blocks. No other thread may call a client until all its
  * questions have an end.

@@ -15,7 +15,6 @@
 
 #define BACKLOG_MAX_US   100000u
 #define KEYS_A_SATELLITE 2u          /* one there, one back */
-#define ASK_US           100000u     /* longest run of a call with questions: an interrupt has to wait that long */
 #define ROW_ALIGN        8u          /* of what the host notes of rows */
 #define OWN_KEPT         (16u << 20) /* bytes of own memory of blocks that are kept for the next call */
 
@@ -23,7 +22,7 @@
  * much again (of 1.5 kB). If this guess is too large, loss makes the windows smaller. */
 #define BUFFER_CHUNKS(buffer_bytes, chunk_bytes) ((buffer_bytes)*2u / 3u / (chunk_bytes))
 
-static uint64_t now_us(void)
+uint64_t SKYC_Engine_NowUs(void)
 {
     struct timespec now;
 
@@ -286,21 +285,30 @@ static bool ports_check(const SKY_HostBlock_t *block)
     return true;
 }
 
-/* Check all blocks. @return 0 or EINVAL */
-static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count, needs_t *needs)
+/* Return the pieces of a block that has no memory of the host's own yet, and in a stream none for its data. */
+static uint64_t pieces_of(const SKYC_Engine_t *engine, const SKY_HostBlock_t *block)
 {
     static uint8_t       some;
     static SKY_HostRow_t row;
+    SKY_HostBlock_t      checked = *block;
+
+    checked.have   = &some;
+    checked.parity = &some;
+    checked.rows   = &row;
+    checked.data   = engine->stream != NULL ? &some : block->data;
+    return SKY_Host_Pieces(&engine->host, &checked);
+}
+
+/* Check all blocks. @return 0 or EINVAL */
+static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count, needs_t *needs)
+{
 
     *needs = (needs_t){0, 0, 0, 1};
     for (uint32_t b = 0; b < count; ++b)
     {
         blocks[b].kind        = kind;
-        blocks[b].have        = &some; /* stand-ins until there is memory */
-        blocks[b].parity      = &some;
-        blocks[b].rows        = &row;
         blocks[b].last_status = SKY_STATUS_OK;
-        const uint64_t pieces = SKY_Host_Pieces(&engine->host, &blocks[b]);
+        const uint64_t pieces = pieces_of(engine, &blocks[b]);
 
         if (pieces == 0 || !ports_check(&blocks[b]))
         {
@@ -351,25 +359,68 @@ static bool timers_may_act(const SKYC_Engine_t *engine)
     return engine->empty_us == engine->now_us || engine->now_us - engine->empty_us >= BACKLOG_MAX_US;
 }
 
+static bool is_cancelled(const SKYC_Engine_t *engine)
+{
+    return __atomic_load_n(&engine->cancel, __ATOMIC_RELAXED) ==
+               engine->progress.calls || /* only this thread writes the latter */
+           (engine->stream != NULL && SKYC_Stream_IsStopped(engine->stream));
+}
+
 static bool is_busy(const SKYC_Engine_t *engine)
 {
     return engine->host.running > 0 || SKY_Host_Asking(&engine->host) > 0 || engine->listens;
 }
 
-/* Run until nothing is under way, or the time is over. */
-static void loop(SKYC_Engine_t *engine, uint64_t until_us)
+/* Begin a block, with its part of the host's own memory. */
+static bool begin(SKYC_Engine_t *engine, uint64_t at_us, SKY_HostBlock_t *block)
 {
-    engine->now_us = now_us();
+    const own_t own = own_of(block);
+    uint8_t    *at  = engine->own_next;
+
+    block->rows   = own.rows > 0 ? (SKY_HostRow_t *)(void *)at : NULL;
+    block->parity = own.parity > 0 ? at + own.rows : NULL;
+    block->have   = own.have > 0 ? at + own.rows + own.parity : NULL;
+    engine->own_next += own_bytes(block);
+    return SKY_Host_Begin(&engine->host, at_us, block) == SKY_HOST_BEGUN;
+}
+
+/* Begin the blocks of a stream that were allowed since the last look. */
+static void begin_allowed(SKYC_Engine_t *engine)
+{
+    SKY_HostBlock_t *block = engine->stream != NULL ? SKYC_Stream_Next(engine->stream) : NULL;
+
+    while (block != NULL)
+    {
+        if (!begin(engine, engine->now_us, block))
+        {
+            block->status = SKY_STATUS_BAD_CHUNK; /* it was allowed without memory; all else was checked */
+        }
+        block = SKYC_Stream_Next(engine->stream);
+    }
+}
+
+static void tell_stream(SKYC_Engine_t *engine)
+{
+    if (engine->stream != NULL)
+    {
+        SKYC_Stream_Tell(engine->stream);
+    }
+}
+
+void SKYC_Engine_Loop(SKYC_Engine_t *engine, uint64_t until_us)
+{
+    engine->now_us = SKYC_Engine_NowUs();
     while (is_busy(engine) && engine->now_us < until_us)
     {
-        if (__atomic_load_n(&engine->cancel, __ATOMIC_RELAXED) == engine->progress.calls) /* only this thread writes the latter */
+        if (is_cancelled(engine))
         {
             SKY_Host_Stop(&engine->host, engine->now_us, NULL, SKY_STATUS_CANCELLED);
             return;
         }
+        begin_allowed(engine);
         if (SKYC_Socket_Receive(engine->sock, on_datagram, engine))
         {
-            engine->now_us = now_us(); /* reading has taken time */
+            engine->now_us = SKYC_Engine_NowUs(); /* reading has taken time */
         }
         else
         {
@@ -379,9 +430,10 @@ static void loop(SKYC_Engine_t *engine, uint64_t until_us)
 
         SKYC_Socket_Flush(engine->sock);
         tell_progress(engine);
+        tell_stream(engine);
         const bool again = refuse_too_large(engine) || engine->empty_us != engine->now_us;
 
-        engine->now_us = now_us();
+        engine->now_us = SKYC_Engine_NowUs();
         if (again)
         {
             continue;
@@ -389,29 +441,33 @@ static void loop(SKYC_Engine_t *engine, uint64_t until_us)
         if (is_busy(engine) && due_us > engine->now_us && until_us > engine->now_us) /* timers may have ended the last block */
         {
             SKYC_Socket_Wait(engine->sock, (due_us < until_us ? due_us : until_us) - engine->now_us);
-            engine->now_us = now_us();
+            engine->now_us = SKYC_Engine_NowUs();
         }
     }
 }
 
 static int begin_all(SKYC_Engine_t *engine, SKY_HostBlock_t *blocks, uint32_t count)
 {
-    uint8_t *at = engine->own;
-
     for (uint32_t b = 0; b < count; ++b)
     {
-        const own_t own = own_of(&blocks[b]);
-
-        blocks[b].rows   = own.rows > 0 ? (SKY_HostRow_t *)(void *)at : NULL;
-        blocks[b].parity = own.parity > 0 ? at + own.rows : NULL;
-        blocks[b].have   = own.have > 0 ? at + own.rows + own.parity : NULL;
-        at += own_bytes(&blocks[b]);
-        if (SKY_Host_Begin(&engine->host, engine->started_us, &blocks[b]) != SKY_HOST_BEGUN)
+        if (!begin(engine, engine->started_us, &blocks[b]))
         {
             return EINVAL; /* this cannot be: there is memory for all blocks, and their numbers were checked */
         }
     }
     return 0;
+}
+
+/* Run as long as blocks of the stream may begin. */
+static void loop_stream(SKYC_Engine_t *engine)
+{
+    do
+    {
+        engine->now_us = SKYC_Engine_NowUs();
+        begin_allowed(engine);
+        SKYC_Engine_Loop(engine, UINT64_MAX);
+        tell_stream(engine);
+    } while (!SKYC_Stream_Leave(engine->stream, is_cancelled(engine)));
 }
 
 static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count)
@@ -431,11 +487,17 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
         engine->chunks_then = engine->host.counters.chunks;
         __atomic_store_n(&engine->progress.chunks_done, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&engine->progress.chunks_total, needs.chunks, __ATOMIC_RELAXED);
-        error = begin_all(engine, blocks, count);
+        engine->own_next = engine->own;
+        error            = engine->stream == NULL ? begin_all(engine, blocks, count) : 0;
     }
-    if (error == 0)
+    if (error == 0 && engine->stream == NULL)
     {
-        loop(engine, UINT64_MAX);
+        SKYC_Engine_Loop(engine, UINT64_MAX);
+        tell_progress(engine);
+    }
+    else if (error == 0)
+    {
+        loop_stream(engine);
         tell_progress(engine);
     }
     while (SKY_Host_NextEnded(&engine->host) != NULL)
@@ -449,7 +511,7 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
     return error;
 }
 
-static void end_call(SKYC_Engine_t *engine)
+void SKYC_Engine_EndCall(SKYC_Engine_t *engine)
 {
     engine->counters.rx_bad       = engine->host.counters.undecoded;
     engine->counters.rx_stale     = engine->host.counters.stale;
@@ -462,105 +524,34 @@ static void end_call(SKYC_Engine_t *engine)
 
 int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count)
 {
-    engine->started_us = now_us();
+    engine->started_us = SKYC_Engine_NowUs();
     engine->empty_us   = engine->started_us;
     SKY_Host_BeginReport(&engine->host);
     const int error = run(engine, kind, blocks, count);
 
-    end_call(engine);
+    SKYC_Engine_EndCall(engine);
     return error;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------------------- */
-
-static void forget_answered(SKYC_Engine_t *engine)
+int SKYC_Engine_RunStream(SKYC_Engine_t *engine, SKYC_Stream_t *stream)
 {
-    while (SKY_Host_NextAnswered(&engine->host) != NULL)
+    if (!SKYC_Stream_Enter(stream, engine->sock))
     {
-        /* callers look at all questions */
+        return EINVAL;
     }
+    for (uint32_t b = 0; b < stream->count; ++b)
+    {
+        stream->blocks[b].status = SKY_STATUS_RUNNING;
+    }
+    engine->stream  = stream;
+    const int error = SKYC_Engine_Run(engine, SKY_HOST_GET, stream->blocks, stream->count);
+
+    engine->stream = NULL;
+    (void)SKYC_Stream_Leave(stream, true);
+    return error;
 }
 
-void SKYC_Engine_StopAsking(SKYC_Engine_t *engine)
-{
-    SKY_Host_Stop(&engine->host, now_us(), NULL, SKY_STATUS_CANCELLED);
-    forget_answered(engine);
-}
-
-int SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32_t count)
-{
-    const uint64_t begun_us = now_us();
-
-    for (uint32_t i = 0; i < count; ++i)
-    {
-        if (SKY_Endpoint_Port(questions[i].place.endpoint) == 0 ||
-            SKY_Host_Ask(&engine->host, begun_us, &questions[i]) != SKY_HOST_BEGUN)
-        {
-            SKYC_Engine_StopAsking(engine);
-            return EINVAL;
-        }
-    }
-    engine->empty_us = begun_us;
-    loop(engine, begun_us + ASK_US);
-    forget_answered(engine);
-    end_call(engine);
-    if (SKYC_Socket_IsGone(engine->sock))
-    {
-        SKYC_Engine_StopAsking(engine);
-        return EBADF;
-    }
-    return SKY_Host_Asking(&engine->host) > 0 ? EAGAIN : 0;
-}
-
-/* Keep a message of telemetry, if there is room. */
-static void keep_telemetry(void *context, const SKY_Packet_t *pkt)
-{
-    SKYC_Engine_t    *engine = context;
-    SKYC_Telemetry_t *one    = &engine->telemetry[(engine->telemetry_first + engine->telemetry_count) % SKYC_TELEMETRY];
-
-    if (engine->telemetry_count < SKYC_TELEMETRY && pkt->length <= sizeof(one->message))
-    {
-        one->plane  = pkt->src.plane;
-        one->slot   = pkt->src.slot;
-        one->length = pkt->length;
-        if (pkt->length > 0)
-        {
-            (void)memcpy(one->message, pkt->payload, pkt->length);
-        }
-        ++engine->telemetry_count;
-    }
-}
-
-int SKYC_Engine_Listen(SKYC_Engine_t *engine, uint32_t duration_ms)
-{
-    if (engine->telemetry == NULL)
-    {
-        engine->telemetry = calloc(SKYC_TELEMETRY, sizeof(*engine->telemetry));
-    }
-    if (engine->telemetry == NULL)
-    {
-        return ENOMEM;
-    }
-    engine->empty_us = now_us();
-    SKY_Host_Listen(&engine->host, keep_telemetry, engine); /* from now on, also in other calls */
-    engine->listens = true;
-    loop(engine, now_us() + UINT64_C(1000) * duration_ms);
-    engine->listens = false;
-    end_call(engine);
-    return SKYC_Socket_IsGone(engine->sock) ? EBADF : 0;
-}
-
-bool SKYC_Engine_NextTelemetry(SKYC_Engine_t *engine, SKYC_Telemetry_t *telemetry)
-{
-    if (engine->telemetry_count == 0)
-    {
-        return false;
-    }
-    *telemetry              = engine->telemetry[engine->telemetry_first];
-    engine->telemetry_first = (engine->telemetry_first + 1u) % SKYC_TELEMETRY;
-    --engine->telemetry_count;
-    return true;
-}
+/* ---- number -------------------------------------------------------------------------------------------------------- */
 
 void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number)
 {

@@ -7,6 +7,7 @@
 
 #include "sky_crypto_library.h"
 #include "skyc_socket.h"
+#include "skyc_stream.h"
 
 /** Satellites that one client knows at a time. The least recently used one makes room for another. */
 #define SKYC_PEERS (SKY_HOST_LANES_MAX / SKY_HOST_LANES)
@@ -25,6 +26,8 @@ typedef struct
     SKY_HostBlockMemory_t blocks;
     uint8_t              *own; /* memory of the blocks of a call for the host, own_bytes long */
     uint64_t              own_bytes;
+    uint8_t              *own_next; /* part of it for the next block that begins */
+    SKYC_Stream_t        *stream;   /* the one that runs; NULL: none does */
     SKYC_Socket_t        *sock;
     SKYC_Counters_t       counters;
     SKYC_Progress_t       progress;
@@ -48,12 +51,19 @@ bool SKYC_Engine_KeyringIsSound(const SKYC_Config_t *config);
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random);
 /** @return 0, EINVAL or ENOMEM */
 int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count);
+/** @return 0, EINVAL or ENOMEM, see SKYC_Stream_Run */
+int SKYC_Engine_RunStream(SKYC_Engine_t *engine, SKYC_Stream_t *stream);
 /** @return 0, EAGAIN, EINVAL or EBADF, see SKYC_Ask */
 int  SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32_t count);
 void SKYC_Engine_StopAsking(SKYC_Engine_t *engine);
 /** @return 0, ENOMEM or EBADF, see SKYC_Listen */
 int  SKYC_Engine_Listen(SKYC_Engine_t *engine, uint32_t duration_ms);
 bool SKYC_Engine_NextTelemetry(SKYC_Engine_t *engine, SKYC_Telemetry_t *telemetry);
+/** Run until nothing is under way, or the time is over. */
+void SKYC_Engine_Loop(SKYC_Engine_t *engine, uint64_t until_us);
+/** Copy the host's counters, and count the call as ended. */
+void     SKYC_Engine_EndCall(SKYC_Engine_t *engine);
+uint64_t SKYC_Engine_NowUs(void);
 /** @param number  0 draws one at random */
 void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number);
 void SKYC_Engine_Free(SKYC_Engine_t *engine);

@@ -245,6 +245,44 @@ class NativeClient:
         self._library.SKYC_Progress(self._open_handle(), ctypes.byref(counts))
         return int(counts.calls)
 
+    def call(
+        self,
+        function: Callable[[int], int],
+        transfers: Sequence[Transfer],
+        blocks: "ctypes.Array[structures.Block]",
+        progress: Progress | None = None,
+    ) -> Call:
+        """Run a call of the library, after the one that runs.
+
+        Args:
+            function: Function that makes the call with the library's handle of this client, and returns an errno.
+            transfers: The blocks that are moved.
+            blocks: The same as structures.
+            progress: Function that is called now and then; what it raises ends the call and is raised again.
+
+        Raises:
+            ValueError: Lengths contradict each other, or the client was closed.
+            MemoryError: There is no memory.
+        """
+        with self._lock:
+            if self._closing:  # after this nobody would cancel the call
+                raise ValueError("the client was closed")
+            handle = self._open_handle()
+            started_ns = time.time_ns()
+            error = function(handle) if progress is None else self._run_with_progress(function, handle, progress)
+            done = Call(started_ns, time.time_ns(), self._served(handle) if error == 0 else ())
+        if error == EINVAL:  # the core stops at the first wrong block
+            wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
+            raise ValueError(
+                f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
+                f" 1 to {icd.LIMIT_CHUNK_BYTES} bytes, at most {icd.LIMIT_FRAGMENTS} packets each, that make up"
+                " the block; satellites count from 1, and a server has"
+                f" at most {defaults.HOST_ROUNDS} fallback places"
+            )
+        if error != 0:
+            raise MemoryError(os.strerror(error))
+        return done
+
     def _run(
         self,
         call: Callable[..., int],
@@ -257,47 +295,13 @@ class NativeClient:
     ) -> Call:
         if not transfers:
             return Call(time.time_ns(), time.time_ns(), ())
-        if not servers or not 1 <= deadline_ms < 1 << 32:
-            raise ValueError(
-                f"{len(servers)} servers and a deadline of {deadline_ms} ms; a call needs at least 1 server and 1 ms"
-            )
-        own = [(server,) for server in servers]
-        named = [transfer.places if writable and transfer.places else own for transfer in transfers]
-        distinct = {(id(places), one.replaced): places for places, one in zip(named, transfers, strict=True)}
-        rounds_of = {what: _rounds(tuple(map(tuple, places)), what[1]) for what, places in distinct.items()}
-        views = [_view(transfer, writable=writable) for transfer in transfers]
-        blocks = (structures.Block * len(transfers))()
-        for block, transfer, view, places in zip(blocks, transfers, views, named, strict=True):
-            entry, rounds = transfer.entry, rounds_of[id(places), transfer.replaced]
-            block.key[:] = entry.key
-            block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
-            block.stripe = entry.stripe
-            block.block_version, block.content = entry.version, entry.content
-            block.data, block.servers, block.server_count = view.ctypes.data, rounds[0], len(rounds[0])
-            if len(rounds) > 1:
-                block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
-        with self._lock:
-            if self._closing:  # after this nobody would cancel the call
-                raise ValueError("the client was closed")
-            handle = self._open_handle()
-            started_ns = time.time_ns()
-            if progress is None:
-                error = call(handle, blocks, len(blocks))
-            else:
-                error = self._run_with_progress(call, handle, blocks, progress)
-            done = Call(started_ns, time.time_ns(), self._served(handle) if error == 0 else ())
-        if error == EINVAL:  # the core stops at the first wrong block
-            wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
-            raise ValueError(
-                f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
-                f" 1 to {icd.LIMIT_CHUNK_BYTES} bytes, at most {icd.LIMIT_FRAGMENTS} packets each, that make up"
-                " the block; satellites count from 1, and a server has"
-                f" at most {defaults.HOST_ROUNDS} fallback places"
-            )
-        if error != 0:
-            raise MemoryError(os.strerror(error))
+        blocks = blocks_of(transfers, servers, deadline_ms, is_get=writable)
+        views = [view_of(transfer, writable=writable) for transfer in transfers]
+        for block, view in zip(blocks, views, strict=True):
+            block.data = view.ctypes.data
+        done = self.call(lambda handle: call(handle, blocks, len(blocks)), transfers, blocks, progress)
         for block, transfer in zip(blocks, transfers, strict=True):
-            _fill_in(transfer, block)
+            fill_in(transfer, block)
         return done
 
     def _served(self, handle: int) -> tuple[Served, ...]:
@@ -306,12 +310,10 @@ class NativeClient:
         self._library.SKYC_Served(handle, entries, len(entries))
         return tuple(_served_of(entry) for entry in entries)
 
-    def _run_with_progress(
-        self, call: Callable[..., int], handle: int, blocks: ctypes.Array[structures.Block], progress: Progress
-    ) -> int:
+    def _run_with_progress(self, function: Callable[[int], int], handle: int, progress: Progress) -> int:
         """Run the call in a thread of its own, so that this one can report progress and can be interrupted."""
         errors: list[int] = []
-        worker = Thread(target=lambda: errors.append(call(handle, blocks, len(blocks))), name="skymem-transfer")
+        worker = Thread(target=lambda: errors.append(function(handle)), name="skymem-transfer")
         counts = structures.Progress()
         number = self._calls_ended()
         worker.start()
@@ -330,6 +332,39 @@ class NativeClient:
             self._library.SKYC_Progress(handle, ctypes.byref(counts))  # a short call is over before the first look
             progress(counts.chunks_done, counts.chunks_total)
         return errors[0]
+
+
+def blocks_of(
+    transfers: Sequence[Transfer], servers: Sequence[Server], deadline_ms: int, *, is_get: bool
+) -> "ctypes.Array[structures.Block]":
+    """Return transfers as the library's structures, without the memory of their data.
+
+    Args:
+        transfers: Blocks to move.
+        servers: At least one server, for those that name no places of their own.
+        deadline_ms: Milliseconds for each, at least 1.
+        is_get: False if all go to the servers, whatever places they name.
+
+    Raises:
+        ValueError: There is no server, or the deadline is out of range.
+    """
+    if not servers or not 1 <= deadline_ms < 1 << 32:
+        raise ValueError(f"{len(servers)} servers and a deadline of {deadline_ms} ms; a call needs at least 1 server and 1 ms")
+    own = [(server,) for server in servers]
+    named = [transfer.places if is_get and transfer.places else own for transfer in transfers]
+    distinct = {(id(places), one.replaced): places for places, one in zip(named, transfers, strict=True)}
+    rounds_of = {what: _rounds(tuple(map(tuple, places)), what[1]) for what, places in distinct.items()}
+    blocks = (structures.Block * len(transfers))()
+    for block, transfer, places in zip(blocks, transfers, named, strict=True):
+        entry, rounds = transfer.entry, rounds_of[id(places), transfer.replaced]
+        block.key[:] = entry.key
+        block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
+        block.stripe = entry.stripe
+        block.block_version, block.content = entry.version, entry.content
+        block.servers, block.server_count = rounds[0], len(rounds[0])
+        if len(rounds) > 1:
+            block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
+    return blocks
 
 
 def _served_of(entry: structures.Served) -> Served:
@@ -367,7 +402,7 @@ def _server_entry(server: Server, is_stand_in: bool) -> structures.Place:
     return structures.Place(*satellite, *entry, int.from_bytes(inet_aton(address), "big") << 16 | port, is_stand_in)
 
 
-def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+def view_of(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
     """Return the block's memory without a copy; it stays in place as long as the result lives."""
     view = memoryview(transfer.data)
     if not view.c_contiguous or view.nbytes != transfer.entry.block_len or (writable and view.readonly):
@@ -378,7 +413,8 @@ def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.d
     return np.frombuffer(view, dtype=np.uint8)
 
 
-def _fill_in(transfer: Transfer, block: structures.Block) -> None:
+def fill_in(transfer: Transfer, block: structures.Block) -> None:
+    """Take the outcome of a block, once it has an end."""
     transfer.status = _STATUSES[block.status]
     transfer.last_status = block.last_status
     transfer.failed = Satellite(block.failed_plane, block.failed_slot) if block.failed_plane else None

@@ -14,7 +14,8 @@ error between here and the satellites raises into a generation.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from itertools import accumulate, takewhile
 from threading import Lock
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 _RUN_BYTES = 1 << 24
-"""Bytes of blocks that go to the store, or come back, in one run.
+"""Bytes of blocks that go to the store in one run.
 
 The store's deadline holds for a run, and not for all of a long prompt. Storing a prompt needs extra memory for one run only.
 """
@@ -350,29 +351,36 @@ class KVCManager:
         return entries
 
     def _fetch(self, root: bytes | None, entries: Sequence[BlockEntry], blocks: dict[bytes, torch.Tensor]) -> None:
-        """Add the tensors of a chain of blocks by key, up to the first block that does not come back whole."""
-        left = [(index, entry) for index, entry in enumerate(entries) if entry.key not in blocks]
-        while left and root is not None:
-            count = run_length([entry.block_len for _, entry in left])
-            run, left = left[:count], left[count:]
-            for position, result in enumerate(self._get_run([entry for _, entry in run])):
-                index, entry = run[position]
-                if result is None or result.data is None:
-                    return
-                tensors = self._decoded(root, index, result)
-                if tensors is None:
-                    # The blocks behind it are probably damaged too, and useless until this one is put again
-                    self._purge([entry.key for _, entry in run[position:]])
-                    return
-                blocks[entry.key] = tensors
+        """Add the tensors of a chain of blocks by key, up to the first block that does not come back whole.
 
-    def _get_run(self, run: list[BlockEntry]) -> Sequence[GetResult | None]:
-        results: list[GetResult] = []
-        with self._ledger.attempt("get") as failures, self._ledger.timed("get_s"):
-            results = self._store.get(run, block_bytes_max=self._block_bytes_max)
-            failures.update(result.status for result in results if result.data is None)
-        self._ledger.add(bytes_down=sum(len(result.data) for result in results if result.data is not None))
-        return results or [None] * len(run)
+        While a block is decoded, others come.
+        """
+        left = [(index, entry) for index, entry in enumerate(entries) if entry.key not in blocks]
+        damaged: list[BlockEntry] = []
+        if left and root is not None:
+            with self._ledger.attempt("get") as failures, closing(self._get_each([entry for _, entry in left])) as results:
+                for position, ((index, entry), result) in enumerate(zip(left, results, strict=True)):
+                    if result.data is None:
+                        failures[result.status] += 1
+                        break
+                    tensors = self._decoded(root, index, result)
+                    if tensors is None:
+                        damaged = [one for _, one in left[position:]]
+                        break
+                    blocks[entry.key] = tensors
+        if damaged:
+            # The blocks behind it are probably damaged too, and useless until this one is put again
+            count = run_length([entry.block_len for entry in damaged])
+            self._purge([entry.key for entry in damaged[:count]])
+
+    def _get_each(self, entries: Sequence[BlockEntry]) -> Generator[GetResult, None, None]:
+        with closing(self._store.get_each(entries, block_bytes_max=self._block_bytes_max)) as results:
+            for _ in entries:
+                with self._ledger.timed("get_s"):
+                    result = next(results)
+                self._ledger.add(bytes_down=0 if result.data is None else len(result.data))
+                yield result
+                del result  # the caller may be done with the memory
 
     def _decoded(self, root: bytes, index: int, result: GetResult) -> torch.Tensor | None:
         """Return the tensors of a block; None if the block is damaged or of another shape or position."""

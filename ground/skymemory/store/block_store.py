@@ -4,7 +4,7 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -89,6 +89,23 @@ class BlockStore(ABC):
         Returns:
             A result for each entry, in order.
         """
+
+    def get_each(
+        self, entries: Sequence[BlockEntry | bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX
+    ) -> Generator[GetResult, None, None]:
+        """Fetch blocks, and yield the result of each as soon as it and all before it are there, if the store can.
+
+        While the caller works on a block, others come. A caller that needs no more of them closes the generator, which ends what
+        runs (`contextlib.closing`). The store may be used meanwhile, by any thread.
+
+        Args:
+            entries: Entries from `find` or `find_longest`, or keys, which are looked up first.
+            block_bytes_max: Longer blocks are misses, and no memory is taken for them.
+
+        Yields:
+            A result for each entry, in order.
+        """
+        yield from self.get(entries, block_bytes_max=block_bytes_max)
 
     def opened(self, result: GetResult, opens: Callable[[bytearray], _T | None]) -> _T | None:
         """Open a block that was fetched. A store that can mend blocks then does so.

@@ -63,6 +63,15 @@ class Lookups(Operation):
             self._count(unanswered=unanswered)
         return [replace(one, entry=found[one.key]) if one.status is Status.DONE else one for one in told]
 
+    def resolve(self, entries: Sequence[BlockEntry | bytes]) -> tuple[list[BlockEntry | None], set[bytes]]:
+        """Return what is known of each block, None if nothing, and the keys of which nobody said anything."""
+        known = [self._index.get(entry) if isinstance(entry, bytes) else self._index.current(entry) for entry in entries]
+        unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
+        told = self.ask(unknown)
+        answers = iter(told)
+        found = [next(answers).entry if entry is None else entry for entry in known]
+        return found, {one.key for one in told if one.status is Status.UNANSWERED}
+
     def _groups(self, routes: Sequence[Route]) -> list[Sequence[Route]]:
         """Return these routes in groups that are asked at once: each alone, or all if blocks have parity."""
         if routes and self._where.constellation.cache.parity:

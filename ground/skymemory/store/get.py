@@ -1,6 +1,8 @@
 """Gets of a store: repeat attempts to fetch blocks, and forget or purge the blocks that are gone."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from skymemory.common.progress import Progress
@@ -12,7 +14,12 @@ from skymemory.store.find import Lookups
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.purge import Purges
 from skymemory.store.results import GetResult, Status
+from skymemory.store.routes import Ways
+from skymemory.store.streamed_get import StreamedGet
 from skymemory.store.transfers import Transfers, memory_for
+
+_Tried = Mapping[int, tuple[TransferAttempts, Transfer]]
+"""By the index of a block, its attempts and the transfer of the last or the next one."""
 
 
 class Gets(Operation):
@@ -24,41 +31,50 @@ class Gets(Operation):
         self._purges = purges
         self._transfers = transfers
 
-    def fetch(
+    def get(
         self,
-        results: list[GetResult],
-        wanted: Mapping[int, BlockEntry],
+        entries: Sequence[BlockEntry | bytes],
         room: Sequence[memoryview | None],
         block_bytes_max: int,
         progress: Progress | None,
         *,
         aside: bool,
-    ) -> None:
-        """Fetch blocks, and write their results. Blocks that are gone are forgotten.
+    ) -> list[GetResult]:
+        """Fetch blocks, all at once. Blocks that are gone are forgotten.
 
         Args:
-            results: A result for each block; those of wanted blocks are replaced.
-            wanted: The entries of the wanted blocks, by their indices among the results.
-            room: The memory for each result's block, or None to take new memory.
+            entries: Entries of blocks, or keys, which are looked up first.
+            room: The memory for each block, or None to take new memory.
             block_bytes_max: Longer blocks are misses.
             progress: Called now and then with chunks done and chunks in all.
             aside: Use a socket of its own, so that other gets do not wait for this one.
+
+        Returns:
+            A result for each entry, in order.
         """
-        attempts = {index: self._transfers.to_get() for index in wanted}
-        while wanted:
-            transfers: dict[int, Transfer] = {}
-            for index, entry in wanted.items():
-                data = room[index]
-                if entry.block_len > block_bytes_max:
-                    results[index] = replace(results[index], status=Status.TOO_LARGE, known=True)
-                elif data is not None and data.nbytes != entry.block_len:
-                    results[index] = replace(results[index], status=Status.BAD_LENGTH, known=True)
-                else:
-                    transfers[index] = Transfer(entry, self._tenant, memory_for(entry.block_len) if data is None else data)
-            self._transfers.get([attempts[index] for index in transfers], list(transfers.values()), progress, aside=aside)
-            for index, transfer in transfers.items():
-                results[index] = self._get_result(transfer, attempts[index].status)
-            wanted = self._settle({index: (attempts[index], transfer.entry) for index, transfer in transfers.items()})
+        start_s = time.perf_counter()
+        results, wanted = self._begin(entries)
+        new = self._new_transfers(results, wanted, room, block_bytes_max)
+        tried = {index: (self._transfers.to_get(), transfer) for index, transfer in new.items()}
+        self._finish(results, tried, room, block_bytes_max, progress, aside=aside)
+        return self._counted(list(results.values()), start_s)
+
+    def get_each(
+        self, entries: Sequence[BlockEntry | bytes], room: Sequence[memoryview | None], block_bytes_max: int
+    ) -> Generator[GetResult, None, None]:
+        """Fetch blocks as `get` does, and yield the result of each as soon as it and all before it are there."""
+        start_s = time.perf_counter()
+        results, wanted = self._begin(entries)
+        with closing(self._stream(results, wanted, room, block_bytes_max)) as stream:
+            ready = 0
+            for index in range(len(entries)):
+                while ready <= index:
+                    ready = next(stream)
+                [result] = self._counted([results.pop(index)], start_s)
+                yield result
+                del result  # else the memory of this block would stay until the next one is there
+                start_s = time.perf_counter()
+            next(stream, None)  # all is counted then
 
     def carry_out(
         self,
@@ -84,6 +100,12 @@ class Gets(Operation):
         if useless:
             self._purges.forget(useless, routes, patience_s)
 
+    def reason(self) -> Status | None:
+        """Return why no block can be moved now, or None if blocks can be moved."""
+        if self._routes.silent:
+            return Status.UNANSWERED
+        return None if self._routes.to_servers() else Status.NO_SATELLITE
+
     def end_of(self, status: Status) -> Status:
         """Return the final status of a block. If nobody was asked for it, say why."""
         if status is Status.RUNNING:
@@ -91,6 +113,144 @@ class Gets(Operation):
         return status
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, entries: Sequence[BlockEntry | bytes]) -> tuple[dict[int, GetResult], dict[int, BlockEntry]]:
+        """Look blocks up. Return results that are misses so far, and the entries of the known blocks, both by index."""
+        known, unanswered = self._lookups.resolve(entries)
+        results = {}
+        for index, one in enumerate(entries):
+            key = one if isinstance(one, bytes) else one.key
+            results[index] = GetResult(key, None, Status.UNANSWERED if key in unanswered else Status.MISS, 0.0, known=False)
+        return results, {index: entry for index, entry in enumerate(known) if entry is not None}
+
+    def _counted(self, results: list[GetResult], start_s: float) -> list[GetResult]:
+        """Count results. Return them; those of unknown blocks say why nobody could be asked."""
+        if not all(result.known for result in results) and (reason := self.reason()):
+            results = [one if one.known else replace(one, status=reason) for one in results]
+        self._index.moved(result.key for result in results if result.ok)
+        hits = sum(result.ok for result in results)
+        self._count(
+            hits=hits,
+            misses=len(results) - hits,
+            expired=sum(result.status is Status.EXPIRED for result in results),
+            degraded=sum(result.is_degraded for result in results),
+            get_s=time.perf_counter() - start_s,
+        )
+        return results
+
+    def _new_transfers(
+        self,
+        results: dict[int, GetResult],
+        wanted: Mapping[int, BlockEntry],
+        room: Sequence[memoryview | None],
+        block_bytes_max: int,
+        *,
+        has_memory: bool = True,
+    ) -> dict[int, Transfer]:
+        """Return transfers of those wanted blocks that may be fetched, and write the results of the others.
+
+        Args:
+            results: The results of all blocks.
+            wanted: Entries of blocks, by index.
+            room: The memory for each block, or None.
+            block_bytes_max: Longer blocks are misses.
+            has_memory: False if transfers without `room` get their memory later.
+        """
+        transfers: dict[int, Transfer] = {}
+        for index, entry in wanted.items():
+            data = room[index]
+            if entry.block_len > block_bytes_max:
+                results[index] = replace(results[index], status=Status.TOO_LARGE, known=True)
+            elif data is not None and data.nbytes != entry.block_len:
+                results[index] = replace(results[index], status=Status.BAD_LENGTH, known=True)
+            else:
+                own = memory_for(entry.block_len if data is None and has_memory else 0)
+                transfers[index] = Transfer(entry, self._tenant, own if data is None else data)
+        return transfers
+
+    def _finish(
+        self,
+        results: dict[int, GetResult],
+        tried: _Tried,
+        room: Sequence[memoryview | None],
+        block_bytes_max: int,
+        progress: Progress | None = None,
+        *,
+        aside: bool = False,
+        ways: list[Ways] | None = None,
+    ) -> None:
+        """Go on with attempts to the end, and write their results.
+
+        Args:
+            results: The results of all blocks.
+            tried: The attempts, at whatever step they are.
+            room: The memory for each block, or None.
+            block_bytes_max: Longer blocks are misses.
+            progress: Called now and then with chunks done and chunks in all.
+            aside: Use the socket of gets aside.
+            ways: Ways that these attempts have gone.
+        """
+        while tried:
+            attempts, transfers = [one for one, _ in tried.values()], [one for _, one in tried.values()]
+            self._transfers.get(attempts, transfers, progress, aside=aside, tried=ways)
+            for index, (one, transfer) in tried.items():
+                results[index] = self._get_result(transfer, one.status)
+            wanted = self._settle({index: (one, transfer.entry) for index, (one, transfer) in tried.items()})
+            new = self._new_transfers(results, wanted, room, block_bytes_max)
+            tried, ways = {index: (tried[index][0], transfer) for index, transfer in new.items()}, None
+
+    def _stream(
+        self,
+        results: dict[int, GetResult],
+        wanted: Mapping[int, BlockEntry],
+        room: Sequence[memoryview | None],
+        block_bytes_max: int,
+    ) -> Generator[int, None, None]:
+        """Fetch blocks in order, and write their results. Yield how many results, from the first, will not change any more."""
+        new = self._new_transfers(results, wanted, room, block_bytes_max, has_memory=False)
+        order = list(new)
+        with closing(StreamedGet(self._transfers, list(new.values()))) as stream:
+            at = 0
+            while at < len(order):
+                yield order[at]
+                transfer = stream.take(at)
+                if transfer is not None and transfer.status is Status.DONE:
+                    results[order[at]] = self._get_result(transfer, Status.DONE)
+                    transfer.data = b""  # the caller has it
+                    at += 1
+                    continue
+                failed = {order[place]: one for place, one in stream.drain(at).items()}
+                if self._transfers.is_closed or not self._mend(results, failed, stream.tried, room, block_bytes_max):
+                    for index in order[at:]:
+                        results[index] = replace(results[index], status=Status.CANCELLED, known=True)
+                    break
+                at += len(failed)
+            yield len(room)
+            stream.finish()
+
+    def _mend(
+        self,
+        results: dict[int, GetResult],
+        streamed: _Tried,
+        ways: list[Ways],
+        room: Sequence[memoryview | None],
+        block_bytes_max: int,
+    ) -> bool:
+        """Write the results of first attempts; where these have failed, after more attempts. False: the store was closed."""
+        failed: dict[int, tuple[TransferAttempts, Transfer]] = {}
+        for index, (one, transfer) in streamed.items():
+            if transfer.status is Status.DONE:
+                results[index] = self._get_result(transfer, Status.DONE)
+            else:
+                failed[index] = one, transfer
+        self._transfers.ended([one for one in failed.values() if one[1].status is not Status.RUNNING])
+        try:
+            self._finish(results, failed, room, block_bytes_max, ways=ways)
+        except ValueError:
+            if not self._transfers.is_closed:
+                raise
+            return False
+        return True
 
     def _get_result(self, transfer: Transfer, status: Status) -> GetResult:
         taken = transfer.data if transfer.status is Status.DONE else None

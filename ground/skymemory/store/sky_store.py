@@ -10,7 +10,7 @@ Failures in the sky do not raise: a lost packet is asked for again, and a lost s
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from copy import copy
 from dataclasses import replace
@@ -293,30 +293,32 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, there are not as many buffers as entries, or the store was closed.
         """
-        keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
-        check_keys(keys)
-        room = [None] * len(keys) if into is None else into
-        if len(room) != len(keys):
-            raise ValueError(f"{len(room)} buffers for {len(keys)} blocks; allowed is one buffer for each block, or None for all")
+        check_keys([entry if isinstance(entry, bytes) else entry.key for entry in entries])
+        room = _room(into, len(entries))
         self._begin()
-        start_s = time.perf_counter()
-        known, unanswered = self._resolve(entries)
-        words = [Status.UNANSWERED if key in unanswered else Status.MISS for key in keys]
-        results = [GetResult(key, None, status, 0.0, known=False) for key, status in zip(keys, words, strict=True)]
-        wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
-        self._gets.fetch(results, wanted, room, block_bytes_max, progress, aside=aside)
-        if len(wanted) < len(keys) and (reason := self._no_routes()):
-            results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
-        self.index.moved(result.key for result in results if result.ok)
-        hits = sum(result.ok for result in results)
-        self._add(
-            hits=hits,
-            misses=len(results) - hits,
-            expired=sum(result.status is Status.EXPIRED for result in results),
-            degraded=sum(result.is_degraded for result in results),
-            get_s=time.perf_counter() - start_s,
-        )
-        return results
+        return self._gets.get(entries, room, block_bytes_max, progress, aside=aside)
+
+    def get_each(
+        self,
+        entries: Sequence[BlockEntry | bytes],
+        *,
+        into: Sequence[memoryview | None] | None = None,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+    ) -> Generator[GetResult, None, None]:
+        """Fetch blocks, and yield the result of each as soon as it and all before it are there (`BlockStore.get_each`).
+
+        Blocks are asked for in order, as many as `AHEAD_BYTES` hold beyond those that were yielded; with memory of the caller all
+        at once. The deadline of a block counts from then. If one does not come, those that were asked for with it end first, and
+        it is then asked for again as by `get`. Between the blocks of a stream others get theirs. If the store is closed, what has
+        not come is CANCELLED.
+
+        Raises:
+            ValueError: As by `get`, at once.
+        """
+        check_keys([entry if isinstance(entry, bytes) else entry.key for entry in entries])
+        room = _room(into, len(entries))
+        self._begin()
+        return self._gets.get_each(entries, room, block_bytes_max)
 
     def opened(self, result: GetResult, opens: Callable[[bytearray], _T | None]) -> _T | None:
         """Open a block that was fetched, and mend it (`BlockStore.opened`).
@@ -479,8 +481,8 @@ class SkyStore(BlockStore):
         if not at_s >= time.time():
             raise ValueError(f"the time {at_s:.0f} is past; allowed are Unix times from now on")
         row = self._where.row(at_s)
-        known, unanswered = self._resolve(keys)
-        reason = self._no_routes()
+        known, unanswered = self._lookups.resolve(keys)
+        reason = self._gets.reason()
         found = list({entry.key: entry for entry in known if entry is not None}.values())
         if reason is not None or row == self._where.row(time.time()):
             held = self._lookups.whole(found) if found and reason is None else []
@@ -522,12 +524,6 @@ class SkyStore(BlockStore):
         lengths, code = (stripe.block_len, stripe.chunk_len, stripe.chunk_total), (stripe.code_k, stripe.code_m)
         return BlockEntry(key, *lengths, epoch, time.time(), *instance, *code)
 
-    def _no_routes(self) -> Status | None:
-        """Return why no block can be moved now, or None if blocks can be moved."""
-        if self._routes.silent:
-            return Status.UNANSWERED
-        return None if self._routes.to_servers() else Status.NO_SATELLITE
-
     def _put_result(self, transfer: Transfer) -> PutResult:
         status = self._gets.end_of(transfer.status)
         entry = transfer.entry if status is Status.DONE else None
@@ -565,15 +561,14 @@ class SkyStore(BlockStore):
                 self.index.remove(entry.key)
         return [entry for entry, whole in zip(entries, held, strict=True) if whole]
 
-    def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> tuple[list[BlockEntry | None], set[bytes]]:
-        """Return what is known of each block, None if nothing, and the keys of which nobody said anything."""
-        known = [self.index.get(entry) if isinstance(entry, bytes) else self.index.current(entry) for entry in entries]
-        unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
-        told = self._lookups.ask(unknown)
-        answers = iter(told)
-        found = [next(answers).entry if entry is None else entry for entry in known]
-        return found, {one.key for one in told if one.status is Status.UNANSWERED}
-
     def _add(self, **counts: float) -> None:
         with self._lock:
             self._counts.update(counts)
+
+
+def _room(into: Sequence[memoryview | None] | None, blocks: int) -> Sequence[memoryview | None]:
+    """Return memory, or None, for each block."""
+    room = [None] * blocks if into is None else into
+    if len(room) != blocks:
+        raise ValueError(f"{len(room)} buffers for {blocks} blocks; allowed is one buffer for each block, or None for all")
+    return room

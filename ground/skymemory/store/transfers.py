@@ -6,18 +6,20 @@ They lead around lost satellites, and follow a window that moves meanwhile.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from threading import Lock
+from threading import Thread
 from typing import Final, NamedTuple, TypeVar
 
 from skymemory.common.progress import Progress
 from skymemory.link.association_keys import keys_of
 from skymemory.link.native import Call, NativeClient, Server, Transfer
+from skymemory.link.stream import Stream
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import AttemptStep, Rows, TransferAttempts
 from skymemory.store.late_search import Late
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import Status
 from skymemory.store.routes import Ways
+from skymemory.store.turn import Turn
 from skymemory.wire.address import Satellite
 
 _NO_ROWS: Final = Rows(())
@@ -50,6 +52,37 @@ class Moved(NamedTuple):
     """True for a get over the socket that does not hold up the others."""
 
 
+class StreamCall:
+    """One call of a stream, in a thread of its own. Whoever begins it has the turn of gets, and the call gives it back."""
+
+    def __init__(self, stream: Stream, run: Callable[[], None]) -> None:
+        """Start nothing yet."""
+        self.stream = stream
+        self.error: BaseException | None = None
+        """Exception of the call, once it has ended."""
+        self._run = run
+        self._thread = Thread(target=self._carry, name="skymem-stream")
+
+    def start(self) -> None:
+        """Start the thread.
+
+        Raises:
+            RuntimeError: The system has no thread left.
+        """
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the end of the call, and close the stream."""
+        self._thread.join()  # it uses the memory of the blocks
+        self.stream.close()
+
+    def _carry(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:  # it is raised in the thread that waits
+            self.error = error
+
+
 @dataclass
 class _Search:
     """Late satellites as one get has found them."""
@@ -77,9 +110,10 @@ class Transfers(Operation):
         self._watch = watch
         # Each socket carries one call at a time, and a call that waits for the lock profits from what the one before has learned.
         # Puts and gets have separate sockets, so that a put never delays a get. Large gets without hurry have the third one.
-        self._up_turn = Lock()
-        self._down_turn = Lock()
-        self._aside_turn = Lock()
+        self._up_turn = Turn()
+        self.down_turn = Turn()
+        self._aside_turn = Turn()
+        self.is_closed = False
         with ExitStack() as opened:
             packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
             keys = keys_of(constellation)
@@ -91,6 +125,7 @@ class Transfers(Operation):
 
     def close(self) -> None:
         """End all calls and close the sockets; safe to call twice."""
+        self.is_closed = True
         self._up.close()
         self._down.close()
         self._aside.close()
@@ -138,6 +173,7 @@ class Transfers(Operation):
         progress: Progress | None,
         *,
         aside: bool = False,
+        tried: list[Ways] | None = None,
     ) -> None:
         """Get blocks from all places where they may be, until the next step of each is `CONFIRM` or `END`.
 
@@ -146,11 +182,12 @@ class Transfers(Operation):
             transfers: The transfer of each block.
             progress: Called now and then with chunks done and chunks in all.
             aside: Use a socket of its own, so that other gets do not wait for this one.
+            tried: Ways that attempts have gone before (`begin_stream`).
         """
-        turn, client = (self._aside_turn, self._aside) if aside else (self._down_turn, self._down)
+        turn, client = (self._aside_turn, self._aside) if aside else (self.down_turn, self._down)
         with turn:
             search = _Search()
-            tried: list[Ways] = []
+            tried = [] if tried is None else tried
             while asking := self._step(attempts, transfers, search):
                 self._attempt(client, [(attempts[index], transfers[index]) for index in asking], search, tried, progress, aside)
 
@@ -197,6 +234,23 @@ class Transfers(Operation):
         aside: bool,
     ) -> None:
         """Ask the current places for blocks, all at once, and tell each of the attempts its result."""
+        begun, first = self._begin(asking, search, tried)
+        if not begun:
+            return
+        batch = [transfer for _, transfer in begun]
+        call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
+        self._count_moved(batch, up=False)
+        self._tell(False, call, batch, first, aside)
+        self.ended(begun)
+
+    def _begin(
+        self, asking: Sequence[tuple[TransferAttempts, Transfer]], search: "_Search", tried: list[Ways]
+    ) -> tuple[list[tuple[TransferAttempts, Transfer]], list[Route]]:
+        """Begin attempts at the current places.
+
+        Returns:
+            Those that have begun, and the first place of each server of the first one.
+        """
         for _, transfer in asking:
             transfer.entry = self._index.current(transfer.entry)
         ways_of: dict[tuple[int, bool], Ways | None] = {}
@@ -217,12 +271,10 @@ class Transfers(Operation):
                 transfer.places, transfer.replaced = places[what], ways.replaced
                 begun.append((attempts, transfer))
                 first = first or [place[0] for place in ways.places]
-        if not begun:
-            return
-        batch = [transfer for _, transfer in begun]
-        call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
-        self._count_moved(batch, up=False)
-        self._tell(False, call, batch, first, aside)
+        return begun, first
+
+    def ended(self, begun: Sequence[tuple[TransferAttempts, Transfer]]) -> None:
+        """Tell attempts the results of their transfers."""
         now: dict[int, Rows] = {}
         row = self._routes.row()
         for attempts, transfer in begun:
@@ -236,6 +288,32 @@ class Transfers(Operation):
                 row=row,
                 is_prefetched=self._index.current(transfer.entry) != transfer.entry,
             )
+
+    def begin_stream(self, asking: Sequence[tuple[TransferAttempts, Transfer]], tried: list[Ways]) -> "StreamCall | None":
+        """Begin first attempts at the current places, in a call of a stream. The caller has the turn of gets.
+
+        Args:
+            asking: Blocks of which nothing was tried, at least one.
+            tried: Ways that attempts of the same get have gone before; those that are gone now are added.
+
+        Returns:
+            The call, with as many of the first blocks as can be asked for. None if the first one cannot.
+        """
+        begun, first = self._begin(asking, _Search(), tried)
+        batch = [transfer for (_, transfer), (_, wanted) in zip(begun, asking, strict=False) if transfer is wanted]
+        if not batch:
+            return None
+        stream = Stream(self._down, batch, [place[0] for place in batch[0].places], self._deadline_ms)
+        return StreamCall(stream, lambda: self._run_stream(stream, batch, first))
+
+    def _run_stream(self, stream: Stream, batch: Sequence[Transfer], first: Sequence[Route]) -> None:
+        try:
+            call = stream.run()
+            moved = [transfer for transfer in batch if transfer.status is not Status.RUNNING]
+            self._count_moved(moved, up=False)
+            self._tell(False, call, moved, first)
+        finally:
+            self.down_turn.give_back()
 
     def _servers(self, routes: Sequence[Route]) -> list[Server]:
         sky = self._constellation

@@ -86,8 +86,28 @@ def test_longer_blocks_than_allowed_are_not_fetched(store: BlockStore, items: di
     assert [entry.key for entry in store.find_longest(keys, block_bytes_max=6001).entries] == keys[:2]
 
 
+def test_blocks_come_one_by_one(store: BlockStore, items: dict[bytes, bytes]) -> None:
+    keys = list(items)
+    entries = [one.entry for one in store.put(list(items.items()))]
+    asked = [*keys, bytes(32), keys[0], *(entry or key for entry, key in zip(entries, keys, strict=True))]
+    results = list(store.get_each(asked, block_bytes_max=6001))
+    words = ["done", "done", "too_large", "done"]
+    assert [one.status for one in results] == [*words, "miss", "done", *words]
+    assert [one.key for one in results] == [*keys, bytes(32), keys[0], *keys]
+    assert [bytes(one.data) for one in results if one.data is not None] == [
+        items[one.key] for one in results if one.status == "done"
+    ]
+    some = store.get_each(asked)
+    assert bytes(next(some).data or b"") == items[keys[0]]
+    assert [one.status for one in store.get(keys)] == ["done"] * 4  # in the middle
+    assert bytes(next(some).data or b"") == items[keys[1]]
+    some.close()
+    assert [bytes(one.data or b"") for one in store.get_each(keys)] == list(items.values())
+
+
 def test_nothing_is_asked_for(store: BlockStore) -> None:
     assert store.find([]) == store.get([]) == store.put([]) == store.prefetch([], time.time() + 60) == []
+    assert list(store.get_each([])) == []
     assert store.find_longest([]).entries == []
     assert store.purge([]).chunks == 0
 
@@ -97,6 +117,7 @@ def test_wrong_keys_are_named(store: BlockStore) -> None:
         lambda: store.find([b"short"]),
         lambda: store.find_longest([b"short"]),
         lambda: store.get([b"short"]),
+        lambda: list(store.get_each([b"short"])),
         lambda: store.put([(b"short", b"x")]),
         lambda: store.purge([b"short"]),
         lambda: store.prefetch([b"short"], time.time() + 60),
