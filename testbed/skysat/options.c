@@ -1,6 +1,6 @@
 /**
  * @file
- * Options of a satellite: a table of names and ranges, and the three that are not plain numbers.
+ * Options of a satellite: a table of names and ranges, and the others, which are not plain numbers.
  */
 #include "options.h"
 
@@ -11,6 +11,7 @@
 
 #include "sky_defaults.h"
 #include "sky_icd.h"
+#include "sky_placement.h"
 
 typedef struct
 {
@@ -45,6 +46,9 @@ static const Number_t option_link_numbers[] = {
     {"cut", 0, 1, FIELD(cut)},
 };
 #undef FIELD
+
+/* In the order of SKY_LayoutId_t. */
+static const char *const option_layouts[] = {"rotation", "hop", "rotation_hop", "all_planes"};
 
 static const char *const option_links[SKYSAT_LINKS] = {"north", "east", "south", "west", "ground"};
 
@@ -195,6 +199,55 @@ static bool SetTenant(const char *value, SKYSAT_Options_t *options, char *why, s
     return true;
 }
 
+static bool WindowFields(const char *value, SKYSAT_Window_t *window)
+{
+    static const Number_t fields[] = {
+        {"servers", 1, SKY_PLACEMENT_SERVERS_MAX, offsetof(SKYSAT_Window_t, servers)},
+        {"plane", 1, SKY_MOST_PLANES, offsetof(SKYSAT_Window_t, plane)},
+        {"slot", 1, SKY_MOST_SLOTS, offsetof(SKYSAT_Window_t, slot)},
+    };
+    const char  *colon  = strchr(value, ':');
+    const size_t name   = colon != NULL ? (size_t)(colon - value) : 0;
+    uint32_t     layout = 0;
+    while (layout < COUNT(option_layouts) &&
+           (strlen(option_layouts[layout]) != name || memcmp(option_layouts[layout], value, name) != 0))
+    {
+        ++layout;
+    }
+    if (layout == COUNT(option_layouts) || colon == NULL)
+    {
+        return false;
+    }
+    window->layout = layout + SKY_LAYOUT_ROTATION;
+    value          = colon + 1;
+    for (size_t i = 0; i < COUNT(fields); ++i)
+    {
+        const size_t length = strcspn(value, ":");
+        if (!Number(value, length, &fields[i], window) || value[length] != (i + 1 < COUNT(fields) ? ':' : '\0'))
+        {
+            return false;
+        }
+        value += length + 1;
+    }
+    return true;
+}
+
+static bool SetWindow(const char *value, SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    SKYSAT_Window_t window = {0, 0, 0, 0};
+    if (!WindowFields(value, &window))
+    {
+        (void)snprintf(
+            why, why_size,
+            "--window %s: allowed is LAYOUT:SERVERS:PLANE:SLOT with rotation, hop, rotation_hop or all_planes, 1 .. %u "
+            "servers, and a centre",
+            value, SKY_PLACEMENT_SERVERS_MAX);
+        return false;
+    }
+    options->window = window;
+    return true;
+}
+
 static bool SetNetwork(const char *value, SKYSAT_Options_t *options, char *why, size_t why_size)
 {
     struct in_addr address;
@@ -216,6 +269,10 @@ static bool SetOption(const char *name, const char *value, SKYSAT_Options_t *opt
     if (strcmp(name, "--tenant") == 0)
     {
         return SetTenant(value, options, why, why_size);
+    }
+    if (strcmp(name, "--window") == 0)
+    {
+        return SetWindow(value, options, why, why_size);
     }
     if (strcmp(name, "--keys") == 0)
     {
@@ -309,8 +366,11 @@ void SKYSAT_PrintUsage(void)
         "  --slot-bytes BYTES   largest chunk (%u)\n"
         "  --credit CHUNKS      chunks of one burst (%u)\n"
         "  --hello-s SECONDS    time between two hellos over a link, 0: none (%u)\n"
-        "  --scrub-ms MS        look for incomplete blocks once in this time; repair or purge them; 0: do not (0)\n"
+        "  --scrub-ms MS        look for incomplete blocks once in this time; repair or purge them; 0: do not (%u)\n"
         "  --handover-ms MS     log a handover that takes longer, 0: only one that takes longer than its row (%u)\n"
+        "  --window LAYOUT:SERVERS:PLANE:SLOT\n"
+        "                       window of a sky that does not turn, around its centre; without a schedule blocks with parity\n"
+        "                       are repaired there. LAYOUT is rotation, hop, rotation_hop or all_planes\n"
         "  --keys FILE          key file of this satellite, from `skymem keys`: who has no keyring is not served\n"
         "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
         "  --tenant NUMBER:RESERVED:MOST\n"
@@ -326,7 +386,7 @@ void SKYSAT_PrintUsage(void)
         "Prints one line when it is up; ends with SIGTERM or SIGINT.\n",
         SKY_DEFAULT_NETWORK_IPV4 >> 24, SKY_DEFAULT_NETWORK_IPV4 >> 16 & 0xFFu, SKY_UDP_PORT, SKY_LEAST_PACKET_BYTES,
         SKY_LIMIT_PACKET_BYTES, SKY_LIMIT_PACKET_BYTES, SKY_DEFAULT_STORE_MIB, SKY_DEFAULT_SLOT_BYTES, SKY_DEFAULT_CREDIT,
-        SKY_DEFAULT_HELLO_S, SKY_DEFAULT_HANDOVER_MS);
+        SKY_DEFAULT_HELLO_S, SKY_DEFAULT_SCRUB_MS, SKY_DEFAULT_HANDOVER_MS);
 }
 
 bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *options, char *why, size_t why_size)
@@ -339,6 +399,7 @@ bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *op
     options->slot_bytes  = SKY_DEFAULT_SLOT_BYTES;
     options->credit      = SKY_DEFAULT_CREDIT;
     options->hello_s     = SKY_DEFAULT_HELLO_S;
+    options->scrub_ms    = SKY_DEFAULT_SCRUB_MS;
     options->handover_ms = SKY_DEFAULT_HANDOVER_MS;
     options->others.most = 100;
     why[0]               = '\0';

@@ -23,12 +23,21 @@ typedef struct
     uint32_t tenant, reserved, most;
 } SKYSAT_Tenant_t;
 
+/** Window of a sky that does not turn. */
+typedef struct
+{
+    uint32_t servers;     /**< 0: not known */
+    uint32_t layout;      /**< SKY_LayoutId_t */
+    uint32_t plane, slot; /**< centre */
+} SKYSAT_Window_t;
+
 typedef struct
 {
     uint32_t        plane, slot, planes, slots;
     uint32_t        network; /**< IPv4 network; satellite (p, s) is at network + p * 256 + s */
     uint32_t        port, mtu, store_mib, slot_bytes, credit, hello_s, scrub_ms, handover_ms;
     uint32_t        seam_cut, gossip;
+    SKYSAT_Window_t window;
     const char     *keys; /**< key file; NULL: none */
     bool            help;
     bool            until_stdin_ends;

@@ -114,6 +114,10 @@ static void MakeTables(const SKYSAT_Options_t *options)
     satellite_limits.Gossip         = options->gossip;
     satellite_limits.ScrubPeriodMs  = options->scrub_ms;
     satellite_limits.HandoverMs     = options->handover_ms;
+    satellite_limits.WindowServers  = (uint16)options->window.servers;
+    satellite_limits.WindowLayout   = (uint16)options->window.layout;
+    satellite_limits.WindowPlane    = (uint16)options->window.plane;
+    satellite_limits.WindowSlot     = (uint16)options->window.slot;
 
     satellite_limits.TenantCount = options->tenant_count;
     if (options->tenant_count > 0)

@@ -50,7 +50,8 @@ static void DefaultsAreThePapers(void)
     CHECK_EQ(options.hello_s, 10);
     CHECK_EQ(options.seam_cut, 0);
     CHECK_EQ(options.gossip, 0);
-    CHECK_EQ(options.scrub_ms, 0);
+    CHECK_EQ(options.scrub_ms, 600000);
+    CHECK_EQ(options.window.servers, 0);
     CHECK_EQ(options.handover_ms, 30000);
     CHECK(!options.until_stdin_ends);
     CHECK_EQ(SKYSAT_Address(&options, 3, 10), 0x7F12030A);
@@ -59,7 +60,7 @@ static void DefaultsAreThePapers(void)
 static void EverythingCanBeSet(void)
 {
     CHECK(Parse(PLACE "--network 198.18.0.0 --port 5000 --mtu 1472 --store-mib 32 --seam-cut --gossip --scrub-ms 60000 "
-                      "--handover-ms 45000 --until-stdin-ends "
+                      "--handover-ms 45000 --until-stdin-ends --window all_planes:20:3:10 "
                       "--link north:delay_us=7600,jitter_us=10,rate_kbps=1000,loss_ppm=5,cut=1"));
     CHECK(options.until_stdin_ends);
     CHECK_EQ(SKYSAT_Address(&options, 1, 1), 0xC6120101);
@@ -69,6 +70,10 @@ static void EverythingCanBeSet(void)
     CHECK_EQ(options.gossip, 1);
     CHECK_EQ(options.scrub_ms, 60000);
     CHECK_EQ(options.handover_ms, 45000);
+    CHECK_EQ(options.window.layout, 4);
+    CHECK_EQ(options.window.servers, 20);
+    CHECK_EQ(options.window.plane, 3);
+    CHECK_EQ(options.window.slot, 10);
     CHECK_EQ(options.links[0].delay_us, 7600);
     CHECK_EQ(options.links[0].jitter_us, 10);
     CHECK_EQ(options.links[0].rate_kbps, 1000);
@@ -111,6 +116,25 @@ static void MistakesInLinksToo(void)
     Refused(PLACE "--link north:loss_ppm=1000001", "--link north:loss_ppm=1000001: loss_ppm=1000001: allowed are 0 .. 1000000");
     Refused(PLACE "--link north:cut=", "--link north:cut=: cut=: allowed are 0 .. 1");
     Refused(PLACE "--link north:cut=1 --link north:cut=0", "--link north:cut=0: north is given twice");
+}
+
+static void MistakesInTheWindow(void)
+{
+    static const char *const wrong[] = {"rotation",           "rotation:12",    "rotation:12:3",    "rotation:12:3:10:1",
+                                        "rotation:0:3:10",    "square:12:3:10", "rotation:12:0:10", "rot:12:3:10",
+                                        "rotation:1025:3:10", ":12:3:10",       "rotation:12:3:",   "rotation:12:3:256"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+    {
+        char line[256];
+        char reason[256];
+        (void)snprintf(line, sizeof line, "%s--window %s", PLACE, wrong[i]);
+        (void)snprintf(
+            reason, sizeof reason,
+            "--window %s: allowed is LAYOUT:SERVERS:PLANE:SLOT with rotation, hop, rotation_hop or all_planes, 1 .. 1024 "
+            "servers, and a centre",
+            wrong[i]);
+        Refused(line, reason);
+    }
 }
 
 static void QuotasOfTenants(void)
@@ -166,6 +190,7 @@ int main(void)
     RUN(EverythingCanBeSet);
     RUN(MistakesAreNamedWithWhatIsAllowed);
     RUN(MistakesInLinksToo);
+    RUN(MistakesInTheWindow);
     RUN(QuotasOfTenants);
     return CHECK_RESULT();
 }

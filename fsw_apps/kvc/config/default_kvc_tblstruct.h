@@ -21,9 +21,14 @@ typedef struct KVC_LimitsTable
     uint32 PartLifetimeMs; /**< lifetime of an incomplete chunk; less if its PUT has a nearer deadline */
     uint32 MigrateAllFromGround; /**< 1: ground hosts may move all blocks of a tenant, for which no key is needed; 0: refused */
     uint32 Gossip;        /**< 1: neighbours tell each other which blocks were evicted, and purge the rest of them; 0: neither */
-    uint32 ScrubPeriodMs; /**< period in which all incomplete blocks are found and purged, with a schedule; 0: never */
+    uint32 ScrubPeriodMs; /**< period in which all incomplete blocks are found, and repaired or purged; 0: never */
     uint32 HandoverMs;    /**< time after which an event tells of a late handover, with a schedule; 0: its row's */
     uint32 TenantCount;   /**< rows of Tenant that count; 0: there are no quotas, all tenants share the store */
+    uint16
+        WindowServers; /**< servers of a sky that does not turn: without a schedule blocks with parity are repaired there; 0: not known */
+    uint16 WindowLayout; /**< its layout, as in KVC.Schedule1 */
+    uint16 WindowPlane;  /**< its centre, counted from 1 */
+    uint16 WindowSlot;
     uint16 OthersReservedPercent; /**< share of all tenants that are not in Tenant, as theirs. Reserves come to 100 at most */
     uint16 OthersMostPercent;
     KVC_TenantQuota_t Tenant[KVC_TENANTS]; /**< each tenant once */

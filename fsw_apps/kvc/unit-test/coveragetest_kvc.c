@@ -172,6 +172,14 @@ static void Test_Limits(void)
     UT_Table.limits            = good;
     UT_Table.limits.HandoverMs = UINT32_MAX;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE);
+    UT_Table.limits               = good;
+    UT_Table.limits.WindowServers = 2;
+    UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE); /* it has no layout */
+    UT_Table.limits.WindowLayout = SKY_LAYOUT_ROTATION;
+    UT_Table.limits.WindowPlane  = 1;
+    UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE); /* nor a slot */
+    UT_Table.limits.WindowSlot = 1;
+    UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_SUCCESS);
     UT_Table.limits            = good;
     UT_Table.limits.StoreBytes = 1;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE);

@@ -12,6 +12,8 @@ DEFAULT_CREDIT: Final = 20
 """Chunks of one burst: of a GET, or of PUTs before a HAS asks for them."""
 DEFAULT_PART_LIFETIME_MS: Final = 10000
 """Time for which an incomplete chunk is kept; less if its PUT has a nearer deadline."""
+DEFAULT_SCRUB_MS: Final = 600000
+"""Period in which satellites look for incomplete blocks."""
 DEFAULT_HANDOVER_MS: Final = 30000
 """Time that a handover may take."""
 DEFAULT_HELLO_S: Final = 10

@@ -23,7 +23,7 @@ from skymemory.link.native import crc32c
 from skymemory.security.derivation import KEY_BYTES
 from skymemory.security.satellite_file import SatelliteKeys
 from skymemory.sky.constellation import Constellation, LinkModel
-from skymemory.sky.file_sections import OTHERS, TenantQuota
+from skymemory.sky.file_sections import OTHERS, Cache, TenantQuota
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.placement.layouts import LAYOUT_IDS
 from skymemory.sky.placement.torus import Direction
@@ -159,6 +159,7 @@ def limits(constellation: Constellation) -> str:
         f".Gossip               = {int(own.gossip)},",
         f".ScrubPeriodMs        = {1000 * own.scrub_s},",
         f".HandoverMs           = {round(1000 * constellation.cache.handover_s)},",
+        *_window(constellation.cache),
         *_quotas(constellation.tenants),
     ]
     check = (
@@ -168,6 +169,18 @@ def limits(constellation: Constellation) -> str:
     )
     includes = ("kvc_platform_cfg.h", "kvc_tbl.h")
     return _file("KVC", "Limits", "KVC.Limits, of all satellites", "Limits of the chunk store", includes, lines, check)
+
+
+def _window(cache: Cache) -> list[str]:
+    if not cache.parity:
+        return [".WindowServers        = 0, /* blocks without parity cannot be repaired */"]
+    plane, slot = cache.centre
+    return [
+        f".WindowServers        = {cache.servers},",
+        f".WindowLayout         = {LAYOUT_IDS[cache.layout]}, /* {cache.layout} */",
+        f".WindowPlane          = {plane},",
+        f".WindowSlot           = {slot},",
+    ]
 
 
 def _quotas(tenants: Sequence[TenantQuota]) -> list[str]:

@@ -796,11 +796,18 @@ class KvcLimitsTable(LittleEndianStructure):
     gossip: int
     """1: neighbours tell each other which blocks were evicted, and purge the rest of them; 0: neither"""
     scrub_period_ms: int
-    """period in which all incomplete blocks are found and purged, with a schedule; 0: never"""
+    """period in which all incomplete blocks are found, and repaired or purged; 0: never"""
     handover_ms: int
     """time after which an event tells of a late handover, with a schedule; 0: its row's"""
     tenant_count: int
     """rows of Tenant that count; 0: there are no quotas, all tenants share the store"""
+    window_servers: int
+    """servers of a sky that does not turn: without a schedule blocks with parity are repaired there; 0: not known"""
+    window_layout: int
+    """its layout, as in KVC.Schedule1"""
+    window_plane: int
+    """its centre, counted from 1"""
+    window_slot: int
     others_reserved_percent: int
     """share of all tenants that are not in Tenant, as theirs. Reserves come to 100 at most"""
     others_most_percent: int
@@ -817,6 +824,10 @@ class KvcLimitsTable(LittleEndianStructure):
         ("scrub_period_ms", c_uint32),
         ("handover_ms", c_uint32),
         ("tenant_count", c_uint32),
+        ("window_servers", c_uint16),
+        ("window_layout", c_uint16),
+        ("window_plane", c_uint16),
+        ("window_slot", c_uint16),
         ("others_reserved_percent", c_uint16),
         ("others_most_percent", c_uint16),
         ("tenant", KvcTenantQuota * 16),

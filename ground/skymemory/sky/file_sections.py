@@ -99,7 +99,7 @@ class SatelliteSettings(CheckedModel):
     credit: int = whole_numbers(defaults.DEFAULT_CREDIT, 1, icd.LIMIT_CHUNK_SET)
     hello_s: int = whole_numbers(defaults.DEFAULT_HELLO_S, 1, defaults.MOST_HELLO_S)
     gossip: bool = _switch(False)
-    scrub_s: int = whole_numbers(0, 0, defaults.MOST_SCRUB_MS // 1000)
+    scrub_s: int = whole_numbers(defaults.DEFAULT_SCRUB_MS // 1000, 0, defaults.MOST_SCRUB_MS // 1000)
 
 
 class Override(CheckedModel):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from skymemory.common.compiled import FOLDER
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.file_sections import Cache
 from skymemory.wire.address import Satellite
 
 NAME = "skysat"
@@ -40,10 +41,11 @@ def arguments(constellation: Constellation, satellite: Satellite, keys: Path | s
     words += ["--store-mib", str(own.store_mib), "--slot-bytes", str(constellation.slot_bytes)]
     words += ["--credit", str(own.credit), "--hello-s", str(own.hello_s)]
     words += ["--handover-ms", str(round(1000 * constellation.cache.handover_s))]
+    words += ["--scrub-ms", str(1000 * own.scrub_s)]
+    if constellation.cache.parity:
+        words += ["--window", _window(constellation.cache)]
     if own.gossip:
         words.append("--gossip")
-    if own.scrub_s:
-        words += ["--scrub-ms", str(1000 * own.scrub_s)]
     for quota in constellation.tenants:
         words += ["--tenant", str(quota)]
     if constellation.torus.seam_cut:
@@ -54,3 +56,8 @@ def arguments(constellation: Constellation, satellite: Satellite, keys: Path | s
     if keys is not None:
         words += ["--keys", str(keys)]
     return words
+
+
+def _window(cache: Cache) -> str:
+    """Return the window in which blocks with parity are repaired while satellites have no schedule."""
+    return ":".join(str(part) for part in (cache.layout, cache.servers, *cache.centre))

@@ -201,6 +201,21 @@ static void test_limits_table(void)
     limits.HandoverMs = 3600001;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "HandoverMs is 3600001");
+    limits               = good;
+    limits.WindowServers = 1025;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "WindowServers is 1025, allowed 0 .. 1024");
+    limits.WindowServers = 3;
+    limits.WindowLayout  = 5;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "WindowLayout is 5, allowed 1 .. 4");
+    limits.WindowLayout = 3;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "WindowPlane is 0");
+    limits.WindowPlane = 1;
+    limits.WindowSlot  = 255;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "WindowSlot is 255");
     limits            = good;
     limits.StoreBytes = UINT32_MAX;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
@@ -210,6 +225,17 @@ static void test_limits_table(void)
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "no store of 8192 byte slots");
     CHECK_EQ(get_block(4, CHUNKS), 4); /* the good table is still in force */
+    limits               = good;
+    limits.WindowServers = 3;
+    limits.WindowLayout  = 3;
+    limits.WindowPlane   = 200; /* there are fewer planes */
+    limits.WindowSlot    = 1;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_WINDOW_ERR_EID, "does not fit");
+    limits.WindowPlane = 1;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 8192 bytes");
+    CHECK_EQ(get_block(4, CHUNKS), 4);
 }
 
 /** Moving all blocks of a tenant needs no key, so the ground may do it only if the table says so. */

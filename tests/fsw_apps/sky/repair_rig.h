@@ -33,6 +33,8 @@ typedef struct
 static const SKY_ScheduleRow_t rows[] = {{0, {3, 4}}, {100000, {3, 5}}};
 
 static SKY_Schedule_t schedule;
+static SKY_Schedule_t still;            /* the window of its first row, as of a sky that does not turn */
+static bool           is_still;         /* satellites that begin know the window alone */
 static flying_t       fleet[FLEET_MAX]; /* packets on their way, first in, first out */
 static uint32_t       fleet_first, fleet_count;
 static uint32_t       store_slots, link_bytes;
@@ -70,7 +72,8 @@ static inline void node_begin(SKY_Addr_t self, uint32_t slots, bool gossip)
                                   .scrub_period_ms  = PERIOD_MS};
 
     node_init(node_at(self), &store, &cfg, 3, self.plane * 1000u + self.slot);
-    CHECK(SKY_Service_SetSchedule(&node_at(self)->svc, &schedule));
+    CHECK(is_still ? SKY_Service_SetWindow(&node_at(self)->svc, &still)
+                   : SKY_Service_SetSchedule(&node_at(self)->svc, &schedule));
 }
 
 static inline void open_sky(SKY_LayoutId_t layout, uint32_t servers, uint32_t slots, bool gossip)
@@ -85,6 +88,7 @@ static inline void open_sky(SKY_LayoutId_t layout, uint32_t servers, uint32_t sl
     link_bytes  = link_bytes != 0 ? link_bytes : WHOLE;
     CHECK(SKY_Torus_Init(&torus, PLANES, SLOTS, false));
     CHECK(SKY_Schedule_Init(&schedule, &torus, layout, servers, rows, 2, now_us));
+    CHECK(SKY_Schedule_Init(&still, &torus, layout, servers, rows, 1, 0));
     for (uint16_t plane = 1; plane <= PLANES; ++plane)
     {
         for (uint16_t slot = 1; slot <= SLOTS; ++slot)

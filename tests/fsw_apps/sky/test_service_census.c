@@ -121,11 +121,13 @@ static void test_nothing_is_purged_where_nothing_moves(void)
     CHECK(is_whole(&block)); /* but repaired */
 }
 
-static void test_satellites_without_a_schedule_say_nothing(void)
+static void test_satellites_in_another_row_say_nothing(void)
 {
     open_filled(SKY_LAYOUT_ROTATION);
+    SKY_Schedule_t early = schedule; /* its clock is fast */
+    early.epoch_us -= rows[1].time_ms * 1000u;
     restart(home_of(3));
-    CHECK(SKY_Service_SetSchedule(&at_home(3)->svc, NULL));
+    CHECK(SKY_Service_SetSchedule(&at_home(3)->svc, &early));
     restart(home_of(4));
     run(8u * PERIOD_US);
     CHECK_EQ(held_at(at_home(3), &block), 0);
@@ -449,7 +451,7 @@ int main(void)
     RUN(test_the_one_who_would_ask_is_silent);
     RUN(test_chunks_may_be_on_their_way);
     RUN(test_nothing_is_purged_where_nothing_moves);
-    RUN(test_satellites_without_a_schedule_say_nothing);
+    RUN(test_satellites_in_another_row_say_nothing);
     RUN(test_a_full_home_keeps_what_it_has);
     RUN(test_the_block_used_last_comes_first);
     RUN(test_blocks_of_other_rows_are_left_alone);

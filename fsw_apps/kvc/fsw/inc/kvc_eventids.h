@@ -30,5 +30,6 @@
 #define KVC_UPLOAD_ERR_EID    30 /**< SCHEDULE_BEGIN, _ROWS or _COMMIT refused */
 #define KVC_HANDOVER_ERR_EID  31 /**< HANDOVER refused */
 #define KVC_LATE_ERR_EID      32 /**< a handover takes longer than KVC.Limits allows, or than its row; once for each */
+#define KVC_WINDOW_ERR_EID    33 /**< the window of KVC.Limits does not fit the constellation */
 
 #endif

@@ -64,6 +64,7 @@ static void KVC_TellTables(void)
 {
     bool     lowered = false;
     bool     foreign = false;
+    bool     stray   = false;
     uint32_t credit  = 0;
 
     if (!KVC_Service_Enter())
@@ -74,6 +75,8 @@ static void KVC_TellTables(void)
     {
         foreign                    = KVC_Service.foreign;
         KVC_Service.foreign        = false;
+        stray                      = KVC_Service.stray;
+        KVC_Service.stray          = false;
         lowered                    = KVC_Service.credit_lowered;
         credit                     = KVC_Service.service.core.cfg.credit;
         KVC_Service.credit_lowered = false;
@@ -84,6 +87,12 @@ static void KVC_TellTables(void)
         (void)CFE_EVS_SendEvent(
             KVC_SCHEDULE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: the schedule is not followed: it is for %u x %u satellites",
             (unsigned)KVC_Service.schedule.placement.torus.planes, (unsigned)KVC_Service.schedule.placement.torus.slots);
+    }
+    if (stray)
+    {
+        (void)CFE_EVS_SendEvent(KVC_WINDOW_ERR_EID, CFE_EVS_EventType_ERROR,
+                                "KVC: nothing is repaired: the window of KVC.Limits does not fit %u x %u satellites",
+                                (unsigned)KVC_Service.node.torus.planes, (unsigned)KVC_Service.node.torus.slots);
     }
     if (lowered)
     {

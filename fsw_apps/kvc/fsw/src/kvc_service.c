@@ -66,6 +66,25 @@ static void KVC_FollowLocked(void)
     }
 }
 
+/** Tell the service of the window of a sky that does not turn, if the limits have one. The lock is held, and the service runs. */
+static void KVC_SetWindowLocked(void)
+{
+    const KVC_LimitsTable_t *limits = &KVC_Service.limits;
+    const SKY_Torus_t       *torus  = &KVC_Service.node.torus;
+    const SKY_ScheduleRow_t  row    = {0, {limits->WindowPlane, limits->WindowSlot}};
+    const bool               is_one = limits->WindowServers != 0;
+    const bool               fits   = limits->WindowPlane <= torus->planes && limits->WindowSlot <= torus->slots;
+    bool                     is_set;
+
+    (void)SKY_Service_SetWindow(&KVC_Service.service, NULL); /* what the service reads is about to change */
+    KVC_Service.window_row = row;
+    is_set                 = is_one && fits &&
+             SKY_Schedule_Init(&KVC_Service.window, torus, (SKY_LayoutId_t)limits->WindowLayout, limits->WindowServers,
+                               &KVC_Service.window_row, 1, 0) &&
+             SKY_Service_SetWindow(&KVC_Service.service, &KVC_Service.window);
+    KVC_Service.stray = is_one && !is_set;
+}
+
 /** Start the service, or start it anew, if satellite and store are known. Migrations that can go on with the new values go on.
  * The lock is held. */
 static bool KVC_StartLocked(void)
@@ -99,6 +118,10 @@ static bool KVC_StartLocked(void)
         {
             KVC_FollowLocked();
         }
+    }
+    if (KVC_Service.serving)
+    {
+        KVC_SetWindowLocked();
     }
     return KVC_Service.serving;
 }

@@ -26,10 +26,13 @@ typedef struct
     bool              credit_lowered;  /* the credit was lowered, which is not yet reported */
     bool              following;       /* the service follows a schedule */
     bool              foreign;         /* the schedule is for another constellation, which is not yet reported */
+    bool              stray;           /* the window of the limits does not fit the constellation, which is not yet reported */
     bool              clock_bound;     /* the schedule's epoch is satellite time; else it is on the clock of now_us */
     uint64_t          epoch_us;        /* epoch of the schedule */
     uint64_t          epoch_offset_us; /* offset from now_us to satellite time when the service got the schedule */
     SKY_Schedule_t    schedule;
+    SKY_ScheduleRow_t window_row; /* the window of the limits, as a schedule of one row */
+    SKY_Schedule_t    window;
     uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
     uint64_t          reported_us[KVC_CAUSES];
     uint32_t          late_reported, done_reported; /* late handovers by this schedule that events told of */

@@ -75,6 +75,16 @@ static bool KVC_TenantsInRange(const KVC_LimitsTable_t *limits)
     return KVC_InRange("sum of ReservedPercent", reserved, 0, KVC_PERCENT);
 }
 
+/** Return true if the window is none, or one that some constellation has. Its satellites are checked once they are known. */
+static bool KVC_WindowInRange(const KVC_LimitsTable_t *limits)
+{
+    return KVC_InRange("WindowServers", limits->WindowServers, 0, SKY_PLACEMENT_SERVERS_MAX) &&
+           (limits->WindowServers == 0 ||
+            (KVC_InRange("WindowLayout", limits->WindowLayout, SKY_LAYOUT_ROTATION, SKY_LAYOUT_ALL_PLANES) &&
+             KVC_InRange("WindowPlane", limits->WindowPlane, 1, SKY_MOST_PLANES) &&
+             KVC_InRange("WindowSlot", limits->WindowSlot, 1, SKY_MOST_SLOTS)));
+}
+
 int32 KVC_Tbl_ValidateLimits(void *data)
 {
     const KVC_LimitsTable_t *limits = data;
@@ -87,7 +97,8 @@ int32 KVC_Tbl_ValidateLimits(void *data)
         !KVC_InRange("MigrateAllFromGround", limits->MigrateAllFromGround, 0, 1) ||
         !KVC_InRange("Gossip", limits->Gossip, 0, 1) ||
         !KVC_InRange("ScrubPeriodMs", limits->ScrubPeriodMs, 0, SKY_MOST_SCRUB_MS) ||
-        !KVC_InRange("HandoverMs", limits->HandoverMs, 0, SKY_MOST_HANDOVER_MS) || !KVC_TenantsInRange(limits))
+        !KVC_InRange("HandoverMs", limits->HandoverMs, 0, SKY_MOST_HANDOVER_MS) || !KVC_WindowInRange(limits) ||
+        !KVC_TenantsInRange(limits))
     {
         return CFE_STATUS_VALIDATION_FAILURE;
     }

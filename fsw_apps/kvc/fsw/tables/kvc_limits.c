@@ -14,8 +14,9 @@ KVC_LimitsTable_t KVC_Limits = {
     .PartLifetimeMs       = SKY_DEFAULT_PART_LIFETIME_MS,
     .MigrateAllFromGround = 0,
     .Gossip               = 0,
-    .ScrubPeriodMs        = 0,
+    .ScrubPeriodMs        = SKY_DEFAULT_SCRUB_MS,
     .HandoverMs           = SKY_DEFAULT_HANDOVER_MS,
+    .WindowServers        = 0, /* not known: nothing is repaired without a schedule */
     .TenantCount          = 0, /* no quotas: all tenants share the store */
 };
 

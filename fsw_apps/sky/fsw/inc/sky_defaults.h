@@ -10,6 +10,7 @@
 #define SKY_DEFAULT_SLOT_BYTES 6144u /**< bytes of a slot of a store: a chunk of 6,000 bytes, rounded up */
 #define SKY_DEFAULT_CREDIT 20u /**< chunks of one burst: of a GET, or of PUTs before a HAS asks for them */
 #define SKY_DEFAULT_PART_LIFETIME_MS 10000u /**< time for which an incomplete chunk is kept; less if its PUT has a nearer deadline */
+#define SKY_DEFAULT_SCRUB_MS 600000u /**< period in which satellites look for incomplete blocks */
 #define SKY_DEFAULT_HANDOVER_MS 30000u /**< time that a handover may take */
 #define SKY_DEFAULT_HELLO_S 10u /**< time between two greetings of neighbours */
 #define SKY_DEFAULT_WINDOW 256u /**< chunks on their way to or from one satellite, at most: 1.5 MB of 6 kB */

@@ -60,6 +60,13 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
  */
 bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule);
 /**
+ * Tell in which window blocks lie while there is no schedule. Lost chunks of blocks with parity are rebuilt there, if enough others are
+ * at their homes. Nothing moves by it and nothing is purged, so that hosts with other windows lose nothing.
+ * @param window  a schedule of one row, which stays with the service and does not change meanwhile; NULL: none
+ * @return false if it has more rows, or is for another constellation; the one before stays
+ */
+bool SKY_Service_SetWindow(SKY_Service_t *svc, const SKY_Schedule_t *window);
+/**
  * Send all blocks of all tenants to @p target, beginning with the next Poll: a handover that is ordered instead of scheduled. It
  * takes the handover's place. The last order counts: one that is under way to another satellite ends, and with this
  * satellite as the target the chunks that are still here stay.

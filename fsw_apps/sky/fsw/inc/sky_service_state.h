@@ -7,7 +7,7 @@
  * that they use. These are always further up in this list:
  *
  *     core       emits packets, numbers requests, counts errors
- *     home       knows which chunks belong where by the schedule
+ *     home       knows which chunks belong where by the schedule, or without one in the window
  *     letgo      forgets chunks that a migration has delivered
  *     job        chooses which chunks of a migration go next; uses home, letgo
  *     migrate    sends chunks to another satellite; uses home, letgo, job
@@ -15,8 +15,8 @@
  *     handover   begins the migrations of the schedule; uses home, job, migrate
  *     gossip     tells neighbours of evicted blocks
  *     survey     asks all satellites how much they have left to hand over
- *     scrub      looks for broken blocks; uses gossip, survey
- *     repair     rebuilds a chunk of a block with parity, and brings it home
+ *     scrub      looks for broken blocks; uses gossip, home, survey
+ *     repair     rebuilds a chunk of a block with parity, and brings it home; uses home
  *     verdict    judges what a census has counted; uses repair
  *     census     asks all servers for a block with parity, and has it repaired or purged; uses gossip, home, repair, survey, verdict
  *     stats      collects the counters of `stats.kvc`; uses handover
@@ -73,7 +73,7 @@ typedef struct
     bool        migrate_all_from_ground; /**< take MIGRATE of a whole tenant (key all 0) from ground hosts too: it needs no key.
                                               false: only from satellites, this one included (schedule, bus); others REFUSED */
     bool     gossip; /**< tell neighbours of blocks that are evicted, purge what they tell of, and pass it on. false: neither */
-    uint32_t scrub_period_ms; /**< period of the scrub, which looks at all blocks once, if there is a schedule; 0: never */
+    uint32_t scrub_period_ms; /**< period in which the scrub looks at all blocks once, if homes are known; 0: never */
     uint32_t handover_ms;     /**< time after which a handover is late; 0: only after the end of its row */
 } SKY_ServiceCfg_t;
 
@@ -105,6 +105,7 @@ typedef struct
     SKY_Store_t          *store;
     SKY_ServiceCounters_t counters;
     const SKY_Schedule_t *schedule; /**< NULL: nothing moves by itself */
+    const SKY_Schedule_t *window;   /**< one row: where blocks lie without a schedule; NULL: not known */
     uint32_t              row;      /**< row of the schedule at the last Poll; 0: not looked at yet */
     uint64_t              started_us;
     uint64_t              next_request_id;
@@ -295,6 +296,7 @@ typedef struct
     uint32_t     at;                                  /**< chunk at which the repair is, counted from the first */
     bool         is_whole;                            /**< so far the block is whole, or is again */
     bool         is_degraded;                         /**< the block is counted as degraded */
+    bool         may_purge;                           /**< the block was found broken twice in this row of a schedule */
     bool         is_ahead; /**< a home keeps the block for a later row, so that chunks may be elsewhere */
     SKY_Repair_t repair;
 } SKY_Census_t;

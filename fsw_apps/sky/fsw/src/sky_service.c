@@ -82,6 +82,27 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     return true;
 }
 
+bool SKY_Service_SetWindow(SKY_Service_t *svc, const SKY_Schedule_t *window)
+{
+    const SKY_Torus_t *torus = &svc->core.cfg.torus;
+
+    if (window != NULL &&
+        (window->count != 1u || window->placement.torus.planes != torus->planes || window->placement.torus.slots != torus->slots))
+    {
+        return false;
+    }
+    svc->core.window = window;
+    if (svc->core.schedule == NULL)
+    {
+        SKY_Scrub_Reset(&svc->scrub);
+        SKY_Census_Reset(&svc->census);
+    }
+    SKY_ASSERT(svc->core.window == window);
+    SKY_ASSERT(window == NULL || window->placement.servers >= 1);
+    SKY_ASSERT(svc->core.schedule != NULL || svc->census.state == SKY_CENSUS_IDLE);
+    return true;
+}
+
 /* ---- in and out --------------------------------------------------------------------------------------------------- */
 
 /* Drop packets that were not pulled. */

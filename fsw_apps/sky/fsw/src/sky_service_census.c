@@ -4,10 +4,11 @@
  * which chunks they hold, for up to SKY_SERVICE_CENSUS_ROWS rows at a time. Of blocks that wait for a census the one used last comes first.
  * What the answers say is judged in sky_service_verdict.c.
  *
- * If more chunks of a row are lost than it has parity, nobody can decode the block any more: this satellite purges what it holds and begins a word
- * about it. Nobody else begins words about such blocks. It does so only while no satellite has chunks to hand over (the survey),
- * because a chunk on its way is lost to nobody; and not with SKY_LAYOUT_HOP, where stand-ins keep their chunks for ever. Otherwise
- * what is lost is rebuilt, chunk by chunk, if enough others of the row are held (sky_service_repair.c).
+ * If more chunks of a row are lost than it has parity, nobody can decode the block any more: this satellite purges what it holds and begins
+ * a word about it. Nobody else begins words about such blocks. It does so only if the scrub found the block broken twice in this row of the
+ * schedule, and while no satellite has chunks to hand over (the survey), because a chunk on its way is lost to nobody; and not with
+ * SKY_LAYOUT_HOP, where stand-ins keep their chunks for ever. Otherwise what is lost is rebuilt, chunk by chunk, if enough others of the row
+ * are held (sky_service_repair.c).
  *
  * A census ends when the row of the schedule changes, or the block is put, replaced or purged meanwhile. What is left undone is found
  * again a period later.
@@ -32,9 +33,10 @@
 
 static uint32_t servers_of(const SKY_ServiceCore_t *core)
 {
-    SKY_ASSERT(core->row <= core->schedule->count);
-    SKY_ASSERT(core->schedule->count >= 1);
-    return core->schedule->placement.servers;
+    const SKY_Schedule_t *schedule = SKY_Home_Schedule(core);
+    SKY_ASSERT(core->row <= schedule->count);
+    SKY_ASSERT(schedule->count >= 1);
+    return schedule->placement.servers;
 }
 
 static void stop(SKY_Census_t *census)
@@ -72,7 +74,7 @@ static uint32_t find(const SKY_ServiceCore_t *core, const SKY_Census_t *census, 
     const bool is_here = SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
                          is_fit(core, &info, census->row, now_us) && info.version == before->version &&
                          info.content == before->content && SKY_Stripe_Equal(&info.stripe, &before->stripe) &&
-                         SKY_Schedule_RowAt(core->schedule, now_us) == census->row;
+                         SKY_Schedule_RowAt(SKY_Home_Schedule(core), now_us) == census->row;
     SKY_ASSERT(census->state != SKY_CENSUS_IDLE);
     return is_here ? block : SKY_STORE_NONE;
 }
@@ -167,7 +169,7 @@ static void count_rows(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t n
 static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub_t *scrub, uint64_t now_us)
 {
     const uint64_t  period_us = (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
-    const uint32_t  row       = SKY_Schedule_RowAt(core->schedule, now_us);
+    const uint32_t  row       = SKY_Schedule_RowAt(SKY_Home_Schedule(core), now_us);
     const uint32_t  self      = SKY_Home_ServerOf(core, row, core->cfg.self);
     SKY_StoreWalk_t walk      = {.used = 0};
     SKY_ASSERT(census->state == SKY_CENSUS_IDLE);
@@ -176,7 +178,7 @@ static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub
     {
         const uint64_t since_us = census->block.suspect_us;
 
-        if (is_fit(core, &census->block, row, now_us) && since_us >= scrub->since_us && now_us - since_us >= period_us)
+        if (is_fit(core, &census->block, row, now_us) && since_us > 0 && now_us - since_us >= period_us)
         {
             const uint32_t block = SKY_Store_Find(core->store, census->block.tenant, census->block.key);
             SKY_ASSERT(block != SKY_STORE_NONE);
@@ -190,6 +192,7 @@ static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub
             census->begun_us    = now_us;
             census->is_whole    = true;
             census->is_degraded = false;
+            census->may_purge   = core->schedule != NULL && since_us >= scrub->since_us;
             census->is_ahead    = false;
             count_rows(core, census, now_us, block, 0);
             SKY_ASSERT(census->state == SKY_CENSUS_ASKING);
@@ -230,7 +233,7 @@ bool SKY_Census_Next(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now
     SKY_ASSERT(census->waiting_count >= 1);
 
     census->to_ask[server] = false;
-    SKY_ServiceCore_Request(core, SKY_OP_HAS, SKY_Schedule_Server(core->schedule, census->row, server),
+    SKY_ServiceCore_Request(core, SKY_OP_HAS, SKY_Schedule_Server(SKY_Home_Schedule(core), census->row, server),
                             SKY_REQUEST_FIRST(census->request_id) | server, &pkt);
     (void)memcpy(pkt.key, census->block.key, SKY_KEY_BYTES);
     pkt.tenant   = census->block.tenant;
@@ -276,7 +279,7 @@ bool SKY_Census_Response(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t
     SKY_ASSERT(census->state == SKY_CENSUS_ASKING);
     stop_waiting(census, server);
     /* Other satellites on the way may say why the question did not get there. */
-    if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, SKY_Schedule_Server(core->schedule, census->row, server)))
+    if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, SKY_Schedule_Server(SKY_Home_Schedule(core), census->row, server)))
     {
         SKY_Verdict_TakeWord(census, server, servers_of(core), rows_of(census, server), pkt);
     }
@@ -288,7 +291,7 @@ void SKY_Census_Unreachable(const SKY_ServiceCore_t *core, SKY_Census_t *census,
     SKY_Repair_Unreachable(&census->repair, dst);
     for (uint32_t i = 0; census->state == SKY_CENSUS_ASKING && i < servers_of(core); ++i)
     {
-        if (census->waiting[i] && SKY_Addr_Equal(SKY_Schedule_Server(core->schedule, census->row, i), dst))
+        if (census->waiting[i] && SKY_Addr_Equal(SKY_Schedule_Server(SKY_Home_Schedule(core), census->row, i), dst))
         {
             stop_waiting(census, i);
         }
@@ -315,7 +318,8 @@ static void condemn(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t 
     SKY_ASSERT(info->stripe.code_m > 0);
     SKY_ASSERT(census->begun_us <= now_us);
 
-    if (core->schedule->placement.layout == SKY_LAYOUT_HOP || !SKY_Survey_IsSettled(survey, census->row, census->begun_us))
+    if (!census->may_purge || core->schedule->placement.layout == SKY_LAYOUT_HOP ||
+        !SKY_Survey_IsSettled(survey, census->row, census->begun_us))
     {
         end(core, census, now_us, block, now_us);
         return;
@@ -435,7 +439,7 @@ uint64_t SKY_Census_OnTime(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Sc
 {
     uint32_t block = SKY_STORE_NONE;
 
-    if (core->cfg.scrub_period_ms == 0 || core->schedule == NULL)
+    if (core->cfg.scrub_period_ms == 0 || SKY_Home_Schedule(core) == NULL)
     {
         stop(census);
         return UINT64_MAX;

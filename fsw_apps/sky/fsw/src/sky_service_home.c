@@ -1,24 +1,32 @@
 /**
  * @file
- * Home of chunks by the schedule. A chunk's server is its id modulo the number of servers; a row of the schedule says which
- * satellite that is.
+ * Home of chunks by the schedule, or without one by the window. A chunk's server is its id modulo the number of servers; a row of the
+ * schedule says which satellite that is.
  */
 #include "sky_service_home.h"
 
 #include "sky_assert.h"
 
+const SKY_Schedule_t *SKY_Home_Schedule(const SKY_ServiceCore_t *core)
+{
+    SKY_ASSERT(core->window == NULL || core->window->count == 1);
+    SKY_ASSERT(core->schedule == NULL || core->schedule->count >= 1);
+    return core->schedule != NULL ? core->schedule : core->window;
+}
+
 bool SKY_Home_Is(const SKY_ServiceCore_t *core, uint32_t row, uint32_t server, SKY_Addr_t satellite)
 {
-    SKY_ASSERT(core->schedule != NULL);
-    SKY_ASSERT(core->schedule->placement.servers >= 1);
-    return SKY_Addr_Equal(SKY_Schedule_Server(core->schedule, row, server), satellite);
+    const SKY_Schedule_t *schedule = SKY_Home_Schedule(core);
+    SKY_ASSERT(schedule != NULL);
+    return SKY_Addr_Equal(SKY_Schedule_Server(schedule, row, server), satellite);
 }
 
 uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr_t satellite)
 {
-    const uint32_t servers = core->schedule->placement.servers;
+    const uint32_t servers = SKY_Home_Schedule(core)->placement.servers;
     uint32_t       server  = 0;
     SKY_ASSERT(servers >= 1);
+    SKY_ASSERT(servers <= SKY_PLACEMENT_SERVERS_MAX);
 
     while (server < servers && !SKY_Home_Is(core, row, server, satellite))
     {

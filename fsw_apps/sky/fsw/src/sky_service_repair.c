@@ -15,6 +15,7 @@
 #include "sky_crc.h"
 #include "sky_defaults.h"
 #include "sky_service_core.h"
+#include "sky_service_home.h"
 
 #define PATIENCE_US    1000000u /* time to wait for an answer */
 #define TRIES          2u       /* questions to a source */
@@ -114,7 +115,7 @@ static void deliver(SKY_ServiceCore_t *core, SKY_Repair_t *repair, uint64_t now_
     SKY_ASSERT(repair->added == repair->needed);
     SKY_ASSERT(repair->len >= 1);
 
-    SKY_Peer_Init(&repair->peer, &peer, SKY_Schedule_Server(core->schedule, repair->row, repair->share.base));
+    SKY_Peer_Init(&repair->peer, &peer, SKY_Schedule_Server(SKY_Home_Schedule(core), repair->row, repair->share.base));
     repair->crc32c            = SKY_Crc32c(0, sum_of(core), repair->len);
     repair->share.deadline_us = now_us + DELIVER_US;
     repair->share.request_id  = SKY_ServiceCore_TakeIds(core);
@@ -155,7 +156,7 @@ static void go_on(SKY_ServiceCore_t *core, SKY_Repair_t *repair, uint64_t now_us
 
     while (is_own && repair->added < repair->needed && repair->state != SKY_REPAIR_NO_CHUNK)
     {
-        repair->at = SKY_Schedule_Server(core->schedule, repair->row, source_id(repair));
+        repair->at = SKY_Schedule_Server(SKY_Home_Schedule(core), repair->row, source_id(repair));
         is_own     = SKY_Addr_Equal(repair->at, core->cfg.self);
         if (is_own)
         {

@@ -17,8 +17,8 @@
  * has anything left to hand over (sky_service_survey.c).
  *
  * A block with parity is not purged by the scrub. Whatever the next server says or does not say, unless its share is whole there, a
- * census of all servers is due the second time (sky_service_census.c). Silence counts here because it hides the shares that the silent
- * satellite would ask about.
+ * census of all servers is due the second time, in whichever row (sky_service_census.c). Without a schedule, but with a window, the scrub
+ * looks at such blocks alone. Silence counts here because it hides the shares that the silent satellite would ask about.
  */
 #include "sky_service_scrub.h"
 
@@ -27,6 +27,7 @@
 #include "sky_assert.h"
 #include "sky_service_core.h"
 #include "sky_service_gossip.h"
+#include "sky_service_home.h"
 #include "sky_service_survey.h"
 
 #define US_PER_MS   1000u
@@ -62,13 +63,13 @@ static void suspect(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *g
     SKY_ASSERT(info->held > 0);
     SKY_ASSERT(info->suspect_us <= now_us);
     SKY_ASSERT(block != SKY_STORE_NONE);
-    if (info->suspect_us == 0 || info->suspect_us < scrub->since_us)
+    if (info->suspect_us == 0 || (info->stripe.code_m == 0 && info->suspect_us < scrub->since_us))
     {
         SKY_Store_Suspect(core->store, block, now_us);
     }
     else if (now_us - info->suspect_us < period_us(core))
     {
-        SKY_ASSERT(info->suspect_us >= scrub->since_us); /* found a moment ago */
+        SKY_ASSERT(info->suspect_us > 0); /* found a moment ago */
     }
     else if (info->stripe.code_m > 0)
     {
@@ -106,7 +107,7 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
     scrub->base   = server;
     scrub->tenant = info->tenant;
     (void)memcpy(scrub->key, info->key, SKY_KEY_BYTES);
-    scrub->server     = SKY_Schedule_Server(core->schedule, scrub->row, server);
+    scrub->server     = SKY_Schedule_Server(SKY_Home_Schedule(core), scrub->row, server);
     scrub->request_id = SKY_ServiceCore_TakeIds(core);
     scrub->state      = SKY_SCRUB_ASK;
     SKY_ASSERT((uint64_t)server + (uint64_t)(scrub->count - 1u) * servers < info->stripe.chunk_total);
@@ -117,7 +118,7 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
 
 static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us)
 {
-    const SKY_Schedule_t *schedule = core->schedule;
+    const SKY_Schedule_t *schedule = SKY_Home_Schedule(core);
     const uint32_t        servers  = schedule->placement.servers;
     SKY_BlockInfo_t       info;
 
@@ -135,7 +136,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
     SKY_ASSERT(info.held <= info.stripe.chunk_total);
     SKY_ASSERT(block != SKY_STORE_NONE);
     SKY_ASSERT(info.held > 0);
-    if (now_us < info.put_until_us || info.epoch > scrub->row ||
+    if (now_us < info.put_until_us || info.epoch > scrub->row || (core->schedule == NULL && info.stripe.code_m == 0) ||
         !SKY_Addr_Equal(SKY_Schedule_Server(schedule, scrub->row, server), core->cfg.self))
     {
         return;
@@ -168,14 +169,14 @@ static void note_silence(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip
 uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
                           uint64_t now_us)
 {
-    if (core->cfg.scrub_period_ms == 0 || core->schedule == NULL || core->store->counters.blocks == 0)
+    if (core->cfg.scrub_period_ms == 0 || SKY_Home_Schedule(core) == NULL || core->store->counters.blocks == 0)
     {
         scrub->state = SKY_SCRUB_IDLE;
         return UINT64_MAX;
     }
     if (now_us >= scrub->next_us)
     {
-        const uint32_t row = SKY_Schedule_RowAt(core->schedule, now_us);
+        const uint32_t row = SKY_Schedule_RowAt(SKY_Home_Schedule(core), now_us);
 
         if (row == scrub->row && (scrub->state == SKY_SCRUB_ASKED || scrub->state == SKY_SCRUB_SILENT))
         {
@@ -272,7 +273,7 @@ bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_
     {
         return false;
     }
-    SKY_ASSERT(core->schedule != NULL); /* without a schedule nothing is asked */
+    SKY_ASSERT(SKY_Home_Schedule(core) != NULL); /* else nothing is asked */
     SKY_ASSERT(scrub->row != SKY_SCHEDULE_NONE);
     SKY_ASSERT(scrub->payload_len > 0);
     scrub->state   = SKY_SCRUB_IDLE;
@@ -280,7 +281,7 @@ bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_
     /* Other satellites on the way may say why the question did not get there. If the row has changed, the wrong satellite was
      * asked. */
     if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, scrub->server) &&
-        SKY_Schedule_RowAt(core->schedule, now_us) == scrub->row)
+        SKY_Schedule_RowAt(SKY_Home_Schedule(core), now_us) == scrub->row)
     {
         judge(core, scrub, gossip, survey, now_us, pkt);
     }

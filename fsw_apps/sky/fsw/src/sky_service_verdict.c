@@ -6,8 +6,10 @@
  * What is said of a chunk:
  *  - It is held.
  *  - It is lost. Its home holds nothing of the block and is in the same row of the schedule; or other chunks of the block; or another
- *    version or content. A home that knows the block and denies all chunks it was asked about may be moving its share away: that
- *    suffices to rebuild them, which it refuses then, but not to purge the block.
+ *    version or content.
+ *  - It is lost, but that is not sure: it suffices to rebuild the chunk, but not to purge the block. Its home knows the block and denies
+ *    all chunks it was asked about, so it may be moving its share away, and refuses what is rebuilt; or it holds nothing and has no
+ *    schedule, as after a restart.
  *  - Nothing. Its home is silent, in another row, or keeps the block for a later row. In the last case chunks that are lost here may lie where
  *    that row has them: nothing is purged.
  */
@@ -62,9 +64,10 @@ void SKY_Verdict_TakeWord(SKY_Census_t *census, uint32_t server, uint32_t server
         all |= SKY_Verdict_Bit(i);
     }
 
-    if (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == census->row)
+    if (pkt->status == SKY_STATUS_NOT_FOUND && (pkt->epoch == census->row || pkt->epoch == SKY_SCHEDULE_NONE))
     {
-        census->lost[server] = all;
+        census->lost[server]   = all;
+        census->unsure[server] = pkt->epoch != census->row;
     }
     census->is_ahead = census->is_ahead || (pkt->status == SKY_STATUS_OK && pkt->epoch > census->row);
     if (pkt->status != SKY_STATUS_OK || pkt->epoch > census->row || !SKY_Stripe_OfPacket(&stripe, pkt))

@@ -126,7 +126,7 @@ def test_a_share_lost_by_a_restart_takes_its_blocks(start_sky: Callable[..., Loc
 
 
 def test_lost_shares_of_blocks_with_parity_come_back(start_sky: Callable[..., LocalConstellation]) -> None:
-    """Two satellites come back empty and are filled again, so that two others may be lost."""
+    """Two satellites come back empty and without a schedule. They are filled again, so that two others may be lost."""
     cache = {"servers": SERVERS, "parity": 2, "centre": list(CENTRES[0]), "layout": "rotation", "deadline_ms": 20_000}
     local = start_sky(satellite={"scrub_s": 1, "gossip": True}, cache=cache)
     track = Track.of(local.constellation.torus, [(0, CENTRES[0])])
@@ -143,7 +143,6 @@ def test_lost_shares_of_blocks_with_parity_come_back(start_sky: Callable[..., Lo
         for victim in victims[1:3]:
             local.kill(victim)
             local.restart(victim)
-        upload(local, control, track, 1.0)
         lost = chunks - counted("slots_used")
         wait_until(lambda: counted("slots_used") == chunks and counted("repaired") >= lost)
         assert counted("degraded") >= len(data)

@@ -31,6 +31,7 @@ def test_of_the_default_constellation() -> None:
         "credit 20",
         "hello-s 10",
         "handover-ms 30000",
+        "scrub-ms 600000",
     ]
 
 
@@ -41,7 +42,9 @@ def test_quotas_of_tenants() -> None:
 
 def test_what_is_off_is_left_out() -> None:
     sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60})
-    assert options(sky, Satellite(3, 10))[-2:] == ["gossip", "scrub-ms 60000"]
+    assert options(sky, Satellite(3, 10))[-2:] == ["scrub-ms 60000", "gossip"]
+    sky = sky.replace(satellite={"gossip": False, "scrub_s": 0}, cache={"servers": 20, "parity": 4, "layout": "all_planes"})
+    assert options(sky, Satellite(1, 1))[-2:] == ["scrub-ms 0", "window all_planes:20:3:10"]
 
 
 def test_links_that_do_something_are_named() -> None:
@@ -68,7 +71,7 @@ def test_the_satellite_tells_the_defaults_that_it_has() -> None:
         "--slot-bytes": str(defaults.DEFAULT_SLOT_BYTES),
         "--credit": str(defaults.DEFAULT_CREDIT),
         "--hello-s": str(defaults.DEFAULT_HELLO_S),
-        "--scrub-ms": "0",
+        "--scrub-ms": str(defaults.DEFAULT_SCRUB_MS),
         "--handover-ms": str(defaults.DEFAULT_HANDOVER_MS),
     }
     assert f"{defaults.LEAST_PACKET_BYTES} .. {icd.LIMIT_PACKET_BYTES}" in done.stdout
