@@ -54,7 +54,8 @@ def full_sky() -> Iterator[LocalConstellation]:
 def start_sky() -> Iterator[Callable[..., LocalConstellation]]:
     """Start a constellation for one test: `start_sky(constellation={"planes": 3, "slots": 3}, ...)`, sections by TOML name.
 
-    The default is 3 planes x 5 slots with nine servers around [2, 3]. `logs` is a folder for what the satellites print.
+    The default is 3 planes x 5 slots with nine servers around [2, 3], two of them with parity. `logs` is a folder for what the
+    satellites print.
     """
     with ExitStack() as stack:
 

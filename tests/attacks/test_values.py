@@ -63,7 +63,9 @@ class Capturer(RawHost):
         self.forget(key)
         for (satellite, chunk_id), packet in chunks.items():
             lengths = {"chunk_total": packet.chunk_total, "block_len": packet.block_len, "chunk_len": packet.chunk_len}
-            put = self.put(satellite, key, packet.payload, tenant=ALICE, chunk_id=chunk_id, epoch=packet.epoch, **lengths)
+            code = {"code_k": packet.code_k, "code_m": packet.code_m, "code_scheme": packet.code_scheme}
+            what = {"tenant": ALICE, "chunk_id": chunk_id, "epoch": packet.epoch, **lengths, **code}
+            put = self.put(satellite, key, packet.payload, **what)
             assert self.served(put) is None  # nobody answers a PUT that was taken
         assert self.seen(key).keys() == chunks.keys()
 
@@ -106,7 +108,7 @@ def test_mixed_up_chunks_are_a_miss(sky: GuardedSky) -> None:
         assert values.put("large", value).ok
         chunks = capturer.seen(key)
         at = sorted(chunks, key=lambda where: where[1])
-        assert len(at) == 11
+        assert len(at) == 11 + 2 * 2  # two rows with parity
         for here, there in ((0, 1), (2, 9), (5, 6)):
             mixed = dict(chunks)
             mixed[at[here]] = replace(chunks[at[there]], chunk_id=at[here][1])
@@ -124,11 +126,14 @@ def test_changed_bytes_with_a_right_checksum_are_a_miss(sky: GuardedSky) -> None
     with values_of(sky) as values, Capturer(sky) as capturer:
         key = key_of(sky, "text")
         assert values.put("text", b"The answer is yes.").ok
-        ((where, packet),) = capturer.seen(key).items()
-        for at in (0, len(packet.payload) // 2, len(packet.payload) - 1):
-            changed = bytearray(packet.payload)
+        copies = capturer.seen(key)
+        assert len(copies) == 3
+        payload = next(iter(copies.values())).payload
+        for at in (0, len(payload) // 2, len(payload) - 1):
+            changed = bytearray(payload)
             changed[at] ^= 1
-            capturer.place(key, {where: replace(packet, payload=bytes(changed), chunk_crc=crc32c(bytes(changed)))})
+            wrong = {"payload": bytes(changed), "chunk_crc": crc32c(bytes(changed))}
+            capturer.place(key, {where: replace(packet, **wrong) for where, packet in copies.items()})
             with values_of(sky) as reader:
                 assert reader.get("text") is None
 

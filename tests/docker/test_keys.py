@@ -25,7 +25,7 @@ def test_a_container_reads_its_own_keys_and_no_other(docker: Callable[..., str],
     folder = find_satellite_files(tmp_path / "keys" / "mission.json")
     sky = Constellation().replace(
         constellation={"planes": 1, "slots": 2},
-        cache={"servers": 1, "centre": [1, 1]},
+        cache={"servers": 1, "parity": 0, "centre": [1, 1]},
         security={"keyring": str(tmp_path / "keys" / "mission.json")},
     )
     made = yaml.safe_load(compose_file(sky, context=None, keys=files_for_containers(folder)))

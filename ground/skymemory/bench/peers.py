@@ -53,6 +53,8 @@ SUITES: Final = {f"{OFF}_header": "gmac_header", f"{OFF}_packet": "gmac_packet"}
 """Names in the report of SkyMemory with a keyring, and the suite that each asks for. Without OpenSSL satellites grant BLAKE2b."""
 CODED: Final = f"{OFF}_parity"
 """Name in the report of SkyMemory without a keyring and with parity."""
+_SERVERS: Final = 10
+"""Servers without parity."""
 PARITY: Final = 2
 """Servers with parity, beside as many others as there are without it."""
 
@@ -101,7 +103,7 @@ def _measured_sky(constellation: Constellation, keyring: str, parity: int) -> Co
     grid = {"planes": constellation.planes, "slots": constellation.slots}
     cache = {"layout": constellation.cache.layout, "centre": constellation.cache.centre, "deadline_ms": 10_000}
     plain = Constellation().replace(constellation=grid, cache=cache)
-    plain = plain.replace(cache={"servers": plain.cache.servers + parity, "parity": parity})
+    plain = plain.replace(cache={"servers": _SERVERS + parity, "parity": parity})
     return plain.replace(network={"port": free_port(plain)}, security={"keyring": keyring})
 
 

@@ -76,7 +76,7 @@ def run_prefix_bench(
     random_ids = random.Random(SEED)
     ids = [random_ids.randrange(model.config.vocab_size) for _ in range(BLOCKS * 128 + MORE_TOKENS)]
     generate(model, ids, 2)  # a process's first run is slow
-    paper = constellation.replace(cache={"servers": 10, "chunk_bytes": 6000, "block_tokens": 128})
+    paper = constellation.replace(cache={"servers": 10, "parity": 0, "chunk_bytes": 6000, "block_tokens": 128})
     sky = paper.replace(network={"port": free_port(paper)})
     report: dict[str, Any] = {
         "prompt_tokens": len(ids),

@@ -18,6 +18,7 @@ from skymemory.simulate.layout_grid import Grid
 from skymemory.simulate.mapping import PAPER_LAYOUTS
 from skymemory.simulate.survival import Comparison
 from skymemory.simulate.survival import compare as compare_layouts
+from skymemory.sky.file_sections import Cache
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.sky.placement.structures import STRIPE_ROW_MAX
 from skymemory.sky.placement.torus import Torus
@@ -31,8 +32,10 @@ LARGEST = 200
 
 @click.command()
 @click.option("--layout", "name", type=click.Choice(tuple(LAYOUT_IDS)), default="rotation_hop", show_default=True, help="Which.")
-@click.option("--servers", default=10, show_default=True, type=click.IntRange(min=1), help="Satellites that share a block.")
-@click.option("--parity", default=0, show_default=True, type=click.IntRange(min=0), help="Servers of these that hold parity.")
+@click.option(
+    "--servers", default=Cache().servers, show_default=True, type=click.IntRange(min=1), help="Satellites that share a block."
+)
+@click.option("--parity", type=click.IntRange(min=0), help="Servers of these that hold parity. Default: 2; 0 with --published.")
 @click.option("--planes", default=5, show_default=True, type=click.IntRange(1, LARGEST), help="Planes.")
 @click.option("--slots", default=19, show_default=True, type=click.IntRange(1, LARGEST), help="Slots (satellites) in a plane.")
 @click.option("--centre", type=Place(), help="Satellite in the middle. Default: the grid's middle.")
@@ -48,7 +51,7 @@ LARGEST = 200
 @page_options
 @json_option
 def layout(
-    name: LayoutName, servers: int, parity: int, planes: int, slots: int, centre: Satellite | None, rotations: int,
+    name: LayoutName, servers: int, parity: int | None, planes: int, slots: int, centre: Satellite | None, rotations: int,
     published: bool, compare: bool, output: Path | None, bare: bool, width: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show the servers of a block on the grid of planes and slots, and what the last rotation moved.
@@ -60,6 +63,8 @@ def layout(
     torus = Torus(planes, slots)
     centre = torus.middle if centre is None else centre
     require_servers(servers, torus)
+    if parity is None:
+        parity = 0 if published else Cache().parity
     _require_parity(parity, servers)
     require_place(centre, torus, f"--centre {centre.plane},{centre.slot} is PLANE,SLOT")
     suffix = _suffix(output)
@@ -95,7 +100,7 @@ def _require_parity(parity: int, servers: int) -> None:
     if parity >= servers:
         raise BadInput(f"--parity {parity}: allowed are 0 to {servers - 1} (--servers - 1)")
     if parity and servers > STRIPE_ROW_MAX:
-        raise BadInput(f"--servers {servers} with --parity: allowed are 2 to {STRIPE_ROW_MAX}")
+        raise BadInput(f"--servers {servers} with --parity {parity}: allowed are {parity + 1} to {STRIPE_ROW_MAX}, or --parity 0")
 
 
 def _require_published(name: LayoutName, parity: int) -> None:

@@ -87,6 +87,7 @@ def sized(shape: ModelShape, sky: Constellation, block_tokens: int, codec: str, 
         "token_bytes": token_bytes,
         "block_bytes": block_bytes,
         "servers": sky.cache.servers,
+        "parity": sky.cache.parity,
         "store_mib": sky.satellite.store_mib,
         "tokens": held,
     }
@@ -103,11 +104,12 @@ def text_of(report: dict[str, Any]) -> str:
     """Return the report in words."""
     heads = f"{report['kv_heads']} KV heads of {report['head_dim']}"
     kept = f"a latent vector of {report['latent']} (MLA)" if report["latent"] else heads
+    parity = f", {report['parity']} of parity," if report["parity"] else ""
     lines = [
         f"{report['layers']} layers, {kept}, {report['dtype']}, codec {report['codec']}: "
         f"{report['token_bytes']:,.0f} bytes a token",
         f"a block of {report['block_tokens']} tokens has {report['block_bytes'] / 1e6:,.2f} MB",
-        f"{report['servers']} servers with store_mib {report['store_mib']} hold {report['tokens']:,} tokens",
+        f"{report['servers']} servers{parity} with store_mib {report['store_mib']} hold {report['tokens']:,} tokens",
     ]
     if "tokens_wanted" in report:
         line = f"{report['tokens_wanted']:,} tokens need store_mib {report['store_mib_needed']:,} on each satellite"

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from skymemory.cli.common import BadInput, Failure, json_option, print_json, print_table, progress_bar
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
+from skymemory.sky.file_sections import Cache
 from skymemory.sky.orbit.positions import OrbitError
 from skymemory.sky.orbit.schedule import Schedule, ScheduleError
 from skymemory.twin import VIOLATIONS_MAX
@@ -164,12 +165,14 @@ def _constellation(constellation_path: Path | None, schedule: Schedule) -> Const
         return Constellation.load(constellation_path)
     if CONFIG_FILE.is_file():
         return Constellation.load(CONFIG_FILE)
-    header = schedule.header
+    header, default = schedule.header, Cache()
+    servers = min(default.servers, header.planes * header.slots)
     return Constellation().replace(
         constellation={"planes": header.planes, "slots": header.slots, "geometry": header.pattern},
         cache={
             "centre": list(header.torus.middle),
-            "servers": min(Constellation().cache.servers, header.planes * header.slots),
+            "servers": servers,
+            "parity": min(default.parity, servers - 1),
         },
     )
 

@@ -1,7 +1,7 @@
 """The constellation file: constellation.toml -> `Constellation`, checked before anything starts.
 
 Each mistake is reported with its file, its line and the allowed values. Defaults are the paper's (section 5): 5 planes x 19
-slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
+slots, twelve servers of which two hold parity, chunks of 6,000 bytes, blocks of 128 tokens.
 """
 
 import os
@@ -235,11 +235,8 @@ class Constellation(CheckedModel):
         elif cache.servers > SERVERS_MAX:
             told = _told("cache", cache, "servers")
             yield ("cache", "servers"), f"{told}; allowed are 1 to {SERVERS_MAX:,}, as a satellite has room"
-        if cache.parity >= cache.servers:
-            yield ("cache", "parity"), f"{_told('cache', cache, 'parity')}; allowed are 0 to {cache.servers - 1} (servers - 1)"
-        elif cache.parity and cache.servers > STRIPE_ROW_MAX:
-            told = f"{_told('cache', cache, 'servers')} with parity (cache.parity)"
-            yield ("cache", "servers"), f"{told}; allowed are 2 to {STRIPE_ROW_MAX}"
+        else:
+            yield from self._parity_contradictions()
         if cache.centre not in self.torus:
             yield ("cache", "centre"), f"{_told('cache', cache, 'centre')}; allowed are {self._places}"
         if cache.host == "satellite":
@@ -272,6 +269,21 @@ class Constellation(CheckedModel):
             )
         yield from self._override_contradictions()
         yield from self._tenant_contradictions()
+
+    def _parity_contradictions(self) -> Iterator[Mistake]:
+        cache, most = self.cache, self.cache.servers - 1
+        is_default = "parity" not in cache.model_fields_set
+        if cache.parity > most and is_default:  # the file has no line for parity
+            less = f"from 0 to {most}" if most else "= 0"
+            told = f"{_told('cache', cache, 'servers')}, and {_told('cache', cache, 'parity')}"
+            yield ("cache", "servers"), f"{told}; allowed are cache.servers from {cache.parity + 1}, or cache.parity {less}"
+        elif cache.parity > most:
+            allowed = f"allowed are 0 to {most}" if most else "allowed is 0"
+            yield ("cache", "parity"), f"{_told('cache', cache, 'parity')}; {allowed} (servers - 1)"
+        elif cache.parity and cache.servers > STRIPE_ROW_MAX:
+            told = f"{_told('cache', cache, 'servers')}, and {_told('cache', cache, 'parity')}"
+            allowed = f"{cache.parity + 1} to {STRIPE_ROW_MAX}, or cache.parity = 0"
+            yield ("cache", "servers"), f"{told}; allowed are {allowed}"
 
     def _override_contradictions(self) -> Iterator[Mistake]:
         torus, overrides = self.torus, self.links.override

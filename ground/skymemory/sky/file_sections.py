@@ -128,8 +128,8 @@ class Links(CheckedModel):
 class Cache(CheckedModel):
     """[cache]: how blocks are cut, laid out and reached."""
 
-    servers: int = Field(default=10, ge=1, description="whole numbers from 1 to planes x slots")
-    parity: int = Field(default=0, ge=0, description="whole numbers from 0 to servers - 1")
+    servers: int = Field(default=12, ge=1, description="whole numbers from 1 to planes x slots")
+    parity: int = Field(default=2, ge=0, description="whole numbers from 0 to servers - 1")
     """Servers of these that hold parity: so many may be lost. 0: a block needs all of its servers."""
     ask_all: bool = False
     """True: a get asks for parity at once, so that slow satellites do not hold it up. False: it asks once a satellite is slow."""

@@ -19,7 +19,7 @@ def sky() -> Iterator[LocalConstellation]:
     """One server of 1 MiB."""
     sections = {
         "constellation": {"planes": 3, "slots": 3},
-        "cache": {"servers": 1, "centre": [2, 2]},
+        "cache": {"servers": 1, "parity": 0, "centre": [2, 2]},
         "satellite": {"store_mib": 1},
     }
     base = Constellation.model_validate(sections, strict=False)

@@ -179,7 +179,7 @@ def test_cold_keys_count_through_every_door(start_sky: StartSky, tmp_path: Path)
 
 
 def test_a_block_that_is_lost_is_asked_for_and_not_delivered(start_sky: StartSky, tmp_path: Path) -> None:
-    local = start_sky(cache={"deadline_ms": 1000})
+    local = start_sky(cache={"parity": 0, "deadline_ms": 1000})
     tell_up(tmp_path, local)
     with AgentProcess(tmp_path) as agent:
         agent.wait_ready()

@@ -213,7 +213,7 @@ def test_engines_go_on_when_the_agent_is_killed(start_agent: StartAgent, start_s
 
 
 def test_engines_go_on_when_a_satellite_is_killed(start_agent: StartAgent, start_sky: StartSky) -> None:
-    local = start_sky()
+    local = start_sky(cache={"parity": 0})
     agent = start_agent(local)
     data = {key(("satellite", number)): os.urandom(BLOCK) for number in range(6)}
     with closing(agent.client(block_bytes=BLOCK)) as client:

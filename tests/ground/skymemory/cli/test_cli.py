@@ -168,7 +168,7 @@ def test_all_that_is_shown_fits_the_terminal(skymem: Command, monkeypatch: pytes
     lines = skymem("status").output.splitlines()
     headings = [line for line in lines if line.startswith("plane ↓")]
     assert [word for line in headings for word in line.split() if word.isdigit()] == ["1", "2", "3", "4"]
-    assert all(len(line.rstrip()) <= columns for line in lines[1:-3])  # sentences may wrap
+    assert all(len(line.rstrip()) <= columns for line in lines[1:-4])  # sentences may wrap
     assert columns < 80 or "…" not in skymem("status", "--links").output
     assert all(any(line.startswith(f"{plane:>7} ") for line in lines) for plane in range(1, 4))
 

@@ -89,7 +89,7 @@ def test_what_is_shown(keys: Path) -> None:
 def test_the_size_of_a_constellation_file(tmp_path: Path) -> None:
     """Its keyring need not exist: this makes it."""
     (file := tmp_path / "sky.toml").write_text(
-        "[constellation]\nplanes = 3\nslots = 2\n[cache]\nservers = 2\ncentre = [1, 1]\ntenant = 9\n"
+        "[constellation]\nplanes = 3\nslots = 2\n[cache]\nservers = 2\nparity = 0\ncentre = [1, 1]\ntenant = 9\n"
         '[security]\nkeyring = "keys/mission.json"\n'
     )
     skymem("keys", "new", tmp_path / "keys", "--constellation", file)

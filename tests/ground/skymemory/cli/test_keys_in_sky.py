@@ -23,7 +23,7 @@ from skymemory.wire.address import Satellite
 from support.waiting import PATIENCE_S
 
 Stopped = Callable[..., AbstractContextManager[None]]
-GRID = "[constellation]\nplanes = 2\nslots = 2\n[cache]\nservers = 2\ncentre = [1, 1]\n"
+GRID = "[constellation]\nplanes = 2\nslots = 2\n[cache]\nservers = 2\nparity = 0\ncentre = [1, 1]\n"
 
 
 def skymem(*words: object, status: int = 0) -> Result:
@@ -42,7 +42,7 @@ def keys(tmp_path: Path) -> Path:
 def local(keys: Path, start_sky: Callable[..., LocalConstellation]) -> LocalConstellation:
     return start_sky(
         constellation={"planes": 2, "slots": 2},
-        cache={"servers": 2, "centre": [1, 1]},
+        cache={"servers": 2, "parity": 0, "centre": [1, 1]},
         security={"keyring": str(satellites_folder(keys, 1))},
     )
 

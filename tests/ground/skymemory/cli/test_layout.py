@@ -7,9 +7,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.sky.constellation import Constellation
 
 PAPER = (
-    "--layout", "rotation_hop", "--servers", "25", "--planes", "5", "--slots", "19", "--centre", "3,4", "--rotations", "2",
+    "--layout", "rotation_hop", "--servers", "25", "--parity", "0",
+    "--planes", "5", "--slots", "19", "--centre", "3,4", "--rotations", "2",
 )  # fmt: skip
 
 
@@ -67,6 +69,13 @@ def test_csv(tmp_path: Path) -> None:
 CODED = ("--layout", "all_planes", "--servers", "20", "--parity", "4")
 
 
+def test_the_default_is_that_of_a_constellation() -> None:
+    cache = Constellation().cache
+    report = json.loads(skymem("--json").output)
+    assert (len(report["servers"]), report["parity"], report["layout"]) == (cache.servers, cache.parity, cache.layout)
+    assert "2 of parity" in skymem().output
+
+
 def test_servers_with_parity_are_marked() -> None:
     output = skymem(*CODED).output
     _, *planes = grid(output)
@@ -108,8 +117,9 @@ def test_a_full_turn() -> None:
 
 
 def test_published() -> None:
-    result = skymem("--published")
+    result = skymem("--published", "--servers", "10")
     assert "Server 10 is on no satellite at all." in result.output
+    assert json.loads(skymem("--published", "--json").output)["parity"] == 0
     outside = skymem("--published", "--layout", "hop", "--servers", "9", "--centre", "3,1")
     assert "Servers 5, 8 are outside the grid" in outside.output
 
@@ -127,14 +137,18 @@ def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--servers", "96"), "--servers 96: there are 95 satellites (5 planes x 19 slots)"),
-        (("--servers", "1025", "--planes", "60", "--slots", "60"), "--servers 1025: satellites have room for 1,024"),
+        (
+            ("--servers", "1025", "--parity", "0", "--planes", "60", "--slots", "60"),
+            "--servers 1025: satellites have room for 1,024",
+        ),
         (("--servers", "0"), "Invalid value for '--servers': 0 is not in the range x>=1"),
         (("--centre", "3,20"), "--centre 3,20 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),
         (("--centre", "0,4"), "--centre 0,4 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),
         (("--centre", "four"), "Invalid value for '--centre': 'four' is not PLANE,SLOT"),
         (("--layout", "rings"), "Invalid value for '--layout': 'rings' is not one of 'rotation', 'hop', "),
-        (("--parity", "10"), "--parity 10: allowed are 0 to 9 (--servers - 1)"),
-        (("--parity", "1", "--servers", "256", "--slots", "60"), "--servers 256 with --parity: allowed are 2 to 255"),
+        (("--parity", "12"), "--parity 12: allowed are 0 to 11 (--servers - 1)"),
+        (("--servers", "2"), "--parity 2: allowed are 0 to 1 (--servers - 1)"),
+        (("--servers", "256", "--slots", "60"), "--servers 256 with --parity 2: allowed are 3 to 255, or --parity 0"),
         (
             ("--published", "--layout", "all_planes"),
             "--published has no --layout all_planes; allowed are rotation, hop, rotation_hop",

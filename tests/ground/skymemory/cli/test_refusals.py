@@ -22,7 +22,10 @@ from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.run_record import RunRecord
 from support.waiting import wait_until
 
-CONFIG = "[constellation]\nplanes = {planes}\nslots = {slots}\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 2\n"
+CONFIG = (
+    "[constellation]\nplanes = {planes}\nslots = {slots}\n[network]\nport = {port}\n"
+    "[cache]\ncentre = [1, 1]\nservers = 2\nparity = 0\n"
+)
 DISK_BYTES = 256 * 1024
 PATIENCE_S = 300.0
 Skymem = Callable[..., Result]
@@ -67,7 +70,7 @@ def skymem(tmp_path: Path) -> Skymem:
 
 
 def write_file(folder: Path, planes: int, slots: int) -> str:
-    sky = Constellation().replace(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2})
+    sky = Constellation().replace(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2, "parity": 0})
     (path := folder / "sky.toml").write_text(CONFIG.format(planes=planes, slots=slots, port=free_port(sky)))
     return str(path)
 
@@ -93,7 +96,7 @@ def test_up_with_room_for_logs_only(skymem: Skymem, tmp_path: Path, small_disk: 
 
 def test_a_satellite_whose_output_is_lost_does_not_stay() -> None:
     words = ["--plane", "1", "--slot", "1", "--planes", "1", "--slots", "1", "--port"]
-    sky = Constellation().replace(constellation={"planes": 1, "slots": 1}, cache={"centre": [1, 1], "servers": 1})
+    sky = Constellation().replace(constellation={"planes": 1, "slots": 1}, cache={"centre": [1, 1], "servers": 1, "parity": 0})
     command = [satellite_program.program(), *words, str(free_port(sky))]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
@@ -144,7 +147,7 @@ def test_a_reader_that_has_enough_is_no_failure() -> None:
 def test_get_to_a_full_disk_leaves_what_was_there(
     skymem: Skymem, tmp_path: Path, small_disk: Path, start_sky: Callable[..., LocalConstellation]
 ) -> None:
-    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2})
+    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2, "parity": 0})
     file = tmp_path / "sky.toml"
     file.write_text(CONFIG.format(planes=2, slots=3, port=local.constellation.network.port))
     skymem("put", "k", "-", "--constellation", str(file), stdin=os.urandom(2 * DISK_BYTES))
@@ -157,7 +160,7 @@ def test_get_to_a_full_disk_leaves_what_was_there(
 
 
 def test_get_keeps_mode_and_link(skymem: Skymem, tmp_path: Path, start_sky: Callable[..., LocalConstellation]) -> None:
-    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2})
+    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2, "parity": 0})
     file = tmp_path / "sky.toml"
     file.write_text(CONFIG.format(planes=2, slots=3, port=local.constellation.network.port))
     skymem("put", "k", "-", "--constellation", str(file), stdin=b"new")

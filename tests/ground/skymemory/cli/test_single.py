@@ -102,7 +102,9 @@ def test_a_satellite_whose_address_is_taken_does_not_come_back(skymem: Skymem, f
     skymem("up", "--constellation", file)
     skymem("kill", "1", "1")
     sky = Constellation.load(file)
-    with LocalConstellation(sky.replace(constellation={"planes": 1, "slots": 1}, cache={"centre": [1, 1], "servers": 1})):
+    with LocalConstellation(
+        sky.replace(constellation={"planes": 1, "slots": 1}, cache={"centre": [1, 1], "servers": 1, "parity": 0})
+    ):
         assert "in use" in skymem("restart", "1", "1", status=1).output
     assert Satellite(1, 1) not in RunRecord(tmp_path / "state").require().alive()
     skymem("restart", "1", "1")

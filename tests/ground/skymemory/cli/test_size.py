@@ -15,7 +15,7 @@ CONFIG = {
     "hidden_size": 4096,
     "torch_dtype": "bfloat16",
 }
-SKY = "[constellation]\nplanes = 3\nslots = 5\n[cache]\nservers = 10\ncentre = [2, 3]\n[satellite]\nstore_mib = 16\n"
+SKY = "[constellation]\nplanes = 3\nslots = 6\n[cache]\ncentre = [2, 3]\n[satellite]\nstore_mib = 16\n"
 
 
 @pytest.fixture
@@ -43,12 +43,15 @@ def test_the_report(model: Path, sky: Path) -> None:
     assert result.output.splitlines() == [
         "32 layers, 8 KV heads of 128, bfloat16, codec raw: 131,072 bytes a token",
         "a block of 128 tokens has 16.78 MB",
-        "10 servers with store_mib 16 hold 1,152 tokens",
+        "12 servers, 2 of parity, with store_mib 16 hold 1,152 tokens",
         "20,000 tokens need store_mib 268 on each satellite",
     ]
+    plain = sky.with_name("plain.toml")
+    plain.write_text(SKY.replace("[cache]", "[cache]\nservers = 10\nparity = 0"))
+    assert "10 servers with store_mib 16 hold 1,152 tokens" in skymem(model, "--constellation", plain).output
     more = skymem(model, "--constellation", sky, "--tokens", 50_000)
     assert more.output.splitlines()[-1] == (
-        "50,000 tokens need store_mib 668 on each satellite; allowed are up to 512: at least 14 servers of 512 hold them"
+        "50,000 tokens need store_mib 668 on each satellite; allowed are up to 512: at least 16 servers of 512 hold them"
     )
     most = skymem(model, "--constellation", sky, "--tokens", 1_000_000)
     assert most.output.splitlines()[-1].endswith("allowed are up to 512: there cannot be enough servers")
@@ -58,7 +61,7 @@ def test_the_report(model: Path, sky: Path) -> None:
 def test_as_json(model: Path, sky: Path, codec: str) -> None:
     result = skymem(model / "config.json", "--constellation", sky, "--codec", codec, "--json")
     told = json.loads(result.output)
-    assert (told["layers"], told["codec"], told["servers"]) == (32, codec, 10)
+    assert (told["layers"], told["codec"], told["servers"], told["parity"]) == (32, codec, 12, 2)
     assert told["tokens"] == {"raw": 9, "int8": 18, "int4": 34, "int4g16": 24, "int4g32": 29}[codec] * 128
 
 

@@ -62,7 +62,7 @@ def test_all_satellites_answer_over_links(full_sky: LocalConstellation) -> None:
 
 def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation) -> None:
     key, source, target = b"m" * 32, Satellite(3, 10), Satellite(1, 3)
-    with SkyStore(full_sky.constellation) as store:
+    with SkyStore(full_sky.constellation.replace(cache={"parity": 0})) as store:
         store.put([(key, bytes(6000))])  # one chunk: on the nearest satellite
         control, here, there = store.control, Route(source, source), Route(target, target)
         (answer,) = control.migrate([Move(here, target, key)], 0, 5)
@@ -105,7 +105,7 @@ def test_who_does_not_answer_does_not_deny(start_sky: Callable[..., LocalConstel
     local = start_sky()
     here, there = Satellite(1, 1), Satellite(2, 2)
     entry = BlockEntry(token_bytes(32), 100, 100, 1, 0, 0.0)
-    with SkyStore(local.constellation.replace(cache={"servers": 1, "centre": list(here)})) as store:
+    with SkyStore(local.constellation.replace(cache={"servers": 1, "parity": 0, "centre": list(here)})) as store:
         store.put([(entry.key, bytes(100))])
         places = [Route(there, there), Route(here, here)]
         with stopped(local, there):

@@ -127,7 +127,7 @@ def test_tenants_do_not_see_each_other(full_sky: LocalConstellation) -> None:
 
 
 def test_a_share_of_more_chunks_than_one_set_can_name(start_sky: StartSky) -> None:
-    local = start_sky(constellation={"planes": 1, "slots": 2}, cache={"servers": 1, "centre": [1, 1]})
+    local = start_sky(constellation={"planes": 1, "slots": 2}, cache={"servers": 1, "parity": 0, "centre": [1, 1]})
     with NativeClient() as client:
         stored = uploads(2500 * 50 - 1, 50, chunk_len=50)
         assert stored[0].entry.chunk_total > icd.LIMIT_CHUNK_SET

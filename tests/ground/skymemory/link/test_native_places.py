@@ -236,7 +236,9 @@ def test_all_places_silent_is_expired_by_the_deadline(start_sky: StartSky, stopp
 
 def test_an_unreachable_place_is_passed_over(start_sky: StartSky) -> None:
     cut = [{"from": [1, 1], "to": [1, 2], "cut": True}]
-    local = start_sky(constellation={"planes": 1, "slots": 2}, cache={"servers": 1, "centre": [1, 1]}, links={"override": cut})
+    local = start_sky(
+        constellation={"planes": 1, "slots": 2}, cache={"servers": 1, "parity": 0, "centre": [1, 1]}, links={"override": cut}
+    )
     here, there = Satellite(1, 1), Satellite(1, 2)
     with NativeClient() as client:
         stored = upload(10)

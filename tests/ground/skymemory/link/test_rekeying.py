@@ -42,7 +42,7 @@ def sky(keys: Path, start_sky: Callable[..., LocalConstellation]) -> LocalConste
     """Satellites that start with the keys of the first generation, again and again."""
     return start_sky(
         constellation={"planes": PLANES, "slots": SLOTS},
-        cache={"servers": 2, "centre": [1, 1]},
+        cache={"servers": 2, "parity": 0, "centre": [1, 1]},
         security={"keyring": str(satellites_folder(keys, 1))},
     )
 

@@ -341,8 +341,21 @@ def test_values_that_cannot_be_coded_are_not_stored(model, tokenizer, store) -> 
     assert manager.get_cache(prompt(64)).get_seq_length() == 16
 
 
-def test_a_lost_satellite_is_a_miss_and_the_blocks_are_put_again(model, tokenizer, start_sky) -> None:
-    sky = start_sky(cache={"deadline_ms": 2000, "chunk_bytes": 1000})
+def test_two_lost_satellites_cost_nothing(model, tokenizer, start_sky) -> None:
+    sky = start_sky(cache={"deadline_ms": 20_000, "chunk_bytes": 1000})
+    ids = prompt(100)
+    cold = generate(model, ids, NEW_TOKENS)
+    with SkyStore(sky.constellation) as store:
+        manager = KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK)
+        assert manager.add_blocks(ids, cold.cache).failed == 0
+        for victim in store.whereabouts.servers(0)[1:3]:
+            sky.kill(victim)
+        assert generate(model, ids, NEW_TOKENS, manager=manager).tokens == cold.tokens
+        assert (manager.statistics.tokens_cached, manager.statistics.blocks_missed) == (96, 0)
+
+
+def test_a_lost_satellite_is_a_miss_without_parity_and_the_blocks_are_put_again(model, tokenizer, start_sky) -> None:
+    sky = start_sky(cache={"parity": 0, "deadline_ms": 2000, "chunk_bytes": 1000})
     ids = prompt(100)
     cold = generate(model, ids, NEW_TOKENS)
     with SkyStore(sky.constellation) as store:

@@ -176,7 +176,7 @@ def test_a_sky_that_falls_silent(
 
 def test_a_lost_satellite_costs_the_blocks_that_it_held(start_sky: Start, tmp_path: Path) -> None:
     """Blocks of one chunk each are on one satellite: the others still come."""
-    sky = start_sky(cache={"chunk_bytes": 20_000, "deadline_ms": 1000})
+    sky = start_sky(cache={"parity": 0, "chunk_bytes": 20_000, "deadline_ms": 1000})
     lone = sky.constellation
     tokens = tokens_of(16 * 12)
     with SkyStore(lone) as store:

@@ -42,11 +42,19 @@ def test_shipped_file_shows_every_key() -> None:
             assert f"\n{key} = " in text or f"# [[links.{key}]]" in text
 
 
-def test_defaults_are_the_papers() -> None:
+def test_defaults_are_the_papers_with_two_servers_of_parity_besides() -> None:
     sky = Constellation()
     assert (sky.planes, sky.slots, sky.grid.altitude_km) == (5, 19, 550)
-    assert (sky.cache.servers, sky.cache.chunk_bytes, sky.cache.block_tokens) == (10, 6000, 128)
+    assert (sky.cache.servers - sky.cache.parity, sky.cache.chunk_bytes, sky.cache.block_tokens) == (10, 6000, 128)
+    assert sky.cache.parity == 2
     assert sky.slot_bytes == 6144
+
+
+def test_a_file_that_names_servers_alone_has_two_of_parity(tmp_path: Path) -> None:
+    cache = load(tmp_path, "[cache]\nservers = 3").cache
+    assert (cache.servers, cache.parity) == (3, 2)
+    cache = load(tmp_path, "[cache]\nservers = 1\nparity = 0").cache
+    assert (cache.servers, cache.parity) == (1, 0)
 
 
 def test_the_default_codec_brings_every_bit_back() -> None:
@@ -139,7 +147,7 @@ def test_empty_file_is_the_default(tmp_path: Path) -> None:
         ),
         (
             "[constellation]\nplanes = 2\nslots = 2",
-            "constellation.toml: cache.servers is 10 by default; allowed are 1 to 4 (planes x slots)\n"
+            "constellation.toml: cache.servers is 12 by default; allowed are 1 to 4 (planes x slots)\n"
             "constellation.toml: cache.centre is [3, 10] by default; allowed are [1, 1] to [2, 2] (2 planes x 2 slots)",
         ),
         (
@@ -152,7 +160,26 @@ def test_empty_file_is_the_default(tmp_path: Path) -> None:
         ),
         (
             "[constellation]\nplanes = 20\n[cache]\nservers = 256\nparity = 2",
-            "constellation.toml:4: cache.servers is 256 with parity (cache.parity); allowed are 2 to 255",
+            "constellation.toml:4: cache.servers is 256, and cache.parity is 2; allowed are 3 to 255, or cache.parity = 0",
+        ),
+        (
+            "[constellation]\nplanes = 20\n[cache]\nservers = 256",
+            "constellation.toml:4: cache.servers is 256, and cache.parity is 2 by default; "
+            "allowed are 3 to 255, or cache.parity = 0",
+        ),
+        (
+            "[cache]\nservers = 2",
+            "constellation.toml:2: cache.servers is 2, and cache.parity is 2 by default; "
+            "allowed are cache.servers from 3, or cache.parity from 0 to 1",
+        ),
+        (
+            "[cache]\nservers = 1",
+            "constellation.toml:2: cache.servers is 1, and cache.parity is 2 by default; "
+            "allowed are cache.servers from 3, or cache.parity = 0",
+        ),
+        (
+            "[cache]\nservers = 1\nparity = 1",
+            "constellation.toml:3: cache.parity is 1; allowed is 0 (servers - 1)",
         ),
         (
             "[satellite]\nstore_mib = 513",
@@ -340,7 +367,7 @@ def test_replace_checks_again() -> None:
     assert sky.replace() == sky
     with pytest.raises(ConfigError, match=r"^cache.servers is 58; allowed are 1 to 57 \(planes x slots\)$"):
         sky.replace(cache={"servers": 58})
-    large = sky.replace(constellation={"planes": 60, "slots": 60}, cache={"servers": 1024})
+    large = sky.replace(constellation={"planes": 60, "slots": 60}, cache={"servers": 1024, "parity": 0})
     with pytest.raises(ConfigError, match=r"^cache.servers is 1025; allowed are 1 to 1,024, as a satellite has room$"):
         large.replace(cache={"servers": 1025})
 

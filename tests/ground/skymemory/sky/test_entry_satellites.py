@@ -24,12 +24,12 @@ def in_sight(sky: Constellation, time_s: float) -> list[Satellite]:
 def test_logical_window_reaches_each_server_directly() -> None:
     routes = server_routes(Whereabouts(LOGICAL), 0)
     assert routes == [Route(satellite, satellite) for satellite in Whereabouts(LOGICAL).servers(0)]
-    assert len(routes) == 10
+    assert len(routes) == LOGICAL.cache.servers
 
 
 def test_uplink_nearest_goes_through_the_centre() -> None:
     sky = LOGICAL.replace(cache={"uplink": "nearest"})
-    assert [route.entry for route in server_routes(Whereabouts(sky), 0)] == [CENTRE] * 10
+    assert [route.entry for route in server_routes(Whereabouts(sky), 0)] == [CENTRE] * LOGICAL.cache.servers
     assert [route.satellite for route in server_routes(Whereabouts(sky), 0)] == Whereabouts(LOGICAL).servers(0)
 
 
@@ -64,7 +64,7 @@ def test_nobody_in_sight() -> None:
 def test_a_lost_satellite_is_replaced() -> None:
     before = Whereabouts(LOGICAL).servers(0)
     after = Whereabouts(LOGICAL).servers(0, {before[4]})
-    assert [index for index in range(10) if before[index] != after[index]] == [4]
+    assert [index for index in range(LOGICAL.cache.servers) if before[index] != after[index]] == [4]
     assert after[4] not in before
 
 
@@ -81,7 +81,7 @@ def test_a_lost_nearest_satellite_is_no_uplink() -> None:
 @pytest.mark.parametrize("uplink", ["window", "nearest"])
 @pytest.mark.parametrize("servers", [1, 2, 3, 10, 81])
 def test_lookups_ask_the_nearest_server_and_the_first(layout: str, uplink: str, servers: int) -> None:
-    sky = LOGICAL.replace(cache={"layout": layout, "uplink": uplink, "servers": servers})
+    sky = LOGICAL.replace(cache={"layout": layout, "uplink": uplink, "servers": servers, "parity": 0})
     routes = server_routes(Whereabouts(sky), 0)
     asked = lookup_routes(Whereabouts(sky), 0, routes)
     hops = [sky.torus.hops(CENTRE, route.satellite) for route in asked]
@@ -90,6 +90,18 @@ def test_lookups_ask_the_nearest_server_and_the_first(layout: str, uplink: str, 
     assert len(asked) == (2 if asked[0] != routes[0] else 1)
     assert len(asked) == 1 or layout == "rotation"
     assert lookup_routes(Whereabouts(sky), 0, []) == []
+
+
+@pytest.mark.parametrize("layout", ["rotation", "hop", "rotation_hop", "all_planes"])
+@pytest.mark.parametrize(("servers", "parity"), [(3, 2), (12, 2), (81, 5)])
+def test_lookups_of_blocks_with_parity_ask_one_server_more_than_may_be_lost(layout: str, servers: int, parity: int) -> None:
+    sky = LOGICAL.replace(cache={"layout": layout, "servers": servers, "parity": parity})
+    routes = server_routes(Whereabouts(sky), 0)
+    asked = lookup_routes(Whereabouts(sky), 0, routes)
+    assert set(routes[: parity + 1]) <= set(asked)
+    assert len(asked) == len(set(asked)) <= parity + 2
+    nearest = min(routes, key=lambda route: sky.torus.hops(CENTRE, route.satellite))
+    assert nearest in asked
 
 
 def test_lookups_of_a_physical_window_need_the_fewest_hops() -> None:

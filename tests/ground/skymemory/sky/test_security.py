@@ -8,7 +8,7 @@ from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import begin_mission, host_file, rotate, satellites_folder
 from skymemory.sky.constellation import KEYRING_VARIABLE, ConfigError, Constellation, KeyUse
 
-GRID = "[constellation]\nplanes = 2\nslots = 3\n[cache]\nservers = 2\ncentre = [1, 1]\n"
+GRID = "[constellation]\nplanes = 2\nslots = 3\n[cache]\nservers = 2\nparity = 0\ncentre = [1, 1]\n"
 LINE = 1 + len(GRID.splitlines()) + 1
 """Line of the keyring."""
 
@@ -37,7 +37,7 @@ def test_a_keyring_is_seen_from_the_folder_of_the_file(keys: Path, tmp_path: Pat
         assert sky.security.keyring == str(keys / "mission.json")
         assert sky.security_words(()) == "secured: no satellite has made an association yet"
         assert sky.security_words(["blake2b_header", "gmac_header"]) == "secured: blake2b_header, gmac_header"
-    assert sky.replace(cache={"servers": 1}).security == sky.security
+    assert sky.replace(cache={"servers": 1, "parity": 0}).security == sky.security
 
 
 def test_a_hosts_keyring_is_for_hosts(keys: Path, tmp_path: Path) -> None:

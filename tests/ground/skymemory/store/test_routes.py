@@ -240,7 +240,7 @@ def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, stopped: Sto
 
 def test_one_server_alone_can_be_lost(start_sky: StartSky) -> None:
     """Other satellites tell that it is the server and not this host."""
-    local = start_sky(cache={"servers": 1, "deadline_ms": 2000})
+    local = start_sky(cache={"servers": 1, "parity": 0, "deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store:
         local.kill(sky.cache.centre)

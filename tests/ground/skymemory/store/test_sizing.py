@@ -18,8 +18,8 @@ LLAMA_8B = {
 }
 
 
-def sky(servers: int = 10, store_mib: int = 16, chunk_bytes: int = 6000) -> Constellation:
-    given = {"cache": {"servers": servers, "chunk_bytes": chunk_bytes}, "satellite": {"store_mib": store_mib}}
+def sky(servers: int = 10, store_mib: int = 16, chunk_bytes: int = 6000, parity: int = 0) -> Constellation:
+    given = {"cache": {"servers": servers, "parity": parity, "chunk_bytes": chunk_bytes}, "satellite": {"store_mib": store_mib}}
     return Constellation.model_validate(given, strict=False)
 
 

@@ -134,7 +134,8 @@ def test_chunks_lie_on_their_servers(start_sky: StartSky) -> None:
         stats = store.control.store_stats(all_routes(sky), 5)
     servers = Whereabouts(sky).servers(0)
     held = {satellite: counters["slots_used"] for satellite, counters in stats.items() if counters["slots_used"]}
-    assert held == {satellite: 3 if index < 2 else 2 for index, satellite in enumerate(servers)}
+    # 20 chunks of data are rows of 7, 7 and 6, each with 2 of parity behind it
+    assert held == {satellite: 3 if index < 8 else 2 for index, satellite in enumerate(servers)}
 
 
 @pytest.mark.parametrize("uplink", ["window", "nearest"])
@@ -165,8 +166,8 @@ def test_loss_delay_and_reordering_are_repaired(start_sky: StartSky) -> None:
         assert store.stats().retries > 0
 
 
-def test_a_killed_satellite_is_a_miss_and_blocks_can_be_put_again(start_sky: StartSky) -> None:
-    local = start_sky(cache={"deadline_ms": 2000})
+def test_a_killed_satellite_is_a_miss_without_parity_and_blocks_can_be_put_again(start_sky: StartSky) -> None:
+    local = start_sky(cache={"parity": 0, "deadline_ms": 2000})
     sky = local.constellation
     victim = Whereabouts(sky).servers(0)[4]
     with SkyStore(sky) as store:
@@ -214,7 +215,7 @@ def test_a_satellite_that_returns_is_used_again(start_sky: StartSky) -> None:
         local.restart(victim)
         ahead_s += timing.lost_s
         assert store.put([(key("third"), bytes(100_000))])[0].ok
-        assert store.control.store_stats([Route(victim, victim)], 5)[victim]["slots_used"] == 2
+        assert store.control.store_stats([Route(victim, victim)], 5)[victim]["slots_used"] == 3
 
 
 def test_a_killed_nearest_satellite(start_sky: StartSky) -> None:
@@ -231,7 +232,7 @@ def test_a_killed_nearest_satellite(start_sky: StartSky) -> None:
 
 
 def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
-    sky = start_sky().constellation
+    sky = start_sky(cache={"parity": 0}).constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("block"), bytes(100_000)), (key("whole"), bytes(100_000))])
         gone = Whereabouts(sky).servers(0)[3]
@@ -245,7 +246,7 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
 
 
 def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: StartSky) -> None:
-    sky = start_sky(cache={"lazy_purge": False}).constellation
+    sky = start_sky(cache={"parity": 0, "lazy_purge": False}).constellation
     with SkyStore(sky) as store:
         store.put([(key("block"), bytes(100_000))])
         gone = Whereabouts(sky).servers(0)[3]
@@ -261,7 +262,8 @@ def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: St
 
 def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
     """One satellite is pressed until it evicts; the others hear of it from their neighbours, and the ground does nothing."""
-    sky = start_sky(satellite={"store_mib": 1, "gossip": True}, cache={"deadline_ms": 2000, "lazy_purge": False}).constellation
+    cache = {"parity": 0, "deadline_ms": 2000, "lazy_purge": False}
+    sky = start_sky(satellite={"store_mib": 1, "gossip": True}, cache=cache).constellation
     first = Whereabouts(sky).servers(0)[0]
     with SkyStore(sky) as store, SkyStore(sky) as other:
         assert all(result.ok for result in store.put([(key("old"), bytes(100_000)), (key("whole"), bytes(100_000))]))
@@ -306,7 +308,8 @@ def test_a_block_that_no_sky_can_hold_is_refused_before_it_evicts_all(
     with SkyStore(sky) as store:
         largest = os.urandom(store.capacity_bytes)
         slots = min(stats["slots"] for stats in store.control.store_stats(all_routes(sky), 5).values())
-        assert 0.9 * 9 * slots * chunk_bytes <= len(largest) <= 9 * slots * chunk_bytes
+        room = (sky.cache.servers - sky.cache.parity) * slots * chunk_bytes
+        assert 0.9 * room <= len(largest) <= room
         assert store.put([(key("largest"), largest)])[0].ok
         sent = store.stats()
         with pytest.raises(ValueError, match=rf"bytes; allowed are 1 to {len(largest):,} \(9 servers of {store_mib} MiB\)"):
@@ -360,7 +363,7 @@ def test_tenants_do_not_see_each_other(full_sky: LocalConstellation) -> None:
 def test_purge(full_sky: LocalConstellation) -> None:
     with SkyStore(full_sky.constellation) as store:
         store.put([(key("purge"), bytes(60_001))])
-        assert store.purge([key("purge")]) == (11, True)
+        assert store.purge([key("purge")]) == (11 + 2 * 2, True)  # two rows with parity
         assert store.purge([key("purge")]) == (0, True)
         assert store.get([key("purge")])[0].data is None
 
@@ -397,7 +400,7 @@ def test_threads_share_a_store(full_sky: LocalConstellation) -> None:
         def work(number: int) -> None:
             for turn in range(5):
                 one, data = key(f"thread {number} {turn}"), os.urandom(50_000)
-                if not store.put([(one, data)])[0].ok or store.get([one])[0].data != data or store.purge([one]).chunks != 9:
+                if not store.put([(one, data)])[0].ok or store.get([one])[0].data != data or store.purge([one]).chunks != 11:
                     wrong.append((number, turn))
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
@@ -413,13 +416,13 @@ def test_progress_and_statistics(full_sky: LocalConstellation) -> None:
     told: list[tuple[int, int]] = []
     with SkyStore(full_sky.constellation) as store:
         store.put([(key("progress"), bytes(600_000))], lambda done, total: told.append((done, total)))
-        assert told[-1] == (100, 100)
+        assert told[-1] == (120, 120)
         store.get([key("progress"), key("no such block")], lambda done, total: told.append((done, total)))
         assert told[-1] == (100, 100)
         stats = store.stats()
         assert (stats.puts, stats.hits, stats.misses, stats.questions) == (1, 1, 1, 1)
-        assert (stats.bytes_up, stats.bytes_down) == (600_000, 600_000)
-        assert (stats.chunks_up, stats.chunks_down) == (100, 100)
+        assert (stats.bytes_up, stats.bytes_down) == (720_000, 600_000)
+        assert (stats.chunks_up, stats.chunks_down) == (120, 100)
         assert stats.put_s > 0
         assert stats.get_s > 0
 
@@ -530,7 +533,7 @@ def test_a_forged_length_takes_no_memory(full_sky: LocalConstellation) -> None:
 
 
 def test_a_fresh_look_up_tells_whole_blocks(full_sky: LocalConstellation) -> None:
-    sky = full_sky.constellation
+    sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
     with SkyStore(sky) as store:
         items = blocks([90_000, 10, 90_000, 1_000_003], "confirm")
         keys = list(items)

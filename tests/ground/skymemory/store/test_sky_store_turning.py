@@ -79,6 +79,12 @@ def sky(start_sky: StartSky) -> Constellation:
     return start_sky(constellation={"planes": 5, "slots": 9}, cache={"servers": 9}).constellation
 
 
+@pytest.fixture
+def plain_sky(sky: Constellation) -> Constellation:
+    """The same without parity, so that one chunk that is gone is a miss."""
+    return sky.replace(cache={"parity": 0})
+
+
 def test_blocks_go_to_the_window_of_now(sky: Constellation) -> None:
     items = blocks()
     with SkyStore(sky, playing=turning(sky, 2)) as store:
@@ -137,7 +143,7 @@ def test_a_value_put_anew_while_its_old_version_still_has_to_move(
 
 def test_the_only_server_may_move(sky: Constellation) -> None:
     """Then the lookup has to find it as well."""
-    sky = sky.replace(cache={"servers": 1})
+    sky = sky.replace(cache={"servers": 1, "parity": 0})
     items = blocks()
     with SkyStore(sky, playing=turning(sky, 1)) as store:
         store.put(list(items.items()))
@@ -165,7 +171,8 @@ def test_a_moment_before_its_time_a_window_may_be_there(sky: Constellation) -> N
             check_all_there(store, items)
 
 
-def test_a_share_that_is_gone_from_all_places_is_purged_from_all(sky: Constellation) -> None:
+def test_a_share_that_is_gone_from_all_places_is_purged_from_all(plain_sky: Constellation) -> None:
+    sky = plain_sky
     items = blocks(2)
     gone, whole = items
     with SkyStore(sky, playing=turning(sky, 1)) as store:
@@ -220,7 +227,8 @@ def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation) -
 
 
 def test_an_old_place_that_is_lost_takes_no_others_with_it(start_sky: StartSky) -> None:
-    local = start_sky(constellation={"planes": 5, "slots": 9}, cache={"servers": 9, "deadline_ms": 2000})
+    cache = {"servers": 9, "parity": 0, "deadline_ms": 2000}
+    local = start_sky(constellation={"planes": 5, "slots": 9}, cache=cache)
     sky = local.constellation
     items = blocks()
     with SkyStore(sky, playing=turning(sky, 1)) as store:
@@ -369,7 +377,8 @@ def test_blocks_in_advance_and_others_come_in_one_get(sky: Constellation) -> Non
         check_all_there(store, items)
 
 
-def test_a_block_that_is_not_there_is_not_waited_for(sky: Constellation) -> None:
+def test_a_block_that_is_not_there_is_not_waited_for(plain_sky: Constellation) -> None:
+    sky = plain_sky
     items = blocks(2)
     playing = turning(sky, 1)
     broken, whole = items

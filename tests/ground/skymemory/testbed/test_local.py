@@ -67,7 +67,7 @@ def test_two_constellations_side_by_side(start_sky: Callable[..., LocalConstella
 
 
 def test_an_address_in_use_is_refused_and_nothing_is_left_running() -> None:
-    sky = Constellation().replace(constellation={"planes": 1, "slots": 3}, cache={"centre": [1, 1], "servers": 1})
+    sky = Constellation().replace(constellation={"planes": 1, "slots": 3}, cache={"centre": [1, 1], "servers": 1, "parity": 0})
     sky = sky.replace(network={"port": free_port(sky)})
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         # SO_REUSEADDR would let two processes share an address, and the later one take the earlier one's packets.
@@ -95,7 +95,7 @@ def test_a_hosts_keyring_starts_no_satellites(tmp_path: Path) -> None:
     begin_mission(tmp_path / "keys", 1, 2, HostRecord(name="host", tenants=(0,)))
     sky = Constellation().replace(
         constellation={"planes": 1, "slots": 2},
-        cache={"servers": 1, "centre": [1, 1]},
+        cache={"servers": 1, "parity": 0, "centre": [1, 1]},
         security={"keyring": str(host_file(tmp_path / "keys", 1, "host"))},
     )
     with pytest.raises(KeyringError, match=r"is the keyring of host host, which starts no satellites"):

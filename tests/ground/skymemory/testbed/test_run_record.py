@@ -101,7 +101,7 @@ def test_a_record_that_cannot_be_read_is_not_damaged(tmp_path: Path) -> None:
 def test_satellites_are_known_by_the_logs_that_they_write(tmp_path: Path) -> None:
     state, other = RunRecord(tmp_path / "ours"), RunRecord(tmp_path / "others")
     assert state.find_satellites() == set()
-    sky = Constellation().replace(constellation={"planes": 1, "slots": 3}, cache={"centre": [1, 1], "servers": 1})
+    sky = Constellation().replace(constellation={"planes": 1, "slots": 3}, cache={"centre": [1, 1], "servers": 1, "parity": 0})
     ours, theirs = (
         LocalConstellation(sky.replace(network={"network": network, "port": free_port(sky)}), folder)
         for network, folder in (("127.18.0.0/16", state.log_folder), ("127.19.0.0/16", other.log_folder))
