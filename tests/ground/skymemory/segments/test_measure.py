@@ -27,12 +27,15 @@ def model():
         bos_token_id=1,
         eos_token_id=None,
     )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # threads wait long for each other on a busy machine
     torch.manual_seed(3)
     model = LlamaForCausalLM(config).eval()
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.3)
-    return model
+    yield model
+    torch.set_num_threads(threads)
 
 
 @torch.no_grad()
