@@ -32,6 +32,7 @@ def test_of_the_default_constellation() -> None:
         "hello-s 10",
         "handover-ms 30000",
         "scrub-ms 600000",
+        "window rotation_hop:12:3:10",
     ]
 
 
@@ -41,7 +42,7 @@ def test_quotas_of_tenants() -> None:
 
 
 def test_what_is_off_is_left_out() -> None:
-    sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60})
+    sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60}, cache={"parity": 0})
     assert options(sky, Satellite(3, 10))[-2:] == ["scrub-ms 60000", "gossip"]
     sky = sky.replace(satellite={"gossip": False, "scrub_s": 0}, cache={"servers": 20, "parity": 4, "layout": "all_planes"})
     assert options(sky, Satellite(1, 1))[-2:] == ["scrub-ms 0", "window all_planes:20:3:10"]
