@@ -75,6 +75,10 @@ class SegmentDirectory:
         """Return the keys of a segment's blocks."""
         return manifest.keys(self.tenant_secret, self.scope)
 
+    def key_of(self, segment: str) -> bytes:
+        """Return the key of the manifest of an id, 32 bytes."""
+        return self._keys.key_of(segment)
+
     def listed(self) -> list[Segment]:
         """Return the segments that this host put and that have not expired by its clock. The sky is not asked."""
         return [segment for segment in self._list.read() if not segment.is_over(self._clock())]

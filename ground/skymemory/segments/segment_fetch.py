@@ -7,7 +7,9 @@ does not come, or is damaged, the layers of its group are missing for its part.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from threading import Condition, Thread
@@ -18,7 +20,6 @@ import torch
 
 from skymemory.link.block_entry import BlockEntry
 from skymemory.prompt.codecs import CodecError
-from skymemory.prompt.manager import run_length
 from skymemory.segments.keys import SegmentKeys
 from skymemory.segments.segment_blocks import SegmentCoder
 from skymemory.store.block_store import BlockStore
@@ -40,6 +41,20 @@ class WantedSegment:
 
 
 @dataclass(frozen=True, slots=True)
+class _Waits:
+    """Waits for what comes: one condition for all parts, and how long to wait for each group."""
+
+    condition: Condition
+    begun_s: float
+    deadlines_s: Mapping[int, float]
+
+    def left_s(self, group: int) -> float | None:
+        """Return for how many seconds to wait from now; None if there is no deadline."""
+        deadline_s = self.deadlines_s.get(group, math.inf)
+        return None if deadline_s == math.inf else max(0.0, self.begun_s + deadline_s - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Place of a block: the part that it belongs to, and its index in the segment."""
 
@@ -55,30 +70,34 @@ class SegmentPart:
         tokens: Number of tokens.
     """
 
-    def __init__(self, wanted: WantedSegment, blocks: range, groups: Sequence[range], condition: Condition) -> None:
+    def __init__(self, wanted: WantedSegment, blocks: range, groups: Sequence[range], waits: _Waits) -> None:
         self.first = wanted.keys.span(blocks[0]).start
         self.tokens = wanted.keys.span(blocks[-1]).stop - self.first
         self.wanted = wanted
         self.blocks = blocks
         self._groups = groups
-        self._condition = condition
+        self._waits = waits
+        self._condition = waits.condition
         self._came: dict[int, Tensor | None] = {}
         """Tensors by group, None if one did not come. Groups on their way are not in it."""
+        self._lowest = 0
         self._filling: dict[int, dict[int, Tensor]] = {}
 
     def layer(self, index: int) -> Tensor | None:
-        """Wait for a layer from 1 on, and return it: [2, kv_heads, tokens, head_dim]. None: it did not come, or is not fetched.
+        """Wait for a layer from 1 on, and return it: [2, kv_heads, tokens, head_dim].
 
-        Layers are to be asked for in ascending order: groups of lower layers are given up.
+        None: it did not come, it is late, or it is not fetched. Layers are to be asked for in ascending order: groups of lower
+        layers are given up.
         """
         group = next((number for number, layers in enumerate(self._groups) if index in layers), None)
         if group is None:
             return None
         with self._condition:
-            for lower in [number for number in self._came if number < group]:
+            self._lowest = max(self._lowest, group)
+            for lower in [number for number in self._came if number < self._lowest]:
                 self._came[lower] = None
-            self._condition.wait_for(lambda: group in self._came)
-            tensors = self._came[group]
+            self._condition.wait_for(lambda: group in self._came, self._waits.left_s(group))
+            tensors = self._came.get(group)
         return None if tensors is None else tensors[index - self._groups[group].start]
 
     def take(self, group: int, block: int, tensors: Tensor | None) -> None:
@@ -92,7 +111,7 @@ class SegmentPart:
                 joined = torch.cat([filling[one] for one in self.blocks], 3)
                 del self._filling[group]
                 with self._condition:
-                    self._came.setdefault(group, joined)
+                    self._came.setdefault(group, joined if group >= self._lowest else None)
                     self._condition.notify_all()
 
     def end(self, group: int) -> None:
@@ -103,9 +122,22 @@ class SegmentPart:
 
 
 class SegmentFetch:
-    """Segments on their way. Close it when nothing more is needed; a context manager."""
+    """Segments on their way. Close it when nothing more is needed; a context manager.
 
-    def __init__(self, store: BlockStore, wanted: Sequence[WantedSegment], groups: Sequence[range], first_layer: int) -> None:
+    Attributes:
+        parts: Parts of each segment that the sky has, in order.
+        loads: Bytes that had come, and how many seconds after the look-up, for each block that came.
+        decodes: Bytes of each block that was opened, and the seconds that this took.
+    """
+
+    def __init__(
+        self,
+        store: BlockStore,
+        wanted: Sequence[WantedSegment],
+        groups: Sequence[range],
+        first_layer: int,
+        deadlines_s: Mapping[int, float],
+    ) -> None:
         """Look up the blocks, and begin to fetch them. Failures of the sky do not raise: what does not come is None.
 
         Args:
@@ -113,15 +145,17 @@ class SegmentFetch:
             wanted: The segments, in the order in which they stand in the prompt.
             groups: The layers of each group.
             first_layer: Lowest layer that is needed. Groups below it are not fetched.
+            deadlines_s: Seconds from now to wait for a group, by its number; without one until the store gives it up.
         """
         self._store = store
         self._is_closed = False
-        self._condition = Condition()
+        self._waits = _Waits(Condition(), time.monotonic(), deadlines_s)
+        self.loads: list[tuple[int, float]] = []
+        self.decodes: list[tuple[int, float]] = []
         self._fetched = [number for number, layers in enumerate(groups) if layers.stop > first_layer]
         self._groups = groups
         found = self._find(wanted)
         self.parts = [list(self._parts_of(one, found)) for one in wanted]
-        """Parts of each segment that the sky has, in order."""
         self._queue = self._ordered(found)
         self._thread = Thread(target=self._run, name="skymem-segments", daemon=True)
         self._thread.start()
@@ -156,7 +190,7 @@ class SegmentFetch:
             if keys and all(key in found for key in keys):
                 run.append(block)
             elif run:
-                yield SegmentPart(wanted, range(run[0], run[-1] + 1), self._groups, self._condition)
+                yield SegmentPart(wanted, range(run[0], run[-1] + 1), self._groups, self._waits)
                 run = []
 
     def _ordered(self, found: dict[bytes, BlockEntry]) -> list[tuple[int, BlockEntry, list[_Place]]]:
@@ -181,21 +215,18 @@ class SegmentFetch:
             self._end_all()
 
     def _fetch(self) -> None:
-        with closing(self._results()) as results:
+        most = max((place.part.wanted.coder.bytes_max(group) for group, _, places in self._queue for place in places), default=1)
+        asked_s, size = time.monotonic(), 0
+        with closing(self._store.get_each([entry for _, entry, _ in self._queue], block_bytes_max=most)) as results:
             for (group, _, places), result in zip(self._queue, results, strict=True):
                 if self._is_closed:
                     return
+                if result.data is not None:
+                    size += len(result.data)
+                    self.loads.append((size, time.monotonic() - asked_s))
                 tensors = self._opened(result, places[0], group)
                 for place in places:
                     place.part.take(group, place.block, tensors)
-
-    def _results(self) -> Generator[GetResult, None, None]:
-        most = max((place.part.wanted.coder.bytes_max(group) for group, _, places in self._queue for place in places), default=1)
-        left = [entry for _, entry, _ in self._queue]
-        while left:
-            count = run_length([entry.block_len for entry in left])
-            run, left = left[:count], left[count:]
-            yield from self._store.get(run, block_bytes_max=most)
 
     def _opened(self, result: GetResult, place: _Place, group: int) -> Tensor | None:
         """Return the tensors of a block; None if it did not come, or is not right. What is not right is purged."""
@@ -208,9 +239,14 @@ class SegmentFetch:
                 _log.info("a block of a segment cannot be used: %s", error)
                 return None
 
+        if result.data is None:
+            return None
+        length, begun_s = len(result.data), time.monotonic()
         tensors = self._store.opened(result, opens)
-        if tensors is None and result.data is not None:
+        if tensors is None:
             self._store.purge([result.key])
+        else:
+            self.decodes.append((length, time.monotonic() - begun_s))
         return tensors
 
     def _end_all(self) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from skymemory.prompt.blocks import dtype_name
 from skymemory.prompt.codecs import Codec, CodecError, get_codec
-from skymemory.prompt.manager import run_length
+from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.directory import SegmentDirectory, check_stored, checked_name, put_all
 from skymemory.segments.errors import OtherModelError, SegmentError, SilentSkyError
 from skymemory.segments.groups import layer_groups, layout_of
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from skymemory.prompt.huggingface import Geometry
 
+_RUN_BYTES: Final = 1 << 24
+"""Bytes of blocks that go to the store in one run, which bounds the memory that a put needs."""
 _ATTEMPTS: Final = 6
 """Attempts to store blocks that other hosts put with other bits."""
 _WAIT_S: Final = 0.05
@@ -217,7 +219,9 @@ class SkySegments:
         found = self._store.find(self.directory.keys(manifest).of_group(0))
         return [one.entry is not None for one in found]
 
-    def fetch(self, manifests: Sequence[Manifest], *, first_layer: int = 1) -> SegmentFetch:
+    def fetch(
+        self, manifests: Sequence[Manifest], *, first_layer: int = 1, deadlines_s: Mapping[int, float] | None = None
+    ) -> SegmentFetch:
         """Begin to fetch segments, group by group of layers, all segments of a group before the next group.
 
         Failures of the sky do not raise: what does not come is missing in the result.
@@ -225,6 +229,7 @@ class SkySegments:
         Args:
             manifests: The segments in the order in which they stand in a prompt.
             first_layer: Lowest layer that is needed.
+            deadlines_s: Seconds from now to wait for a group of layers, by its number; by default until the store gives it up.
 
         Raises:
             OtherModelError: A segment is of another model, tokenizer, codec or block size.
@@ -234,7 +239,28 @@ class SkySegments:
             self._check_model(manifest)
             keys = self.directory.keys(manifest)
             wanted.append(WantedSegment(keys, SegmentCoder(keys, self._model.geometry, self._groups, self._codec)))
-        return SegmentFetch(self._store, wanted, self._groups, first_layer)
+        return SegmentFetch(self._store, wanted, self._groups, first_layer, deadlines_s or {})
+
+    def expect(self, manifest: Manifest, at_s: float) -> ExpectReport:
+        """Place blocks and manifest of a segment so that they are in the window when it is needed (`BlockStore.prefetch`).
+
+        Args:
+            manifest: The segment.
+            at_s: Unix time at which it is needed.
+
+        Returns:
+            Numbers of blocks, of which each has all groups in place.
+
+        Raises:
+            ValueError: The time is past.
+        """
+        keys = self.directory.keys(manifest)
+        _, *results = self._store.prefetch([self.directory.key_of(manifest.id), *keys.all], at_s)
+        by_group = [results[first : first + keys.blocks] for first in range(0, len(results), keys.blocks)]
+        blocks = list(zip(*by_group, strict=True))
+        placed = sum(all(one.ok for one in block) for block in blocks)
+        missing = sum(any(one.status is Status.MISS for one in block) for block in blocks)
+        return ExpectReport(keys.blocks, placed, keys.blocks - placed - missing)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -300,7 +326,7 @@ class SkySegments:
                         items.append((key, coder.pack(computed, block, group)))
                     except CodecError as error:
                         raise SegmentError(f"segment {keys.id} cannot be encoded: {error}") from error
-                    if run_length([len(data) for _, data in items]) < len(items):
+                    if sum(len(data) for _, data in items) >= _RUN_BYTES:
                         size += self._put_run(keys.id, items)
                         items = []
         return size + (self._put_run(keys.id, items) if items else 0)

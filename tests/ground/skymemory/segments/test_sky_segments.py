@@ -1,7 +1,9 @@
 """Segments in a store in memory: what is stored, changed and refused."""
 
 import math
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from skymemory.common.whole_file import Buffer
 from skymemory.prompt.huggingface import Geometry
+from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.directory import TTL_S_MAX, SegmentDirectory
 from skymemory.segments.errors import (
     ExpiredSegmentError,
@@ -23,9 +26,10 @@ from skymemory.segments.errors import (
 from skymemory.segments.manifest import MANIFEST_BYTES_MAX, TOKENS_MAX, Manifest, ManifestKeys
 from skymemory.segments.segment_fetch import SegmentFetch
 from skymemory.segments.sky_segments import SkySegments
-from skymemory.store.results import PutResult, Status
+from skymemory.store.results import GetResult, PutResult, Status
 from support.memory_store import MemoryStore
 from support.segments import BLOCK, GEOMETRY, HOUR_MS, NOW_MS, VOCABULARY, Clock, model, segments_on, tensor_of, tokens_of
+from support.waiting import PATIENCE_S
 
 GROUPS = 3
 
@@ -553,6 +557,79 @@ def test_who_closes_a_fetch_waits_for_nothing(segments: SkySegments) -> None:
     [part] = fetch.parts[0]
     layers = [part.layer(index) for index in range(1, 4)]
     assert all(layer is None or torch.equal(layer, tensor_of(tokens_of(40))[at]) for at, layer in enumerate(layers))
+
+
+class Gated(MemoryStore):
+    """A store whose blocks come one by one, as a test lets them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.allowed = threading.Semaphore(0)
+        self.is_closed = threading.Event()
+
+    def get_each(self, entries: Any, **words: Any) -> Generator[GetResult, None, None]:
+        try:
+            for entry in entries:
+                assert self.allowed.acquire(timeout=PATIENCE_S)
+                yield from self.get([entry], **words)
+        finally:
+            self.is_closed.set()
+
+
+def test_a_group_is_there_before_the_next_has_come(tmp_path: Path) -> None:
+    store = Gated()
+    segments = segments_on(store, tmp_path)
+    manifests = [segments.get(stored(segments, tokens_of(20, seed))) for seed in (1, 2)]  # of two blocks each
+    with segments.fetch(manifests) as fetch:
+        [one], [other] = fetch.parts
+        store.allowed.release(4)
+        for part, seed in ((one, 1), (other, 2)):
+            layer = part.layer(1)
+            assert layer is not None
+            assert torch.equal(layer, tensor_of(tokens_of(20, seed))[0])
+        assert [size for size, _ in fetch.loads] == sorted(size for size, _ in fetch.loads)
+        assert len(fetch.loads) == len(fetch.decodes) == 4
+        assert fetch.loads[-1][0] == sum(size for size, _ in fetch.decodes)
+        store.allowed.release(8)
+        assert other.layer(3) is not None
+    assert store.is_closed.wait(PATIENCE_S)
+
+
+def test_a_group_that_is_late_is_not_waited_for(tmp_path: Path) -> None:
+    store = Gated()
+    segments = segments_on(store, tmp_path)
+    manifest = segments.get(stored(segments, tokens_of(20)))
+    with segments.fetch([manifest], deadlines_s={0: math.inf, 1: 0.0}) as fetch:
+        [part] = fetch.parts[0]
+        store.allowed.release(2)
+        assert part.layer(1) is not None
+        assert part.layer(2) is None
+        store.allowed.release(4)
+        assert part.layer(3) is not None  # this one has no deadline
+        assert part.layer(2) is None  # given up
+    assert store.is_closed.wait(PATIENCE_S)
+
+
+def test_who_closes_a_fetch_ends_what_comes(tmp_path: Path) -> None:
+    store = Gated()
+    segments = segments_on(store, tmp_path)
+    fetch = segments.fetch([segments.get(stored(segments, tokens_of(40)))])
+    fetch.close()
+    assert fetch.parts[0][0].layer(1) is None
+    store.allowed.release(1)
+    assert store.is_closed.wait(PATIENCE_S)
+
+
+def test_a_segment_that_is_expected(segments: SkySegments, store: MemoryStore) -> None:
+    manifest = segments.get(stored(segments, tokens_of(40)))
+    soon_s = time.time() + 60
+    assert segments.expect(manifest, soon_s) == ExpectReport(3, 3, 0)
+    del store.blocks[segments.directory.keys(manifest).of_group(1)[2]]
+    assert segments.expect(manifest, soon_s) == ExpectReport(3, 2, 0)
+    store.is_silent = True
+    assert segments.expect(manifest, soon_s) == ExpectReport(3, 0, 3)
+    with pytest.raises(ValueError, match="is past"):
+        segments.expect(manifest, 5)
 
 
 def test_no_segments_are_fetched_at_once(segments: SkySegments) -> None:
