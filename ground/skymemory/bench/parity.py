@@ -3,6 +3,9 @@
 **Lost satellites.** Several hosts get and put at once. Then satellites die, or stop without a word, and the traffic goes on. The
 first second after the loss is told apart: in it hosts find out.
 
+**Repair.** A satellite comes back empty, first while nothing else goes on, then under the same traffic. The others rebuild its
+chunks. The figures say what they read for that, and how long they take.
+
 **Lost packets.** Each link loses so many packets, and each get has a deadline of four round trips. What does not come by then
 counts as not complete. The same blocks without parity stand beside it.
 """
@@ -19,7 +22,9 @@ from rich.table import Table
 
 from skymemory.bench.traffic import Traffic
 from skymemory.common.progress import Progress, no_progress
+from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.results import Status
 from skymemory.store.sky_store import SkyStore
@@ -43,7 +48,15 @@ HOSTS: Final = 8
 """Hosts that get at once over links that lose packets."""
 SIZES: Final = (60_000, 1_000_000)
 """Bytes of the blocks over links that lose packets: one row of full chunks, and many rows."""
+REPAIR_BLOCKS: Final = 100
+"""Blocks of 1 MB of which a satellite loses its shares."""
+SCRUB_S: Final = 20
+"""Period of the scrub in which lost shares are found."""
+_REPAIR_S: Final = 300.0
+"""Longest time for which a repair is waited for."""
+_LOOK_S: Final = 0.1
 _BLOCKS: Final = 10
+_REPAIRED_BYTES: Final = 1_000_000
 _WARM_UP: Final = 5
 """Gets of a host that are not counted, because it has not measured the links yet."""
 _PUT_MS: Final = 20_000
@@ -117,6 +130,77 @@ def run_lost_satellites(
         )
         progress(len(rows), len(ways))
     return rows
+
+
+def run_repair(
+    constellation: Constellation, blocks: int = REPAIR_BLOCKS, scrub_s: int = SCRUB_S, progress: Progress = no_progress
+) -> list[dict[str, Any]]:
+    """Measure what satellites do to rebuild the shares of one that came back empty.
+
+    Args:
+        constellation: Keeps everything but `servers`, `parity`, `window`, `scrub_s` and the deadline.
+        blocks: Number of blocks of 1 MB that are stored.
+        scrub_s: Seconds in which each satellite looks at all blocks once.
+        progress: Called with the number of finished rows, and of all rows.
+
+    Returns:
+        A row without traffic and one with it. `found_s` lasts from the restart to the first rebuilt chunk, `repair_s` from
+        there to the last. `read_chunks` is of the quiet row alone, as gets read chunks too. `ratio` compares gets during the
+        repair with those before.
+
+    Raises:
+        StartError: The constellation does not start.
+        TimeoutError: The chunks are not rebuilt.
+    """
+    rows: list[dict[str, Any]] = []
+    with LocalConstellation(_coded(constellation).replace(satellite={"scrub_s": scrub_s})) as local:
+        sky = local.constellation
+        places = Whereabouts(sky).servers(0)
+        with SkyStore(sky, tenant_secret=b"") as store, ControlPlane(sky) as control:
+            for _ in range(blocks):
+                store.put([(os.urandom(KEY_BYTES), os.urandom(_REPAIRED_BYTES))])
+            rows.append({"beside": "nothing", **_repair(local, control, places[3])})
+            progress(1, 2)
+            with Traffic(sky) as traffic:
+                started_s = time.perf_counter()
+                time.sleep(PHASE_S)
+                row = _repair(local, control, places[7])
+                ended_s = time.perf_counter()
+                traffic.stop()
+                lost_s = ended_s - row["found_s"] - row["repair_s"]
+                before = traffic.phase(started_s, lost_s - FINDING_S).median_ms
+                meanwhile = traffic.phase(lost_s + row["found_s"]).median_ms
+            del row["read_chunks"]
+            times = {"before_ms": round(before, 1), "meanwhile_ms": round(meanwhile, 1), "ratio": round(meanwhile / before, 2)}
+            rows.append({"beside": "gets and puts", **row, **times})
+            progress(2, 2)
+    return rows
+
+
+def _repair(local: LocalConstellation, control: ControlPlane, place: Satellite) -> dict[str, Any]:
+    """Let a satellite lose everything, and wait until its chunks are rebuilt."""
+    routes = [Route(server, server) for server in Whereabouts(local.constellation).servers(0)]
+
+    def counted() -> Counter[str]:
+        return sum((Counter(stats) for stats in control.store_stats(routes, _PUT_MS / 1000).values()), Counter())
+
+    lost = control.store_stats([Route(place, place)], _PUT_MS / 1000)[place]["slots_used"]
+    local.kill(place)
+    before = counted()
+    local.restart(place)
+    restarted_s = first_s = time.perf_counter()
+    while (done := (now := counted())["repaired"] - before["repaired"]) < lost:
+        if done == 0:
+            first_s = time.perf_counter()
+        if time.perf_counter() > restarted_s + _REPAIR_S:
+            raise TimeoutError(f"satellites rebuilt {done} of {lost} chunks in {_REPAIR_S:g} s")
+        time.sleep(_LOOK_S)
+    return {
+        "rebuilt_chunks": done,
+        "read_chunks": now["hits"] - before["hits"],
+        "found_s": round(first_s - restarted_s, 1),
+        "repair_s": round(time.perf_counter() - first_s, 1),
+    }
 
 
 def run_lost_packets(constellation: Constellation, gets: int = 1000, progress: Progress = no_progress) -> list[dict[str, Any]]:
@@ -200,6 +284,25 @@ def satellites_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         times = (f"{row[name]:.1f}" for name in ("before_ms", "after_ms"))
         counts = (f"{row[name]:,}" for name in ("calls", "misses", "purges"))
         table.add_row(row["lost"], *times, f"{row['ratio']:.2f} x", f"{row['longest_ms']:.1f}", *counts)
+    return table
+
+
+def repair_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of the rows of `run_repair`."""
+    table = Table(title="A satellite comes back empty: its chunks are rebuilt")
+    columns = {
+        "beside": "beside",
+        "rebuilt_chunks": "chunks rebuilt",
+        "read_chunks": "chunks read",
+        "found_s": "found after, s",
+        "repair_s": "repair, s",
+        "before_ms": "get before, ms",
+        "meanwhile_ms": "get meanwhile, ms",
+    }
+    for title in columns.values():
+        table.add_column(title, justify="left" if title == "beside" else "right")
+    for row in rows:
+        table.add_row(*(f"{value:,}" if isinstance(value := row.get(name, ""), int) else str(value) for name in columns))
     return table
 
 

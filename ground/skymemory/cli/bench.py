@@ -89,17 +89,27 @@ def links(constellation_path: Path | None, rounds: int, call_blocks: int, as_jso
 @json_option
 def parity(constellation_path: Path | None, gets: int, as_json: bool) -> None:
     """Lose satellites and packets under gets: 12 servers, 2 of them with parity."""
-    from skymemory.bench.parity import packets_table, run_lost_packets, run_lost_satellites, satellites_table
+    from skymemory.bench.parity import (
+        packets_table,
+        repair_table,
+        run_lost_packets,
+        run_lost_satellites,
+        run_repair,
+        satellites_table,
+    )
 
     constellation = load_constellation(constellation_path)
     with progress_bar("losing satellites") as progress:
         satellites = run_lost_satellites(constellation, progress=progress)
+    with progress_bar("repairing") as progress:
+        repair = run_repair(constellation, progress=progress)
     with progress_bar("losing packets") as progress:
         packets = run_lost_packets(constellation, gets=gets, progress=progress)
     if as_json:
-        print_json({"satellites": satellites, "packets": packets})
+        print_json({"satellites": satellites, "repair": repair, "packets": packets})
         return
     print_table(satellites_table(satellites))
+    print_table(repair_table(repair))
     print_table(packets_table(packets))
 
 

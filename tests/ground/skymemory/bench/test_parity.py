@@ -3,7 +3,14 @@
 import pytest
 from rich.console import Console
 
-from skymemory.bench.parity import complete_percent, packets_table, run_lost_satellites, satellites_table
+from skymemory.bench.parity import (
+    complete_percent,
+    packets_table,
+    repair_table,
+    run_lost_satellites,
+    run_repair,
+    satellites_table,
+)
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 
@@ -22,6 +29,18 @@ def test_a_row_for_each_way_to_lose_satellites() -> None:
     console = Console(width=120, record=True)
     console.print(satellites_table(rows))
     assert "two stopped" in console.export_text()
+
+
+def test_what_a_repair_takes() -> None:
+    rows = run_repair(SMALL, blocks=2, scrub_s=1)
+    quiet, busy = rows
+    assert quiet["rebuilt_chunks"] == 2 * 17  # a chunk of each row
+    assert quiet["read_chunks"] >= 2 * (16 * 9 + 6)  # the last row has seven chunks of data; one source is the satellite itself
+    assert busy["rebuilt_chunks"] >= quiet["rebuilt_chunks"]
+    assert busy["ratio"] > 0
+    console = Console(width=140, record=True)
+    console.print(repair_table(rows))
+    assert "gets and puts" in console.export_text()
 
 
 @pytest.mark.parametrize(("loss_ppm", "least"), [(0, 100), (10_000, 90)])
