@@ -66,18 +66,19 @@ def test_a_longer_prompt_finds_its_beginning(engine: Engine, lmcache: LMCacheSer
     assert warm["tokens"] == engine.fresh(longer, salt="of nobody else")["tokens"]
 
 
-def test_a_satellite_that_is_gone_costs_time_and_no_tokens(
+def test_more_satellites_gone_than_may_be_lost_cost_time_and_no_tokens(
     engine: Engine, lmcache: LMCacheServer, agent: AgentProcess, sky: LocalConstellation
 ) -> None:
     prompt = words(BLOCKS * BLOCK_TOKENS + TAIL, 4)
     tokens = stored(engine, agent, prompt)
-    for satellite in Whereabouts(sky.constellation).servers(0)[:1]:
+    gone = Whereabouts(sky.constellation).servers(0)[: sky.constellation.cache.parity + 1]
+    for satellite in gone:
         sky.kill(satellite)
     restart_under(engine, lmcache)
     warm = engine.fresh(prompt)
     assert warm["tokens"] == [tokens]
     assert warm["cached"][0] < BLOCKS * BLOCK_TOKENS
-    for satellite in Whereabouts(sky.constellation).servers(0)[:1]:
+    for satellite in gone:
         sky.restart(satellite)
 
 
