@@ -7,15 +7,18 @@ Each block is copied once each way, between the program's memory and the memory 
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice, takewhile
 from pathlib import Path
 from typing import Final, TypeVar
 
 from skymemory.agent import protocol
-from skymemory.agent.client import AgentClient, EngineInfo
+from skymemory.agent.client import AgentClient, EngineInfo, Outcome
 from skymemory.agent.lease import Lease
 from skymemory.common.state_folder import agent_socket, named_secret
 from skymemory.common.tenant_secrets import engines_secret_of, read_tenant_secret
@@ -25,13 +28,35 @@ from skymemory.link.control import Purged
 from skymemory.sky.file_sections import Cache
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
+from skymemory.store.streamed_get import AHEAD_BYTES
 
 T = TypeVar("T")
 
 ANSWER_S: Final = 120.0
 """Seconds until a question that the agent has not answered counts as a miss. A prefetch may take half as long."""
+_ASK_BYTES: Final = 1 << 20
+"""Bytes of small blocks of a stream that the agent is asked for together."""
+_AHEAD_PART: Final = 4
+"""Part of the arena that a stream takes at most while its caller does something else: one of so many."""
 _ENGINE: Final = EngineInfo(name="store", model="", root=bytes(32), block_tokens=1, block_bytes=1, dtype="bytes")
 """No model and no length of blocks, for a store may carry any."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Blocks that the agent was asked for."""
+
+    run: list[tuple[int, BlockEntry]]
+    """Each with its index."""
+    leases: list[Lease]
+    answer: Future[list[Outcome]]
+    held: ExitStack
+    """Holder of the leases."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of these blocks."""
+        return sum(entry.block_len for _, entry in self.run)
 
 
 class AgentStore(BlockStore):
@@ -102,17 +127,7 @@ class AgentStore(BlockStore):
 
     def get(self, entries: Sequence[BlockEntry | bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[GetResult]:
         """Fetch blocks, see `BlockStore.get`. Without an agent all are UNANSWERED."""
-        keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
-        found = self._resolved(entries)
-        most = min(block_bytes_max, self._client.arena_bytes)
-        results: list[GetResult] = []
-        wanted: list[tuple[int, BlockEntry]] = []
-        for index, (key, one) in enumerate(zip(keys, found, strict=True)):
-            is_too_large = one.entry is not None and one.entry.block_len > most
-            status = Status.TOO_LARGE if is_too_large else one.status
-            results.append(GetResult(key, None, status, 0.0, known=one.entry is not None))
-            if one.entry is not None and not is_too_large:
-                wanted.append((index, one.entry))
+        results, wanted = self._begun(entries, block_bytes_max)
         while wanted:
             with ExitStack() as held:
                 leases = self._leases([entry.block_len for _, entry in wanted], held)
@@ -120,6 +135,16 @@ class AgentStore(BlockStore):
                 for (index, entry), (status, data, duration_s) in zip(run, self._fetched(run, leases), strict=True):
                     results[index] = GetResult(entry.key, data, status, duration_s)
         return results
+
+    def get_each(
+        self, entries: Sequence[BlockEntry | bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX
+    ) -> Generator[GetResult, None, None]:
+        """Fetch blocks and yield each as it comes, see `BlockStore.get_each`. Without an agent all are UNANSWERED.
+
+        The agent is asked for some at a time, and for more as soon as those that have not come leave room in 16 MiB.
+        """
+        check_keys([entry if isinstance(entry, bytes) else entry.key for entry in entries])
+        return self._each(entries, block_bytes_max)
 
     def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
         """Store blocks, see `BlockStore.put`. Results carry no entries. Without an agent all are UNANSWERED."""
@@ -179,6 +204,81 @@ class AgentStore(BlockStore):
         asked = iter(self.find([entry for entry in entries if isinstance(entry, bytes)]))
         return [next(asked) if isinstance(entry, bytes) else FindResult(entry.key, entry, Status.DONE) for entry in entries]
 
+    def _begun(
+        self, entries: Sequence[BlockEntry | bytes], block_bytes_max: int
+    ) -> tuple[list[GetResult], list[tuple[int, BlockEntry]]]:
+        """Return results that are misses so far, and the blocks that may be fetched, each with its index."""
+        keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
+        most = min(block_bytes_max, self._client.arena_bytes)
+        results: list[GetResult] = []
+        wanted: list[tuple[int, BlockEntry]] = []
+        for index, (key, one) in enumerate(zip(keys, self._resolved(entries), strict=True)):
+            is_too_large = one.entry is not None and one.entry.block_len > most
+            status = Status.TOO_LARGE if is_too_large else one.status
+            results.append(GetResult(key, None, status, 0.0, known=one.entry is not None))
+            if one.entry is not None and not is_too_large:
+                wanted.append((index, one.entry))
+        return results, wanted
+
+    def _each(self, entries: Sequence[BlockEntry | bytes], block_bytes_max: int) -> Generator[GetResult, None, None]:
+        results, wanted = self._begun(entries, block_bytes_max)
+        left = deque(wanted)
+        asked: deque[_Asked] = deque()
+        ready: deque[tuple[int, GetResult]] = deque()
+        try:
+            for index, result in enumerate(results):
+                if not asked and left and left[0][0] == index:
+                    self._ask_ahead(left, asked, is_first=True)
+                    if not asked:  # there is no memory for it
+                        left.popleft()
+                        result = replace(result, status=Status.UNANSWERED)
+                if asked and asked[0].run[0][0] == index:
+                    ready.extend(self._taken(asked.popleft()))
+                    self._ask_ahead(left, asked)
+                if ready and ready[0][0] == index:
+                    _, result = ready.popleft()
+                yield result
+                del result
+        finally:
+            for one in asked:
+                one.held.close()
+
+    def _ask_ahead(self, left: deque[tuple[int, BlockEntry]], asked: deque["_Asked"], *, is_first: bool = False) -> None:
+        """Ask for the first blocks that are left, as far as there is room.
+
+        Args:
+            left: Blocks that were not asked for yet.
+            asked: Blocks that were.
+            is_first: True if the next block is needed now: wait for room for it. It is taken before the caller goes on, so it may
+                have any length. All others leave most of the arena to whatever the caller does meanwhile.
+        """
+        most = min(AHEAD_BYTES, self._client.arena_bytes // _AHEAD_PART)
+        ahead_bytes = sum(one.bytes for one in asked)
+        while left:
+            small = takewhile(lambda size: size <= min(most, _ASK_BYTES), accumulate(entry.block_len for _, entry in left))
+            sizes = list(islice(small, protocol.BLOCKS_MAX)) or [left[0][1].block_len]
+            if not is_first and ahead_bytes + sizes[-1] > most:
+                return
+            with ExitStack() as held:
+                patience_s = ANSWER_S if is_first else 0.0
+                leases = self._leases([entry.block_len for _, entry in islice(left, len(sizes))], held, patience_s)
+                if not leases:
+                    return
+                run = [left.popleft() for _ in leases]
+                answer = self._client.get([(entry.key, lease) for (_, entry), lease in zip(run, leases, strict=True)])
+                asked.append(_Asked(run, leases, answer, held.pop_all()))
+            ahead_bytes += 0 if is_first else asked[-1].bytes
+            is_first = False
+
+    def _taken(self, one: "_Asked") -> list[tuple[int, GetResult]]:
+        """Wait for blocks, copy them out, and give the memory back."""
+        with one.held:
+            outcomes = self._answer(one.answer) or [Outcome(entry.key, Status.UNANSWERED, 0.0) for _, entry in one.run]
+            return [
+                (index, GetResult(entry.key, bytearray(lease.view) if came.ok else None, _told(came.status), came.seconds))
+                for (index, entry), lease, came in zip(one.run, one.leases, outcomes, strict=True)
+            ]
+
     def _fetched(
         self, run: Sequence[tuple[int, BlockEntry]], leases: Sequence[Lease]
     ) -> list[tuple[Status, bytearray | None, float]]:
@@ -190,11 +290,11 @@ class AgentStore(BlockStore):
         moved = zip(outcomes, leases, strict=True)
         return [(_told(one.status), bytearray(lease.view) if one.ok else None, one.seconds) for one, lease in moved]
 
-    def _leases(self, lengths: Sequence[int], held: ExitStack) -> list[Lease]:
+    def _leases(self, lengths: Sequence[int], held: ExitStack, patience_s: float = ANSWER_S) -> list[Lease]:
         """Lease memory for as many of the first blocks as there is room for now, and wait for room for the first one."""
         leases: list[Lease] = []
         for length in lengths[: protocol.BLOCKS_MAX]:
-            lease = self._client.lease(length, timeout_s=0 if leases else ANSWER_S)
+            lease = self._client.lease(length, timeout_s=0 if leases else patience_s)
             if lease is None:
                 break
             leases.append(held.enter_context(lease))

@@ -1,11 +1,14 @@
-"""One thread for one kind of blocking call. What comes while a call runs goes into the next one together."""
+"""One thread for one kind of blocking call. What comes while a call runs goes into the next one together.
+
+A call may answer its requests one after another.
+"""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
@@ -25,14 +28,15 @@ class Lane(Generic[Request, Result]):
     def __init__(
         self,
         name: str,
-        call: Callable[[list[Request]], list[Result]],
+        call: Callable[[list[Request]], Iterable[Result]],
         joins: Callable[[list[Request], Request], bool] = lambda batch, request: False,
     ) -> None:
         """Start no thread yet.
 
         Args:
             name: Name of the thread.
-            call: Runs in the thread and returns a result for each request, in order. An exception goes to all its callers.
+            call: Runs in the thread and returns a result for each request, in order. If it returns an iterator, each caller has
+                its result as soon as the iterator yields it. An exception goes to all callers that have none.
             joins: Returns True if a request may go into one call with those before it.
         """
         self._call = call
@@ -49,7 +53,7 @@ class Lane(Generic[Request, Result]):
         takes effect when the call has ended and no longer uses the request's memory.
         """
         if self._closed:
-            return self._call([request])[0]
+            return next(iter(self._call([request])))
         asked: _WaitingRequest[Request, Result] = _WaitingRequest(request, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._runner is None:
@@ -89,18 +93,28 @@ class Lane(Generic[Request, Result]):
 
     async def _call_for(self, batch: list[_WaitingRequest[Request, Result]]) -> None:
         loop = asyncio.get_running_loop()
+
+        def call() -> Iterable[Result]:
+            results = self._call([asked.request for asked in batch])
+            if isinstance(results, Iterator):
+                for asked, result in zip(batch, results, strict=True):
+                    loop.call_soon_threadsafe(_answer, asked, result)
+                return ()
+            return results
+
         try:
-            results = await loop.run_in_executor(self._thread, self._call, [asked.request for asked in batch])
+            results = await loop.run_in_executor(self._thread, call)
         except asyncio.CancelledError:  # the loop ends: nobody may wait for a call that will not come back
             for asked in batch:
                 asked.future.cancel()
             raise
         except Exception as error:  # all callers get the error, and the thread goes on
             for asked in batch:
-                asked.future.set_exception(error)
+                if not asked.future.done():
+                    asked.future.set_exception(error)
             return
-        for asked, result in zip(batch, results, strict=True):
-            asked.future.set_result(result)
+        for asked, result in zip(batch, results, strict=False):
+            _answer(asked, result)
 
     def _batch(self) -> list[_WaitingRequest[Request, Result]]:
         batch: list[_WaitingRequest[Request, Result]] = []
@@ -113,3 +127,8 @@ class Lane(Generic[Request, Result]):
                 batch.append(asked)
             self._waiting.popleft()
         return batch
+
+
+def _answer(asked: _WaitingRequest[Any, Result], result: Result) -> None:
+    if not asked.future.done():
+        asked.future.set_result(result)

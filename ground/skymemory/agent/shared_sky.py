@@ -6,8 +6,8 @@ Nothing here raises for what happens in the sky, nor because there is none yet: 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -130,7 +130,7 @@ class SharedSky:
         self._free_s = 0.0
         """Time when the last get ended (`time.perf_counter`)."""
         self._learning: asyncio.TimerHandle | None = None
-        self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get, _joins_get)
+        self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get_each, _joins_get)
         self._aside: Lane[_Get, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), _joins_get)
         self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
         self._asks: Lane[_Find, list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
@@ -366,6 +366,45 @@ class SharedSky:
         if not aside:
             self._free_s = time.perf_counter()
         return each
+
+    def _get_each(self, requests: list[_Get]) -> Iterable[list[GetResult]]:
+        """Fetch the blocks of all requests at once. Each is answered as soon as its blocks, and those before them, are there."""
+        return self._get(requests) if len(requests) == 1 else self._get_streamed(requests)
+
+    def _get_streamed(self, requests: list[_Get]) -> Iterator[list[GetResult]]:
+        store = self.store
+        self.observer.get_begins(store, [key for one in requests for key in one.keys], max(requests[0].asked_s, self._free_s))
+        each: list[list[GetResult]] = []
+        with closing(self._streamed(store, requests)) as stream:
+            for request in requests:
+                if each:
+                    yield each[-1]
+                each.append([next(stream) for _ in request.keys])
+            next(stream, None)
+        results = [result for its in each for result in its]
+        self.observer.get_ends(
+            results, lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)]
+        )
+        self._free_s = time.perf_counter()
+        yield each[-1]
+
+    def _streamed(self, store: SkyStore | None, requests: list[_Get]) -> Generator[GetResult, None, None]:
+        """Fetch blocks in order. If the store fails, those that have not come are missed."""
+        keys, tenant = [key for one in requests for key in one.keys], requests[0].tenant
+        into = [view for one in requests for view in one.into]
+        done = 0
+        try:
+            if store is not None:
+                of_tenant = store if tenant is None else store.of_tenant(tenant)
+                with closing(of_tenant.get_each(keys, into=into, block_bytes_max=requests[0].block_bytes_max)) as stream:
+                    for result in stream:
+                        done += 1
+                        yield result
+        except Exception:
+            if store is self.store:  # as in `_tried`
+                _log.exception("the store failed, so the blocks are missed")
+        for key in keys[done:]:
+            yield GetResult(key, None, Status.UNANSWERED, 0.0, known=False)
 
     def _put(self, requests: list[_Put]) -> list[list[PutResult]]:
         items = [item for request in requests for item in request.items]

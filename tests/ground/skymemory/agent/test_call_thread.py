@@ -4,7 +4,7 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -31,7 +31,7 @@ class Held:
         await asyncio.to_thread(self.begun.wait, 60)
 
 
-def lane(call: Callable[[list[int]], list[int]], most: int = 100) -> Lane[int, int]:
+def lane(call: Callable[[list[int]], Iterable[int]], most: int = 100) -> Lane[int, int]:
     return Lane("test", call, lambda batch, _: len(batch) < most)
 
 
@@ -101,6 +101,36 @@ def test_what_a_call_raises_goes_to_who_asked_and_no_further() -> None:
             await used.run(-1)
         assert await used.run(4) == 8
         used.close()
+
+    asyncio.run(work())
+
+
+def test_a_call_may_answer_one_after_another() -> None:
+    let_go = threading.Event()
+
+    def call(requests: list[int]) -> Iterator[int]:
+        for request in requests:
+            if request == 3:
+                assert let_go.wait(60)
+            if request < 0:
+                raise ValueError("negative")
+            yield 2 * request
+
+    async def work() -> None:
+        used = lane(call)
+        tasks = [asyncio.create_task(used.run(number)) for number in (1, 2, 3)]
+        assert [await tasks[0], await tasks[1]] == [2, 4]
+        assert not tasks[2].done()
+        let_go.set()
+        assert await tasks[2] == 6
+        tasks = [asyncio.create_task(used.run(number)) for number in (4, -1, 5)]
+        assert await tasks[0] == 8
+        for task in tasks[1:]:
+            with pytest.raises(ValueError, match="negative"):
+                await task
+        await used.drained()
+        used.close()
+        assert await used.run(7) == 14  # in place
 
     asyncio.run(work())
 

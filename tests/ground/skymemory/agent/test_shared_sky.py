@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 
@@ -191,6 +192,54 @@ def test_a_put_does_not_hold_up_a_get(start_sky: StartSky, stopped: Callable[...
                 assert (await sky.get([small]))[0].ok
             assert not putting.done()
         assert (await putting)[0].ok
+
+    with_sky(FixedSource(local.constellation), work)
+
+
+def test_each_of_several_gets_is_answered_as_soon_as_its_blocks_are_there(
+    start_sky: StartSky, stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    """Two gets wait for a third one, and go into one call. One of the two needs a satellite that says nothing."""
+    local = start_sky(cache={"deadline_ms": 60_000})
+
+    async def work(sky: SharedSky) -> None:
+        assert sky.store is not None
+        places = sky.store.whereabouts.servers(0)
+        chunks = [6, 1, 9]
+        items = [(key(("as soon", number)), os.urandom(6000 * number)) for number in chunks]
+        assert all(one.ok for one in await sky.put(items))
+        memory = [bytearray(len(data)) for _, data in items]
+        views = [memoryview(one) for one in memory]
+        with stopped(local, places[7]):
+            with stopped(local, places[5]):
+                gets = [asyncio.create_task(sky.get([name], into=[view])) for (name, _), view in zip(items, views, strict=True)]
+                await asyncio.sleep(0)
+            assert [one.status for one in [*await gets[0], *await gets[1]]] == ["done"] * 2
+            assert memory[1] == items[1][1]
+            views[1].release()  # nobody uses it any more
+            assert not gets[2].done()
+        assert [one.status for one in await gets[2]] == ["done"]
+        assert memory == [data for _, data in items]
+
+    with_sky(FixedSource(local.constellation), work)
+
+
+def test_gets_of_one_call_whose_store_is_closed(
+    start_sky: StartSky, stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    local = start_sky(cache={"deadline_ms": 600_000})
+
+    async def work(sky: SharedSky) -> None:
+        assert sky.store is not None
+        places = sky.store.whereabouts.servers(0)
+        items = [(key(("closed", number)), os.urandom(60_000)) for number in range(4)]
+        assert all(one.ok for one in await sky.put(items))
+        with stopped(local, places[5]):
+            gets = [asyncio.create_task(sky.get([name])) for name, _ in items]
+            await asyncio.sleep(0)
+            sky.store.close()
+            statuses = [one.status for answer in [await get for get in gets] for one in answer]
+        assert {*statuses} <= {"cancelled", "unanswered"}
 
     with_sky(FixedSource(local.constellation), work)
 

@@ -3,12 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from skymemory.agent.agent_store import AgentStore
+from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.block_store import BlockStore
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -139,6 +141,35 @@ def test_blocks_that_the_arena_cannot_hold(agent: AgentProcess, full_sky: LocalC
                 store.put([(key, bytes(length))])
 
 
+def test_early_blocks_come_over_the_agent_before_late_ones(
+    start_sky: Callable[..., LocalConstellation], stopped: Callable[..., AbstractContextManager[None]], tmp_path: Path
+) -> None:
+    """A satellite says nothing, and then it does."""
+    local = start_sky(cache={"deadline_ms": 60_000})
+    tell_up(tmp_path, local)
+    data = [os.urandom(length) for length in (6_000, 3_000_000, 6_000, 3_000_000)]
+    keys = [sha256(b"early %d" % number).digest() for number in range(4)]
+    with AgentProcess(tmp_path) as agent:
+        agent.wait_ready()
+        with AgentStore(agent.socket, arena_bytes=7_000_000) as store:
+            assert store.wait_connected(PATIENCE_S)
+            assert all(one.ok for one in store.put(list(zip(keys, data, strict=True))))
+            results = store.get_each(keys)
+            with stopped(local, Whereabouts(local.constellation).servers(0)[5]):
+                assert bytes(next(results).data or b"") == data[0]
+            assert [bytes(one.data or b"") for one in results] == data[1:]
+            for taken in range(4):  # what is asked for and not taken leaves the arena in any case
+                some = store.get_each(keys)
+                assert all(next(some).ok for _ in range(taken))
+                some.close()
+            assert [bytes(one.data or b"") for one in store.get(keys)] == data
+            some = store.get_each(keys)
+            assert next(some).ok
+        statuses = [one.status for one in some]  # the store is closed
+        assert {*statuses} <= {"done", "unanswered"}
+        assert len(statuses) == 3
+
+
 def test_without_an_agent_all_is_a_miss(tmp_path: Path) -> None:
     key = bytes(32)
     with AgentStore(tmp_path / "agent.sock") as store:
@@ -148,6 +179,7 @@ def test_without_an_agent_all_is_a_miss(tmp_path: Path) -> None:
         chain = store.find_longest([key])
         assert (chain.entries, list(chain.unanswered)) == ([], [key])
         assert [one.status for one in store.get([key])] == ["unanswered"]
+        assert [one.status for one in store.get_each([key])] == ["unanswered"]
         assert [one.status for one in store.put([(key, b"x")])] == ["unanswered"]
         assert [one.status for one in store.prefetch([key], time.time() + 60)] == ["unanswered"]
         assert store.purge([key]) == (0, False)
