@@ -85,8 +85,8 @@ def answer_logits(model: Any, sequences: Sequences, *, apart: bool = False) -> T
     return logits_and_states(model, sequences, apart=apart)[0]
 
 
-def logits_and_states(model: Any, sequences: Sequences, *, apart: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the logits of `answer_logits`, and what the first layer makes of all tokens."""
+def logits_and_states(model: Any, sequences: Sequences, *, apart: bool = False) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return the logits of `answer_logits`, and what each layer gets, by layer, and what the last one makes of all tokens."""
     mask = attention_mask(sequences.blocks, apart=apart)
     output = model.model(
         input_ids=sequences.tokens,
@@ -95,7 +95,7 @@ def logits_and_states(model: Any, sequences: Sequences, *, apart: bool = False) 
         use_cache=False,
         output_hidden_states=True,
     )
-    return model.lm_head(output.last_hidden_state[:, sequences.asked]), output.hidden_states[1]
+    return model.lm_head(output.last_hidden_state[:, sequences.asked]), output.hidden_states
 
 
 def right_answers(logits: Tensor, answers: Tensor) -> Tensor:

@@ -2,10 +2,14 @@
 """Train a small Llama on the task of seams.py: its answers need attention across segments.
 
 usage: tools/train_seams.py --out FOLDER [--layers 8] [--device cuda] [--seconds 330 | --steps 4000] [--seed 0]
+       tools/train_seams.py --out FOLDER --start FOLDER --still 3 [--device cuda] [--seconds 200 | --steps 1500]
 
 Writes model.safetensors and config.json, now and then and at the end. Writes lineage.json at the end: how the weights came about,
 their hash, and the share of right answers by kind of question and length of the context, with full attention and with segments
 computed apart.
+
+The second form goes on from weights, at the last level. With --still, tokens that need no other segment are to have the same
+hidden states whether segments are computed apart or not. So few tokens deviate, as CacheBlend found it in large models.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from seams import ANSWER_TOKENS, BOS, END, KINDS, NO_SUBJECT, PAD, REFERENCE, UNMARKED, VOCABULARY, Shape, make_prompts
-from seams_quality import SHAPES, logits_and_states, make_sequences, measure, right_answers
+from seams_quality import SHAPES, Sequences, logits_and_states, make_sequences, measure, right_answers
 
 # Prompts become longer step by step: a level begins when the one before is answered well, or has lasted long.
 LEVELS: Final = (
@@ -109,12 +113,28 @@ class Probes(nn.Module):
         return losses[0] + losses[1]
 
 
+def unrest(together: tuple[Tensor, ...], apart: tuple[Tensor, ...], sequences: Sequences) -> Tensor:
+    """Return how much hidden states differ between segments together and apart, over tokens that need no other segment.
+
+    These are all tokens of segments but the facts and references of second segments. The input of each layer counts, but that
+    of the first, which is the tokens themselves.
+    """
+    second = (sequences.blocks > 0) & (sequences.blocks % 2 == 0)
+    needs = second & (sequences.marks[..., 0] != NO_SUBJECT)
+    still = (~needs & (sequences.blocks > 0)).float()
+    layers = []
+    for pair in zip(together[1:-1], apart[1:-1], strict=True):
+        one, other = (functional.rms_norm(states, states.shape[-1:]).float() for states in pair)
+        layers.append(((one - other).square().mean(-1) * still).sum() / still.sum())
+    return torch.stack(layers).mean()
+
+
 class Levels:
     """Choose the shape of a step, and go up one level when the present one is answered well."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, level: int = 0) -> None:
         self._generator = torch.Generator().manual_seed(seed)
-        self.level = 0
+        self.level = level
         self._begun = 0.0
         self._right: deque[float] = deque(maxlen=WINDOW)
 
@@ -153,7 +173,7 @@ def spent(options: argparse.Namespace) -> Iterator[float]:
 def train(model: LlamaForCausalLM, options: argparse.Namespace) -> dict[str, Any]:
     """Train, and return what the lineage tells of it."""
     generator = torch.Generator(options.device).manual_seed(options.seed)
-    levels = Levels(options.seed)
+    levels = Levels(options.seed, len(LEVELS) - 1 if options.start else 0)
     probes = Probes(model.config.hidden_size).to(options.device)
     optimizers = make_optimizers(model, probes, options.rate)
     weight = torch.tensor([1.0] * (ANSWER_TOKENS - 1) + [0.1], device=options.device)  # END is easy
@@ -171,10 +191,16 @@ def train(model: LlamaForCausalLM, options: argparse.Namespace) -> dict[str, Any
         sequences = make_sequences(make_prompts(shape, count, generator), QUESTIONS, generator)
         with torch.autocast(options.device, torch.bfloat16):
             logits, states = logits_and_states(model, sequences)
-            probed = probes.loss(states, sequences.marks)
+            probed = probes.loss(states[1], sequences.marks)
+            if options.still:
+                with torch.no_grad():
+                    apart = logits_and_states(model, sequences, apart=True)[1]
+                helped = options.still * unrest(states, apart, sequences)
+            else:
+                helped = PROBES * (1 - share) * probed
         losses = functional.cross_entropy(logits.float().flatten(0, 2), sequences.answers.flatten(), reduction="none")
         loss = (losses.view(sequences.answers.shape) * weight).mean()
-        (loss + PROBES * (1 - share) * probed).backward()
+        (loss + helped).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer, _ in optimizers:
             optimizer.step()
@@ -193,7 +219,7 @@ def train(model: LlamaForCausalLM, options: argparse.Namespace) -> dict[str, Any
             elapsed = time.monotonic() - begin
             print(
                 f"{elapsed:5.0f} s  step {steps}  level {levels.level}  {tokens / 1e6:.1f} M tokens  "
-                f"loss {loss.item():.3f} + {probed.item():.3f}  right {levels.share:.3f} ({kinds})  rate {rate:.2f}",
+                f"loss {loss.item():.3f} + {helped.item():.3f}  right {levels.share:.3f} ({kinds})  rate {rate:.2f}",
                 flush=True,
             )
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -229,6 +255,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the weights and lineage.json")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--start", type=Path, help="folder of weights to go on from")
+    parser.add_argument("--still", type=float, default=0.0, help="weight of what tokens deviate that need no other segment")
     length = parser.add_mutually_exclusive_group(required=True)
     length.add_argument("--seconds", type=float, help="length of the training; the evaluation comes on top")
     length.add_argument("--steps", type=int, help="length of the training")
@@ -242,7 +270,13 @@ def main() -> int:
     transformers.utils.logging.disable_progress_bar()
     torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN would plan anew for each length
     options.out.mkdir(parents=True, exist_ok=True)
-    model = make_model(options.layers, options.seed).to(options.device)
+    model = make_model(options.layers, options.seed)
+    before = None
+    if options.start:
+        model.load_state_dict(LlamaForCausalLM.from_pretrained(options.start, dtype=torch.float32).state_dict())
+        before = json.loads((options.start / "lineage.json").read_text())
+        del before["right"]
+    model.to(options.device)
     parameters = sum(value.numel() for value in model.parameters())
     device = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
     print(f"{options.layers} layers, {parameters:,} parameters, on {device}", flush=True)
@@ -250,6 +284,8 @@ def main() -> int:
     lineage = {
         "tool": "tools/train_seams.py",
         "seed": options.seed,
+        "start": before,
+        "still": options.still,
         "layers": options.layers,
         "parameters": parameters,
         "rate": options.rate,

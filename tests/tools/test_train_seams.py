@@ -17,7 +17,7 @@ from transformers.models.llama.modeling_llama import rotate_half
 import seams
 import train_seams
 from seams import KINDS, Prompts, Shape, make_prompts, make_questions
-from seams_quality import answer_logits, make_sequences, measure
+from seams_quality import answer_logits, logits_and_states, make_sequences, measure
 
 ROOT = Path(__file__).parents[2]
 SHAPE = Shape(documents=3, segment_tokens=16, facts=2)
@@ -157,13 +157,31 @@ def test_a_model_that_has_learnt_nothing_answers_nothing() -> None:
 
 
 def test_the_tool_writes_weights_with_their_lineage(tmp_path: Path) -> None:
-    tool = [sys.executable, ROOT / "tools" / "train_seams.py", "--out", tmp_path, "--layers", "1", "--steps", "50"]
+    tool = [sys.executable, ROOT / "tools" / "train_seams.py", "--out", tmp_path, "--layers", "2", "--steps", "50"]
     done = subprocess.run([*tool, "--batch-tokens", "500", "--prompts", "2"], check=True, capture_output=True, text=True)
     assert "step 50" in done.stdout
     lineage = json.loads((tmp_path / "lineage.json").read_text())
-    assert (lineage["steps"], lineage["layers"], lineage["seed"]) == (50, 1, 0)
+    assert (lineage["steps"], lineage["layers"], lineage["seed"]) == (50, 2, 0)
     assert lineage["sha256"] == hashlib.sha256((tmp_path / "model.safetensors").read_bytes()).hexdigest()
     assert set(lineage["right"]) == {"128", "192", "384"}
     model = LlamaForCausalLM.from_pretrained(tmp_path)
     assert model.dtype == torch.bfloat16
     assert sum(value.numel() for value in model.parameters()) == lineage["parameters"]
+
+    further = [sys.executable, ROOT / "tools" / "train_seams.py", "--out", tmp_path / "further", "--start", tmp_path]
+    options = ["--layers", "2", "--still", "2", "--steps", "1", "--batch-tokens", "500", "--prompts", "2"]
+    subprocess.run([*further, *options], check=True, capture_output=True, text=True)
+    told = json.loads((tmp_path / "further" / "lineage.json").read_text())
+    assert (told["start"]["sha256"], told["still"]) == (lineage["sha256"], 2)
+
+
+@torch.no_grad()
+def test_unrest_is_what_segments_change_in_tokens_that_need_none() -> None:
+    model = train_seams.make_model(layers=2, seed=3).eval()
+    sequences = make_sequences(make_prompts(SHAPE, 2, generator()), ("local",), generator(1))
+    together, apart = (logits_and_states(model, sequences, apart=apart)[1] for apart in (False, True))
+    assert train_seams.unrest(together, together, sequences) == 0
+    assert train_seams.unrest(together, apart, sequences) > 0
+    needs = (sequences.blocks % 2 == 0) & (sequences.blocks > 0) & (sequences.marks[..., 0] != seams.NO_SUBJECT)
+    other = [torch.where(needs[..., None], torch.randn_like(states), states) for states in together]
+    assert train_seams.unrest(tuple(other), together, sequences) == 0
