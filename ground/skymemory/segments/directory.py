@@ -150,26 +150,30 @@ class SegmentDirectory:
         held = self.get(segment)
         return self.put(msgspec.structs.replace(held.manifest, **changes))
 
-    def expire(self, segment: str) -> None:
+    def expire(self, segment: str) -> bool:
         """Purge a segment, also one that has expired or is of another model.
 
         Blocks that it has in common with other segments of this host's list stay.
 
+        Returns:
+            True if all satellites confirmed. Else it is purged at all others, and what a silent one holds may come back with it:
+            some chunks of blocks, or the manifest.
+
         Raises:
             UnknownSegmentError: The sky has no such segment.
-            SilentSkyError: Not all satellites confirmed that they forgot it. It may be tried again.
+            SilentSkyError: Nobody answered.
         """
         manifest = self._read(segment).manifest
         keys = self.keys(manifest)
         others = self._shared(segment, beginning_of(keys))
-        purged = self._store.purge([key for key in keys.all if key not in others])
+        blocks = self._store.purge([key for key in keys.all if key not in others])
         key = self._keys.key_of(segment)
-        if purged.confirmed:
-            purged = self._store.purge([key])
-        if not purged.confirmed:
-            raise SilentSkyError(f"not all satellites confirmed that they forgot segment {segment}; try again")
+        itself = self._store.purge([key])
+        if self._store.silent:
+            raise SilentSkyError(f"segment {segment} may still be there: nobody answers; try again")
         self._versions.deleted(key)
         self._list.remove(segment)
+        return blocks.confirmed and itself.confirmed
 
     def sweep(self) -> int:
         """Expire the segments of this host's list that are over by its clock, and return their number.

@@ -204,10 +204,11 @@ class SkySegments:
         self._forget(segment)
         return changed
 
-    def expire(self, segment: str) -> None:
-        """Purge a segment (`SegmentDirectory.expire`)."""
-        self.directory.expire(segment)
+    def expire(self, segment: str) -> bool:
+        """Purge a segment, and return True if all satellites confirmed (`SegmentDirectory.expire`)."""
+        confirmed = self.directory.expire(segment)
         self._forget(segment)
+        return confirmed
 
     def find(self, manifest: Manifest) -> list[bool]:
         """Return for each block whether the sky has it. Only the first group of layers is asked for.

@@ -189,6 +189,22 @@ def test_a_lost_satellite_costs_the_blocks_that_it_held(start_sky: Start, tmp_pa
                 assert layer is None or torch.equal(layer, wanted)
 
 
+def test_a_lost_satellite_keeps_no_segment_alive(start_sky: Start, tmp_path: Path) -> None:
+    sky = start_sky(cache={"parity": 2, "chunk_bytes": 2000, "deadline_ms": 1000})
+    tokens = tokens_of(60)
+    with SkyStore(sky.constellation) as store, SkyStore(sky.constellation) as second:
+        segments, other = segments_on(store, tmp_path / "one"), segments_on(second, tmp_path / "other")
+        found = segments.put(tokens, tensor_of(tokens)).id
+        sky.kill(sky.constellation.cache.centre)
+        assert torch.equal(came(segments, found), tensor_of(tokens))
+        assert segments.expire(found) is False  # the lost one said nothing
+        for host in (segments, other):
+            with pytest.raises(UnknownSegmentError):
+                host.get(found)
+        assert segments.put(tokens, tensor_of(tokens)).id == found
+        assert torch.equal(came(other, found), tensor_of(tokens))
+
+
 def test_through_the_agent(sky: LocalConstellation, tmp_path: Path, hosts: tuple[SkySegments, SkySegments]) -> None:
     tell_up(tmp_path / "agent", sky)
     tokens = tokens_of(200)

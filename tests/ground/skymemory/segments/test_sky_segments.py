@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skymemory.common.whole_file import Buffer
+from skymemory.link.control import Purged
 from skymemory.prompt.huggingface import Geometry
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.directory import TTL_S_MAX, SegmentDirectory
@@ -469,23 +470,38 @@ def test_a_silent_sky(segments: SkySegments, store: MemoryStore, tmp_path: Path,
         segments.get(found)
 
 
-def test_what_an_expiry_did_not_reach_stays_known(tmp_path: Path) -> None:
+def test_an_expiry_that_not_all_confirm_is_told(tmp_path: Path) -> None:
     class Unconfirmed(MemoryStore):
         def purge(self, keys: Sequence[bytes]) -> Any:
-            return super().purge(keys)._replace(confirmed=not self.is_half)
+            return super().purge(keys)._replace(confirmed=not set(keys) & silent_about)
 
-        is_half = True
-
+    silent_about: set[bytes] = set()
     store = Unconfirmed()
     segments = segments_on(store, tmp_path)
-    found = stored(segments, tokens_of(40))
-    with pytest.raises(SilentSkyError, match="not all satellites confirmed that they forgot segment"):
-        segments.expire(found)
-    assert segments.get(found)
-    assert len(segments.listed()) == 1
-    store.is_half = False
-    segments.expire(found)
-    assert store.blocks == {}
+    for about in (0, -1):  # a block, the manifest
+        found = stored(segments, tokens_of(40))
+        keys = [*segments.directory.keys(segments.get(found)).all, segments.directory.key_of(found)]
+        silent_about.add(keys[about])
+        assert segments.expire(found) is False
+        assert store.blocks == {}
+        assert segments.listed() == []
+        silent_about.clear()
+    assert segments.expire(stored(segments, tokens_of(40))) is True
+
+
+def test_an_expiry_while_the_sky_falls_silent_can_be_repeated(tmp_path: Path) -> None:
+    class FallsSilent(MemoryStore):
+        def purge(self, keys: Sequence[bytes]) -> Any:
+            self.is_silent = True
+            return Purged(0, False)
+
+    store = FallsSilent()
+    found = stored(segments_on(store, tmp_path), tokens_of(40))
+    with pytest.raises(SilentSkyError, match="may still be there: nobody answers; try again"):
+        segments_on(store, tmp_path).expire(found)
+    store.is_silent = False
+    assert segments_on(store, tmp_path).get(found)
+    assert len(segments_on(store, tmp_path).listed()) == 1
 
 
 def test_missing_blocks_leave_the_parts_around_them(segments: SkySegments, store: MemoryStore) -> None:
