@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from skymemory.prompt.huggingface import Geometry
+from skymemory.segments.manifest import ManifestKeys
+from skymemory.segments.segment_fetch import SegmentFetch
 from skymemory.segments.sky_segments import SegmentModel, SkySegments
 from skymemory.store.block_store import BlockStore
 
@@ -49,3 +51,18 @@ def segments_on(store: BlockStore, folder: Path, **words: Any) -> SkySegments:
     """A host's segments: its list is in `folder`."""
     chosen = {"codec": "raw", "block_tokens": BLOCK, "clock": Clock(), **words}
     return SkySegments(store, chosen.pop("model", model()), folder=folder, **chosen)
+
+
+def stored(segments: SkySegments, tokens: Sequence[int], **words: Any) -> str:
+    return segments.put(tokens, tensor_of(tokens), **words).id
+
+
+def whole(fetch: SegmentFetch, number: int = 0) -> torch.Tensor:
+    """All layers of a segment that came in one part."""
+    [part] = fetch.parts[number]
+    layers = [part.layer(index) for index in range(1, GEOMETRY.layers)]
+    return torch.stack([layer for layer in layers if layer is not None])
+
+
+def manifest_key(store: BlockStore, segment: str) -> bytes:
+    return ManifestKeys(store.tenant_secret).key_of(segment)
