@@ -42,8 +42,8 @@ class Choice:
         for begin, end, piece in linked:
             ranked = strategy.kind in {Kind.BLEND, Kind.RANDOM} and not piece.exact
             roles[:, begin:end] = _OPEN if ranked else _LOADED
-            if strategy.kind is Kind.LEGO and piece.start > 0:
-                roles[:, begin : max(begin, min(end, piece.start + strategy.amount - first))] = _COMPUTED
+            if strategy.kind is Kind.LEGO and piece.segment_start > 0:
+                roles[:, begin : max(begin, min(end, piece.segment_start + strategy.amount - first))] = _COMPUTED
         self._computed = int((roles == _COMPUTED).sum())
         self._open = int((roles == _OPEN).sum())
         self._roles = roles.to(tokens.device).expand(len(tokens), -1)

@@ -6,6 +6,7 @@ whose layers are `LinkedLayer`. Nothing here keeps a state of a prompt, so sever
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import torch
@@ -16,10 +17,8 @@ from transformers.cache_utils import Cache
 from skymemory.prompt.huggingface import PREFILL_TOKENS, HuggingFaceEngine, UnsupportedModelError
 from skymemory.segments.linked_layer import LinkedLayer, ProjectedError
 from skymemory.segments.rotation import Rotation, find_rotation
-from skymemory.segments.rows import Rows
+from skymemory.segments.rows import Rows, take
 
-_ATTENTIONS: Final = ("sdpa", "eager")
-"""Implementations of attention that take an additive mask of floats."""
 _CHECKED_TOKENS: Final = 16
 _FAR: Final = 1000
 """First position of the far tokens of the check, less where the model has fewer positions."""
@@ -53,7 +52,7 @@ class Decoder:
         self.layers = self.geometry.layers
         self.vocabulary = engine.vocabulary
         self._prefill_tokens = prefill_tokens
-        self._attention = str(getattr(model.config, "_attn_implementation", None))
+        self._causal_without_mask = False
         base: Any = model.base_model
         self._model: Any = base
         self._stack: Any = getattr(base, "layers", None)
@@ -137,12 +136,13 @@ class Decoder:
     def _call(self, index: int, hidden: Tensor, rows: Rows, kept: LinkedLayer, part: slice) -> Tensor:
         kept.rows, kept.deviation = rows.positions[:, part], None
         kept.visible = rows.visible(part)
-        # Without a mask sdpa takes its fast causal path. It may where a part begins at position 0 and leaves none out
-        causal = self._attention == "sdpa" and kept.visible == part.stop
+        # A part that begins at position 0 and leaves none out may need no mask, and runs faster without one
+        whole = part.start == 0 and kept.visible == part.stop
+        mask = None if whole and self._causal_without_mask else rows.mask(part, kept.visible, hidden.dtype)
         cos, sin = rows.turns
         out = self._stack[index](
             hidden[:, part],
-            attention_mask=None if causal and part.start == 0 else rows.mask(part, kept.visible, hidden.dtype),
+            attention_mask=mask,
             position_ids=kept.rows,
             past_key_values=Cache(layers=[kept] * self.layers),  # the layer asks for the one of its number
             use_cache=True,
@@ -152,11 +152,6 @@ class Decoder:
         return result
 
     def _check_parts(self) -> None:
-        if self._attention not in _ATTENTIONS:
-            raise UnsupportedModelError(
-                f"the model's attention is {self._attention!r}; segments are linked with {' or '.join(_ATTENTIONS)}, which "
-                "take a mask of floats"
-            )
         if self._stack is None or self._rotary is None or len(self._stack) != self.layers:
             raise UnsupportedModelError("the model has no list of decoder layers with one rotary embedding for all of them")
         if len(set(self.geometry.devices)) > 1:
@@ -166,13 +161,40 @@ class Decoder:
 
     def _check_layers(self) -> tuple[Rotation, ...]:
         """Compare layers, keys and rotations with the model's own, at near and at far positions."""
+        self._check_masks()
         limit = getattr(self._model.config.get_text_config(decoder=True), "max_position_embeddings", None) or 2 * _FAR
         far = max(1, min(_FAR, limit - _CHECKED_TOKENS))
         self._check_at(1)
         return tuple(self._check_at(far))
 
+    def _check_masks(self) -> None:
+        """Check that attention takes a mask of floats for some rows, and learn whether all rows need none."""
+        hidden = self.embed(self._checked_tokens())
+        self.before_rotation(0, hidden)  # refuses layers that leave the cache out
+        rows = self.rows(torch.arange(_CHECKED_TOKENS, device=self.device)[None], hidden)
+        kept = self.layer(_CHECKED_TOKENS, 1)
+        whole = self.run(0, hidden, rows, kept)
+        some = torch.tensor([[5, _CHECKED_TOKENS - 1]], device=self.device)
+        before = self.run(0, take(hidden, some), rows.at(some), kept)
+        for changed in kept.keys, kept.values:
+            changed[:, :, 6:-1] *= -1  # the second row sees that, and the first must not
+        after = self.run(0, take(hidden, some), rows.at(some), kept)
+        same = [torch.equal(before[:, row], after[:, row]) for row in range(2)]
+        if same != [True, False] or not _near(before, take(whole, some)):
+            raise UnsupportedModelError("the model's attention does not heed a mask of floats")
+        self._causal_without_mask = True
+        with suppress(Exception):  # an attention may insist on a mask
+            bare = self.run(0, hidden, rows, kept)
+            other = self.run(0, torch.cat((hidden[:, :-1], -hidden[:, :1]), 1), rows, kept)
+            self._causal_without_mask = _near(bare, whole) and torch.equal(bare[:, :-1], other[:, :-1])
+            return
+        self._causal_without_mask = False
+
+    def _checked_tokens(self) -> Tensor:
+        return torch.tensor([[(7919 * index + 1) % self.vocabulary for index in range(_CHECKED_TOKENS)]], device=self.device)
+
     def _check_at(self, first: int) -> list[Rotation]:
-        tokens = torch.tensor([[(7919 * index + 1) % self.vocabulary for index in range(_CHECKED_TOKENS)]], device=self.device)
+        tokens = self._checked_tokens()
         places = torch.arange(_CHECKED_TOKENS, device=self.device)[None]
         own = self._model(input_ids=tokens, position_ids=places + first, use_cache=True).past_key_values
         hidden = self.embed(tokens)
@@ -200,7 +222,14 @@ def _joined(deviations: list[Tensor | None]) -> Tensor | None:
     return torch.cat(known, 1) if known else None
 
 
+def _near(one: Tensor, other: Tensor) -> bool:
+    return _error(one, other) <= _NOISE.get(other.dtype, 0.0) * float(other.abs().max())
+
+
+def _error(one: Tensor, other: Tensor) -> float:
+    return float((one.float() - other.float()).abs().max())
+
+
 def _compare(one: Tensor, other: Tensor, why: str) -> None:
-    error = float((one.float() - other.float()).abs().max())
-    if not error <= _NOISE.get(other.dtype, 0.0) * float(other.abs().max()):
-        raise UnsupportedModelError(f"{why} (error {error:.2g})")
+    if not _near(one, other):
+        raise UnsupportedModelError(f"{why} (error {_error(one, other):.2g})")

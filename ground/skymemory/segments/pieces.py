@@ -37,14 +37,15 @@ class TensorSource:
 
 @dataclass(frozen=True)
 class Piece:
-    """A segment in a prompt.
+    """A segment in a prompt, or a run of its tokens.
 
     Attributes:
         start: Position of its first token.
         tokens: Number of its tokens.
         source: Its keys and values.
-        sinks: Number of sinks before which it was computed.
+        sinks: Number of sinks before which the segment was computed.
         lossless: Its keys and values are those that the model computed, bit by bit.
+        first: Number of the segment's tokens before it.
     """
 
     start: int
@@ -52,6 +53,7 @@ class Piece:
     source: LayerSource
     sinks: int = 0
     lossless: bool = True
+    first: int = 0
 
     @property
     def end(self) -> int:
@@ -59,9 +61,14 @@ class Piece:
         return self.start + self.tokens
 
     @property
+    def segment_start(self) -> int:
+        """Position of the segment's first token."""
+        return self.start - self.first
+
+    @property
     def exact(self) -> bool:
-        """True if it stands where it was computed."""
-        return self.start == 0 and self.sinks == 0 and self.lossless
+        """True if the segment stands where it was computed."""
+        return self.segment_start == 0 and self.sinks == 0 and self.lossless
 
 
 def check_pieces(pieces: Sequence[Piece], tokens: int, strategy: Strategy) -> None:
@@ -74,7 +81,7 @@ def check_pieces(pieces: Sequence[Piece], tokens: int, strategy: Strategy) -> No
         raise ValueError("the strategy auto is to be chosen before segments are linked")
     behind = 0
     for piece in pieces:
-        if piece.tokens < 1 or not behind <= piece.start <= piece.end <= tokens:
+        if piece.tokens < 1 or piece.segment_start < 0 or not behind <= piece.start <= piece.end <= tokens:
             raise ValueError(
                 f"a segment at positions {piece.start} to {piece.end - 1} does not lie behind the one before (position {behind}) "
                 f"and in the prompt of {tokens} tokens"

@@ -2,6 +2,10 @@
 
 import pytest
 import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import eager_mask, sdpa_mask
+from transformers.models.llama.modeling_llama import eager_attention_forward
 
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.huggingface import UnsupportedModelError
@@ -10,6 +14,11 @@ from skymemory.segments.decoder import Decoder
 from support.small_models import MODELS, small_model
 
 pytestmark = pytest.mark.model
+
+
+@pytest.fixture(scope="module")
+def tokens() -> torch.Tensor:
+    return torch.tensor([[(11 * index) % 250 + 3 for index in range(24)]])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -43,10 +52,24 @@ def test_models_that_are_refused(name: str, settings: dict[str, object], why: st
         Decoder(model)
 
 
-def test_an_attention_that_takes_no_mask_of_floats_is_refused() -> None:
-    model = small_model("llama", attention="flex_attention")
-    with pytest.raises(UnsupportedModelError, match="'flex_attention'; segments are linked with sdpa or eager"):
-        Decoder(model)
+def test_an_attention_that_heeds_no_mask_of_floats_is_refused() -> None:
+    def blind(module, query, key, value, attention_mask, **more):
+        return sdpa_attention_forward(module, query, key, value, None, **more)
+
+    AttentionInterface.register("blind", blind)
+    AttentionMaskInterface.register("blind", sdpa_mask)
+    with pytest.raises(UnsupportedModelError, match="does not heed a mask of floats"):
+        Decoder(small_model("llama", attention="blind"))
+
+
+def test_an_attention_of_another_name_may_do(tokens: torch.Tensor) -> None:
+    AttentionInterface.register("as eager", eager_attention_forward)
+    AttentionMaskInterface.register("as eager", eager_mask)
+    model = small_model("llama", torch.bfloat16, "as eager")
+    own = model(tokens, use_cache=True).past_key_values.layers
+    captured = capture(Decoder(model), tokens)
+    for layer, (_, values) in zip(own[1:], captured, strict=True):
+        assert torch.equal(values, layer.values)  # all masks were given
 
 
 def test_layers_that_turn_keys_by_positions_of_their_own_are_refused() -> None:

@@ -48,7 +48,7 @@ def linked_from_memory(strategy: Strategy) -> Linked:
 def linked_from_sky(segments: SkySegments, ids: list[str], strategy: Strategy) -> Linked:
     with segments.fetch([segments.get(one) for one in ids]) as fetch:
         pieces = [
-            Piece(start + part.first, part.tokens, part)
+            Piece(start + part.first, part.tokens, part, first=part.first)
             for start, parts in zip(STARTS, fetch.parts, strict=True)
             for part in parts
         ]

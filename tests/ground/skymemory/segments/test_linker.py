@@ -24,6 +24,7 @@ LAYERS = 5
 SEGMENTS = ((6, 30), (40, 25), (65, 9), (80, 20))  # start and tokens; the second and the third touch
 LENGTH = 110
 ALL = ("exact", "naive", "lego:3", "blend:15", "blend:60", "random:15")
+DTYPES = (torch.float32, torch.bfloat16)
 FULL = ("exact", "lego:1024", "blend:100", "random:100")
 
 
@@ -106,18 +107,23 @@ def full(llama, tokens) -> DynamicCache:
     return full_cache(llama, tokens[:-1])
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "dtype", "attention"),
+    [
+        *((name, dtype, attention) for name in ("llama", "qwen3") for dtype in DTYPES for attention in ("sdpa", "eager")),
+        *((name, dtype, "sdpa") for name in MODELS if name not in {"llama", "qwen3"} for dtype in DTYPES),
+    ],
+)
 def test_all_rows_computed_again_is_a_prefill_bit_by_bit(name: str, dtype: torch.dtype, attention: str, tokens) -> None:
     model = small_model(name, dtype, attention)
     linker = Linker(model)
     expected = full_cache(model, tokens[:-1])
     captured = pieces_of(linker, tokens)
     garbage = [Piece(start, number, Garbage(linker.compute(tokens[:number]))) for start, number in SEGMENTS]
+    switches = (None, 2, LAYERS - 2, LAYERS - 1, LAYERS) if name == "llama" else (None, 2)
     for strategy in FULL:
         for pieces in captured, garbage:
-            for switch in None, 2, LAYERS - 2, LAYERS - 1, LAYERS:
+            for switch in switches:
                 linked = linker.link(tokens, pieces, Strategy.parse(strategy), switch_layer=switch)
                 assert linked.report.why == ""
                 assert equal(linked.cache, expected), (strategy, switch)
@@ -333,6 +339,38 @@ def test_lego0_needs_segments_behind_sinks(linker, tokens) -> None:
         linker.compute(tokens[:10], sinks=4)
 
 
+def parts_of(pieces: list[Piece], at: int) -> list[Piece]:
+    """Cut each segment in two; the source of each part knows its part alone."""
+    parts = []
+    for piece in pieces:
+        for begin, end in ((0, at), (at, piece.tokens)):
+            tensor = torch.stack([piece.source.layer(index)[..., begin:end, :] for index in range(1, LAYERS)])
+            parts.append(Piece(piece.start + begin, end - begin, TensorSource(tensor), first=begin))
+    return parts
+
+
+@pytest.mark.parametrize("strategy", ["naive", "lego:3", "lego:8", "blend:30", "random:30"])
+def test_a_segment_may_come_in_parts(linker, tokens, strategy) -> None:
+    pieces = pieces_of(linker, tokens, [(0, 20), *SEGMENTS[1:]])
+    whole = linker.link(tokens, pieces, Strategy.parse(strategy))
+    parts = linker.link(tokens, parts_of(pieces, 5), Strategy.parse(strategy))
+    assert parts.report.rows == whole.report.rows
+    assert parts.report.exact_tokens == whole.report.exact_tokens == SEGMENTS[1][0]
+    assert equal(parts.cache, whole.cache)
+    with pytest.raises(ValueError, match="does not lie behind"):
+        linker.link(tokens, [Piece(3, 5, pieces[0].source, first=4)], Strategy.parse(strategy))
+
+
+@pytest.mark.parametrize("strategy", ["naive", "lego:8", "blend:30", "exact"])
+def test_what_a_segment_at_the_beginning_lacks_is_computed_and_all_is_exact(linker, tokens, full, strategy) -> None:
+    (piece,) = pieces_of(linker, tokens, [(0, 60)])
+    _, behind = parts_of([piece], 20)
+    linked = linker.link(tokens, [behind], Strategy.parse(strategy))
+    assert linked.report.linked_tokens == 40
+    assert linked.report.exact_tokens == LENGTH - 1
+    assert close(linked.cache, full)
+
+
 @pytest.mark.parametrize(
     ("segments", "why"),
     [
@@ -441,7 +479,7 @@ def cuts(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     return length, segments
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cut=cuts(), switch=st.integers(0, LAYERS), prefix_tokens=st.integers(0, 30), data=st.data())
 def test_any_cut_of_a_prompt(llama, linker, cut, switch, prefix_tokens, data) -> None:
     length, segments = cut
