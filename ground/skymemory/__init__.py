@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from skymemory.agent.agent_store import AgentStore
     from skymemory.link.block_entry import BlockEntry
     from skymemory.prompt.manager import KVCManager
+    from skymemory.segments.manager import SegmentManager
     from skymemory.sky.constellation import ConfigError, Constellation
     from skymemory.store.block_store import BlockStore
     from skymemory.store.keyvalue import KeyValue
@@ -34,6 +35,7 @@ __all__ = [
     "PrefetchResult",
     "PutResult",
     "Satellite",
+    "SegmentManager",
     "SkyStore",
     "StoreStatistics",
     "running_store",
@@ -53,6 +55,7 @@ _MODULES = {
     "PrefetchResult": "store.results",
     "PutResult": "store.results",
     "Satellite": "wire.address",
+    "SegmentManager": "segments.manager",
     "SkyStore": "store.sky_store",
     "StoreStatistics": "store.results",
     "running_store": "testbed.running_store",

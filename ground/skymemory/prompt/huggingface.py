@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import DynamicCache, PretrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from skymemory.prompt.blocks import dtype_name
@@ -26,6 +26,21 @@ _ROPE_BY_LENGTH = {"dynamic", "longrope"}
 
 class UnsupportedModelError(ValueError):
     """The model's cache cannot be cut into blocks of tokens; the message says why."""
+
+
+class LinkedCache(DynamicCache):
+    """A cache in which some keys and values are not those that the model computes from all tokens before.
+
+    They are of segments that were computed apart, and of all tokens behind such a segment, also of those that are generated. Only
+    the tokens before the first one may be stored as blocks of a prompt.
+
+    Attributes:
+        exact_tokens: Number of tokens from the beginning whose keys and values are what the model computes.
+    """
+
+    def __init__(self, config: PretrainedConfig, exact_tokens: int) -> None:
+        super().__init__(config=config)
+        self.exact_tokens = exact_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,11 @@ class HuggingFaceEngine:
         self.geometry = self._probe()
 
     @property
+    def model(self) -> PreTrainedModel:
+        """The model."""
+        return self._model
+
+    @property
     def vocabulary(self) -> int:
         """Number of the model's token ids, which start at 0."""
         embeddings: Any = self._model.get_input_embeddings()
@@ -95,7 +115,7 @@ class HuggingFaceEngine:
         return DynamicCache(config=self._model.config)
 
     def check(self, cache: Any) -> int:
-        """Return the number of tokens that a caller's cache covers.
+        """Return the number of tokens of a caller's cache that may be stored: all, but of a linked cache the exact ones only.
 
         Raises:
             ValueError: The cache is not of this model, or not of one prompt.
@@ -115,7 +135,7 @@ class HuggingFaceEngine:
         dtypes = {keys.dtype for keys, _ in _tensors(cache)}
         if dtypes != {geometry.dtype}:
             raise ValueError(f"past_key_values is {dtypes}; the model's is {geometry.dtype}")
-        return wanted[2]
+        return min(wanted[2], cache.exact_tokens) if isinstance(cache, LinkedCache) else wanted[2]
 
     def block(self, cache: DynamicCache, start: int, end: int) -> torch.Tensor:
         """Return keys and values of tokens `start` to `end` - 1.

@@ -110,6 +110,35 @@ class KVCManager:
         """The codec that makes bytes of the tensors."""
         return self._codec
 
+    @property
+    def store(self) -> BlockStore:
+        """The store that keeps the blocks."""
+        return self._store
+
+    @property
+    def engine(self) -> HuggingFaceEngine:
+        """The model, and the conversion of its caches."""
+        return self._engine
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer that makes the prompts' token ids."""
+        return self._tokenizer
+
+    @property
+    def tenant_secret(self) -> bytes:
+        """Secret in all keys."""
+        return self._tenant_secret
+
+    def fingerprint(self) -> bytes:
+        """Return the digest of model and tokenizer as they are now, 32 bytes.
+
+        Raises:
+            ValueError: The model cannot be digested now (`Fingerprint.digest`).
+        """
+        with self._fingerprint_lock:
+            return self._fingerprint.digest()
+
     def use(self, store: BlockStore) -> None:
         """Use another store on the same constellation from now on, for example one that was opened with new keys.
 
@@ -183,6 +212,8 @@ class KVCManager:
             prompt: Text, token ids, or a tokenizer's result for one prompt.
             past_key_values: A cache that a run of the model left, for example that of `generate` with `return_dict_in_generate`.
                 It may cover less or more than the prompt, and is not changed. Without it the model computes the missing blocks.
+                Of a cache with linked segments (`SegmentManager.link`) only the tokens before the first segment that is not exact
+                are stored, because all behind it are approximate.
             progress: Function to call with the number of blocks stored and of blocks to store.
             scope: Scope of the blocks (`get_cache`).
 
@@ -417,10 +448,8 @@ class KVCManager:
             self._store.purge(keys)
 
     def _root(self, scope: bytes = b"") -> bytes:
-        with self._fingerprint_lock:
-            fingerprint = self._fingerprint.digest()
         root = prompt_root(
-            fingerprint=fingerprint,
+            fingerprint=self.fingerprint(),
             layout=LAYOUT,
             codec=self._codec.name,
             block_tokens=self._block_tokens,

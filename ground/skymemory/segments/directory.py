@@ -101,6 +101,22 @@ class SegmentDirectory:
             )
         return held
 
+    def entry(self, held: Held) -> Segment:
+        """Return all of a segment but its tokens."""
+        manifest = held.manifest
+        return Segment(
+            id=manifest.id,
+            tokens=len(manifest.tokens),
+            size_bytes=manifest.size_bytes,
+            sinks=manifest.sinks,
+            codec=manifest.codec,
+            created_unix_ms=manifest.created_unix_ms,
+            expires_unix_ms=manifest.expires_unix_ms,
+            display_name=manifest.display_name,
+            beginning=beginning_of(self.keys(manifest)),
+            version=held.version,
+        )
+
     def put(self, manifest: Manifest) -> Segment:
         """Store a manifest in place of an older one, and list the segment.
 
@@ -118,7 +134,7 @@ class SegmentDirectory:
                 result = self._put(manifest, version)
         check_stored(manifest.id, [result])
         self._versions.stored(key, version)
-        segment = self._listed(manifest, version)
+        segment = self.entry(Held(manifest, version))
         self._list.add(segment)
         return segment
 
@@ -188,7 +204,7 @@ class SegmentDirectory:
                     self.expire(listed.id)
                     swept += 1
                 else:
-                    self._list.add(self._listed(held.manifest, held.version))
+                    self._list.add(self.entry(held))
             except UnknownSegmentError:
                 self._list.remove(listed.id)
             except SegmentError as error:
@@ -272,20 +288,6 @@ class SegmentDirectory:
                 except SegmentError as error:
                     _log.info("a segment that begins like %s is not spared: %s", segment, error)
         return shared
-
-    def _listed(self, manifest: Manifest, version: int) -> Segment:
-        return Segment(
-            id=manifest.id,
-            tokens=len(manifest.tokens),
-            size_bytes=manifest.size_bytes,
-            sinks=manifest.sinks,
-            codec=manifest.codec,
-            created_unix_ms=manifest.created_unix_ms,
-            expires_unix_ms=manifest.expires_unix_ms,
-            display_name=manifest.display_name,
-            beginning=beginning_of(self.keys(manifest)),
-            version=version,
-        )
 
 
 def beginning_of(keys: SegmentKeys) -> str:

@@ -26,7 +26,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from skymemory.prompt.huggingface import PREFILL_TOKENS
+from skymemory.prompt.huggingface import PREFILL_TOKENS, LinkedCache
 from skymemory.segments.capture import capture
 from skymemory.segments.decoder import Decoder
 from skymemory.segments.linking import Linking, LinkReport
@@ -38,7 +38,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Linked:
-    """A cache over all tokens of a prompt but the last one, which `generate` needs to run, and how it was made."""
+    """A cache over all tokens of a prompt but the last one, which `generate` needs to run, and how it was made.
+
+    It is a `LinkedCache` if not all of it is exact.
+    """
 
     cache: DynamicCache
     report: LinkReport
@@ -129,7 +132,8 @@ class Linker:
             work = Linking(self._decoder, ids, [], strategy, prefix, self.layers)
             work.why = f"an error: {error!r}"
             work.run()
-        return Linked(self._cache(work), work.report(time.monotonic() - begin))
+        report = work.report(time.monotonic() - begin)
+        return Linked(self._cache(work, report.exact_tokens, ids.shape[1] - 1), report)
 
     def _ids(self, tokens: Sequence[int] | Tensor) -> Tensor:
         ids = torch.as_tensor(tokens, dtype=torch.long)
@@ -138,8 +142,9 @@ class Linker:
             raise ValueError(f"token ids are {ids.min()} to {ids.max()}; the model has 0 to {self._decoder.vocabulary - 1}")
         return ids.to(self._decoder.device)
 
-    def _cache(self, work: Linking) -> DynamicCache:
-        cache = DynamicCache(config=self._config)
+    def _cache(self, work: Linking, exact_tokens: int, tokens: int) -> DynamicCache:
+        is_exact = exact_tokens == tokens
+        cache = DynamicCache(config=self._config) if is_exact else LinkedCache(self._config, exact_tokens)
         for layer, made in zip(cache.layers, work.kept, strict=True):
             if made.keys.shape[2] > 0:
                 assert isinstance(layer, DynamicLayer)

@@ -192,6 +192,17 @@ class SkySegments:
         self._remember(manifest)
         return manifest
 
+    def segment(self, segment: str) -> Segment:
+        """Return the segment of an id, without its tokens.
+
+        Raises:
+            SegmentError: As from `get`.
+        """
+        held = self.directory.get(segment)
+        self._check_model(held.manifest)
+        self._remember(held.manifest)
+        return self.directory.entry(held)
+
     def listed(self) -> list[Segment]:
         """Return this host's segments (`SegmentDirectory.listed`)."""
         return self.directory.listed()

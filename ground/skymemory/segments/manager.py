@@ -1,0 +1,319 @@
+"""`SegmentManager`: segments of one model, which any prompt can use wherever they stand in it.
+
+    kvc = KVCManager(model, tokenizer, store)
+    segments = SegmentManager(kvc)
+    document = segments.add(text, ttl_s=3600)
+    prompt = segments.link(["Read this.\\n", document, "\\nWhat does it say?"], strategy="lego:8")
+    model.generate(prompt.input_ids, past_key_values=prompt.cache)
+    segments.expire(document.id)
+
+Pieces are tokenised apart, so a segment has the same tokens wherever it stands. What begins the prompt and lies under exact keys
+comes first, then segments; all else is computed. What does not come is computed, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import torch
+from transformers import DynamicCache
+
+from skymemory.prompt.huggingface import UnsupportedModelError
+from skymemory.prompt.manager import KVCManager
+from skymemory.prompt.prompts import Encoding, Prompt, token_list
+from skymemory.segments.errors import SegmentError
+from skymemory.segments.grid import Option
+from skymemory.segments.host_list import Segment
+from skymemory.segments.linker import Linked, Linker
+from skymemory.segments.linking import LinkReport
+from skymemory.segments.manifest import Manifest
+from skymemory.segments.pieces import Piece, check_pieces
+from skymemory.segments.sky_segments import SegmentModel, SkySegments
+from skymemory.segments.strategy import Kind, Strategy
+
+PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment
+"""Text; token ids; what a tokenizer returns; or a segment."""
+
+EXACT: Final = Strategy(Kind.EXACT)
+NOTHING_OPEN: Final = "no strategy is open"
+"""Reason in a report: the strategy was to be chosen, and none has proved itself on the model."""
+_LOOKUPS_MAX: Final = 8
+"""Most manifests that are looked up at once."""
+_FORM: Final = "a prompt is a list of texts, token ids and segments"
+
+
+@dataclass(frozen=True)
+class LinkedPrompt:
+    """A prompt that was put together from pieces, for `generate`.
+
+    Attributes:
+        input_ids: Token ids of the whole prompt, [1, tokens], on the model's device.
+        cache: Keys and values of all tokens but the last one.
+        report: Report of what was done.
+    """
+
+    input_ids: torch.Tensor
+    cache: DynamicCache
+    report: LinkReport
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A segment at a place in a prompt."""
+
+    start: int
+    manifest: Manifest
+
+    def piece(self, lossless: bool) -> Piece:
+        """Return all of the segment as one piece without a source, to see whether it fits."""
+        return Piece(self.start, len(self.manifest.tokens), _NOTHING, self.manifest.sinks, lossless)
+
+
+class _Nothing:
+    def layer(self, index: int) -> None:
+        """Have no layer."""
+
+
+_NOTHING: Final = _Nothing()
+
+
+class SegmentManager:
+    """Segments of one manager's model in its store. Thread-safe."""
+
+    def __init__(self, manager: KVCManager, *, folder: Path | None = None) -> None:
+        """Check with a few tokens whether segments of the model can be linked.
+
+        If they cannot, `why_not` says why; prompts without segments work all the same.
+
+        Args:
+            manager: The manager of the model's prompts, whose store, codec and tenant secret are used.
+            folder: Folder of the host's list of segments; the state folder by default.
+        """
+        self._manager = manager
+        self._folder = folder
+        self._lossless = manager.codec.name == "raw"
+        self._linker: Linker | None = None
+        self._sky: tuple[Any, SkySegments] | None = None
+        self.why_not = ""
+        """Reason why segments of the model cannot be linked; "" if they can."""
+        try:
+            self._linker = Linker(manager.engine.model)
+        except UnsupportedModelError as error:
+            self.why_not = str(error)
+
+    def add(self, content: Prompt, ttl_s: float | None = None, sinks: int = 0, display_name: str = "") -> Segment:
+        """Compute a segment and store it, if the sky does not have it.
+
+        Args:
+            content: Text, token ids, or a tokenizer's result. A text is tokenised without special tokens.
+            ttl_s: Seconds until it expires; it never does by default.
+            sinks: Tokens BOS to compute it behind; 4 for `lego0`, else 0.
+            display_name: A name for people. A segment that is there keeps its own if none is given.
+
+        Raises:
+            UnsupportedModelError: Segments of the model cannot be linked; the message says why.
+            TypeError: The content is neither text nor token ids.
+            SilentSkyError: Nobody answered.
+            SegmentError: An argument is out of range, or the sky cannot hold the segment.
+            ValueError: The model does not have a token id, or cannot be digested now.
+        """
+        linker, sky = self._linked(), self._segments()
+        bos = self._bos()
+        if sinks and bos is None:
+            raise SegmentError(f"a segment behind {sinks} sinks needs a model with a BOS token, and this one has none")
+        tokens = self._plain(content)
+        return sky.put(
+            tokens,
+            lambda: linker.compute(tokens, sinks=sinks, bos=bos),
+            sinks=sinks,
+            ttl_s=ttl_s,
+            display_name=display_name or None,
+        )
+
+    def get(self, segment: str) -> Segment:
+        """Return the segment of an id, which any host of the tenant may have added.
+
+        Raises:
+            UnknownSegmentError: The sky has no segment of this id.
+            ExpiredSegmentError: It has expired by this host's clock.
+            OtherModelError: It is of another model, tokenizer, codec or block size.
+            SilentSkyError: Nobody answered.
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        return self._segments().segment(segment)
+
+    def listed(self) -> list[Segment]:
+        """Return this host's segments that have not expired, those of other models, too. The sky is not asked.
+
+        Raises:
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        return self._segments().listed()
+
+    def expire(self, segment: str) -> bool:
+        """Purge the segment of an id, and return True if all satellites confirmed (`SkySegments.expire`).
+
+        Raises:
+            UnknownSegmentError: The sky has no segment of this id.
+            SilentSkyError: Nobody answered.
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        return self._segments().expire(segment)
+
+    def link(self, pieces: Sequence[PromptPiece], strategy: str = "auto", *, switch_layer: int | None = None) -> LinkedPrompt:
+        """Make the cache of a prompt from its pieces.
+
+        Pieces are tokenised apart, without special tokens. A text that comes first gets what the tokenizer puts in front, such as
+        BOS. Where a segment comes first, an empty text before it does that.
+
+        No failure of the sky raises once the segments are known: what does not come is computed.
+
+        Args:
+            pieces: Texts, token ids and segments, in order.
+            strategy: One word of `skymemory.segments.strategy`. `auto` computes all that is not exact, as long as no strategy is
+                open. The others link without having proved that answers stay as they are.
+            switch_layer: Layer below which all rows are computed (docs/pic.md); 1 for a blend and else 0 by default.
+
+        Raises:
+            TypeError: A piece is neither text nor token ids nor a segment.
+            ValueError: There is no such strategy, it does not go with the switch layer or the sinks of a segment, or the model
+                does not have a token id.
+            SegmentError: There is no token, or a segment is unknown, has expired or is of another model.
+            UnsupportedModelError: A strategy is wanted, and segments of the model cannot be linked.
+        """
+        begin_s = time.monotonic()
+        wanted = Strategy.parse(strategy)
+        chosen = EXACT if wanted.kind is Kind.AUTO else wanted
+        if chosen.kind is not Kind.EXACT:
+            self._linked()
+        tokens, placed = self._laid_out(pieces)
+        check_pieces([one.piece(self._lossless) for one in placed], len(tokens), chosen)
+        prefix = self._manager.get_cache(tokens)
+        if self._linker is None:
+            linked = self._computed(tokens, prefix)
+        else:
+            linked = self._link(tokens, placed, chosen, prefix, switch_layer)
+        report = replace(linked.report, total_s=time.monotonic() - begin_s)
+        if wanted.kind is Kind.AUTO and placed:
+            report = replace(report, why=NOTHING_OPEN)
+        ids = torch.tensor([tokens], device=self._manager.engine.model.device)
+        return LinkedPrompt(ids, linked.cache, report)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _linked(self) -> Linker:
+        if self._linker is None:
+            raise UnsupportedModelError(self.why_not)
+        return self._linker
+
+    def _segments(self) -> SkySegments:
+        """Return the segments in the manager's store, which may have been replaced by another one."""
+        self._linked()
+        known, store = self._sky, self._manager.store
+        if known is None or known[0] is not store:
+            engine = self._manager.engine
+            model = SegmentModel(self._manager.fingerprint, engine.geometry, engine.vocabulary)
+            made = SkySegments(
+                store,
+                model,
+                codec=self._manager.codec,
+                block_tokens=self._manager.block_tokens,
+                tenant_secret=self._manager.tenant_secret,
+                folder=self._folder,
+            )
+            self._sky = known = (store, made)
+        return known[1]
+
+    def _bos(self) -> int | None:
+        given: Any = self._manager.tokenizer.bos_token_id
+        bos: int | None = self._manager.engine.model.config.bos_token_id if given is None else given
+        return bos
+
+    # ---- pieces to tokens -------------------------------------------------------------------------------------------
+
+    def _plain(self, content: Prompt) -> list[int]:
+        """Return the token ids of a piece, without special tokens if it is text."""
+        if isinstance(content, str):
+            content = self._manager.tokenizer(content, add_special_tokens=False)["input_ids"]
+        return token_list(content, self._manager.tokenizer, self._manager.engine.vocabulary)
+
+    def _front(self) -> list[int]:
+        """Return the token ids that the tokenizer puts in front of a text."""
+        text = "a"
+        whole, bare = self._manager.tokenizer(text)["input_ids"], self._plain(text)
+        starts = range(len(whole) - len(bare) + 1)
+        first = next((start for start in starts if list(whole[start : start + len(bare)]) == bare), 0)
+        return list(whole[:first])
+
+    def _laid_out(self, pieces: Sequence[PromptPiece]) -> tuple[list[int], list[_Placed]]:
+        """Return all token ids of a prompt, and where its segments stand."""
+        if isinstance(pieces, (str, Mapping, torch.Tensor)) or not isinstance(pieces, Sequence):
+            raise TypeError(f"{_FORM}; not {type(pieces).__name__}")
+        for number, piece in enumerate(pieces, 1):
+            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment)):
+                raise TypeError(f"{_FORM}; piece {number} is {type(piece).__name__}")
+        manifests = self._manifests({piece.id for piece in pieces if isinstance(piece, Segment)})
+        tokens: list[int] = []
+        placed = []
+        for number, piece in enumerate(pieces):
+            if isinstance(piece, Segment):
+                placed.append(_Placed(len(tokens), manifests[piece.id]))
+                tokens += manifests[piece.id].tokens
+            else:
+                tokens += self._front() if isinstance(piece, str) and number == 0 else []
+                tokens += self._plain(piece)
+        if not tokens:
+            raise SegmentError("the prompt has no token; it needs one or more")
+        return tokens, placed
+
+    def _manifests(self, ids: set[str]) -> dict[str, Manifest]:
+        if not ids:
+            return {}
+        sky = self._segments()
+        with ThreadPoolExecutor(min(len(ids), _LOOKUPS_MAX)) as pool:  # each takes a round trip
+            return dict(zip(ids, pool.map(sky.get, ids), strict=True))
+
+    # ---- tokens to a cache ------------------------------------------------------------------------------------------
+
+    def _link(
+        self, tokens: list[int], placed: list[_Placed], strategy: Strategy, prefix: DynamicCache, switch_layer: int | None
+    ) -> Linked:
+        covered, end = prefix.get_seq_length(), len(tokens) - 1
+        needed = [
+            one
+            for one in placed
+            if one.start < end
+            and one.start + len(one.manifest.tokens) > covered
+            and (strategy.kind is not Kind.EXACT or one.piece(self._lossless).exact)
+        ]
+        switch = strategy.switch_layer_min if switch_layer is None else switch_layer
+        if not needed:
+            return self._linked().link(tokens, [], strategy, prefix=prefix, switch_layer=switch)
+        first = Option(strategy, switch).first_loaded
+        with self._segments().fetch([one.manifest for one in needed], first_layer=first) as fetch:
+            came = [
+                Piece(one.start + part.first, part.tokens, part, one.manifest.sinks, self._lossless, part.first)
+                for one, parts in zip(needed, fetch.parts, strict=True)
+                for part in parts
+            ]
+            linked = self._linked().link(tokens, came, strategy, prefix=prefix, switch_layer=switch)
+        lacking = sum(len(one.manifest.tokens) for one in needed) - sum(piece.tokens for piece in came)
+        if not lacking:
+            return linked
+        whys = [f"the sky did not give {lacking:,} tokens of segments", linked.report.why]
+        return replace(linked, report=replace(linked.report, why="; ".join(filter(None, whys))))
+
+    def _computed(self, tokens: list[int], prefix: DynamicCache) -> Linked:
+        """Compute a prompt of a model that cannot be linked."""
+        covered, end = prefix.get_seq_length(), len(tokens) - 1
+        engine = self._manager.engine
+        cache = engine.prefill(tokens[:-1], prefix)
+        layers = engine.geometry.layers
+        rows = (end - covered,) * layers if end > covered else ()
+        report = LinkReport(EXACT, layers, rows, covered, 0, 0, end, self.why_not, waited_s=0.0, total_s=0.0)
+        return Linked(cache, report)
