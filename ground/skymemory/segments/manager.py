@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -26,22 +27,23 @@ from transformers import DynamicCache
 from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.prompts import Encoding, Prompt, token_list
+from skymemory.segments.controller import Controller, Request
 from skymemory.segments.errors import SegmentError
+from skymemory.segments.gate import Gate
 from skymemory.segments.grid import Option
 from skymemory.segments.host_list import Segment
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.manifest import Manifest
 from skymemory.segments.pieces import Piece, check_pieces
+from skymemory.segments.planner import EXACT, Planner, Way
+from skymemory.segments.segment_fetch import SegmentPart
 from skymemory.segments.sky_segments import SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
 
 PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment
 """Text; token ids; what a tokenizer returns; or a segment."""
 
-EXACT: Final = Strategy(Kind.EXACT)
-NOTHING_OPEN: Final = "no strategy is open"
-"""Reason in a report: the strategy was to be chosen, and none has proved itself on the model."""
 _LOOKUPS_MAX: Final = 8
 """Most manifests that are looked up at once."""
 _FORM: Final = "a prompt is a list of texts, token ids and segments"
@@ -69,6 +71,15 @@ class _Placed:
     start: int
     manifest: Manifest
 
+    @property
+    def end(self) -> int:
+        """Position behind its last token."""
+        return self.start + len(self.manifest.tokens)
+
+    def part(self, part: SegmentPart, lossless: bool) -> Piece:
+        """Return a part of it that the sky has."""
+        return Piece(self.start + part.first, part.tokens, part, self.manifest.sinks, lossless, part.first)
+
     def piece(self, lossless: bool) -> Piece:
         """Return all of the segment as one piece without a source, to see whether it fits."""
         return Piece(self.start, len(self.manifest.tokens), _NOTHING, self.manifest.sinks, lossless)
@@ -85,26 +96,40 @@ _NOTHING: Final = _Nothing()
 class SegmentManager:
     """Segments of one manager's model in its store. Thread-safe."""
 
-    def __init__(self, manager: KVCManager, *, folder: Path | None = None) -> None:
+    def __init__(self, manager: KVCManager, *, gate: Gate | None = None, folder: Path | None = None) -> None:
         """Check with a few tokens whether segments of the model can be linked.
 
         If they cannot, `why_not` says why; prompts without segments work all the same.
 
         Args:
             manager: The manager of the model's prompts, whose store, codec and tenant secret are used.
+            gate: Evidence of what `auto` may link; without it, nothing.
             folder: Folder of the host's list of segments; the state folder by default.
         """
         self._manager = manager
         self._folder = folder
         self._lossless = manager.codec.name == "raw"
         self._linker: Linker | None = None
+        self._planner: Planner | None = None
         self._sky: tuple[Any, SkySegments] | None = None
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
         try:
             self._linker = Linker(manager.engine.model)
+            self._planner = Planner(manager.engine, manager.codec, manager.block_tokens, gate)
         except UnsupportedModelError as error:
             self.why_not = str(error)
+
+    @property
+    def controller(self) -> Controller:
+        """Costs of computing and loading, as they were measured.
+
+        Raises:
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        self._linked()
+        assert self._planner is not None
+        return self._planner.controller
 
     def add(self, content: Prompt, ttl_s: float | None = None, sinks: int = 0, display_name: str = "") -> Segment:
         """Compute a segment and store it, if the sky does not have it.
@@ -175,9 +200,10 @@ class SegmentManager:
 
         Args:
             pieces: Texts, token ids and segments, in order.
-            strategy: One word of `skymemory.segments.strategy`. `auto` computes all that is not exact, as long as no strategy is
-                open. The others link without having proved that answers stay as they are.
-            switch_layer: Layer below which all rows are computed (docs/pic.md); 1 for a blend and else 0 by default.
+            strategy: One word of `skymemory.segments.strategy`. `auto` takes one that the gate allows, where that is faster, and
+                else computes all that is not exact. The others link without having proved that answers stay as they are.
+            switch_layer: Layer below which all rows are computed (docs/pic.md); 1 for a blend and else 0 by default. `auto`
+                chooses it.
 
         Raises:
             TypeError: A piece is neither text nor token ids nor a segment.
@@ -188,21 +214,18 @@ class SegmentManager:
         """
         begin_s = time.monotonic()
         wanted = Strategy.parse(strategy)
-        chosen = EXACT if wanted.kind is Kind.AUTO else wanted
-        if chosen.kind is not Kind.EXACT:
+        if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
         tokens, placed = self._laid_out(pieces)
-        check_pieces([one.piece(self._lossless) for one in placed], len(tokens), chosen)
+        if wanted.kind is not Kind.AUTO:
+            check_pieces([one.piece(self._lossless) for one in placed], len(tokens), wanted)
         prefix = self._manager.get_cache(tokens)
         if self._linker is None:
             linked = self._computed(tokens, prefix)
         else:
-            linked = self._link(tokens, placed, chosen, prefix, switch_layer)
-        report = replace(linked.report, total_s=time.monotonic() - begin_s)
-        if wanted.kind is Kind.AUTO and placed:
-            report = replace(report, why=NOTHING_OPEN)
+            linked = self._link(tokens, placed, wanted, prefix, switch_layer)
         ids = torch.tensor([tokens], device=self._manager.engine.model.device)
-        return LinkedPrompt(ids, linked.cache, report)
+        return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -281,32 +304,40 @@ class SegmentManager:
     # ---- tokens to a cache ------------------------------------------------------------------------------------------
 
     def _link(
-        self, tokens: list[int], placed: list[_Placed], strategy: Strategy, prefix: DynamicCache, switch_layer: int | None
+        self, tokens: list[int], placed: list[_Placed], wanted: Strategy, prefix: DynamicCache, switch_layer: int | None
     ) -> Linked:
         covered, end = prefix.get_seq_length(), len(tokens) - 1
-        needed = [
-            one
-            for one in placed
-            if one.start < end
-            and one.start + len(one.manifest.tokens) > covered
-            and (strategy.kind is not Kind.EXACT or one.piece(self._lossless).exact)
-        ]
-        switch = strategy.switch_layer_min if switch_layer is None else switch_layer
-        if not needed:
-            return self._linked().link(tokens, [], strategy, prefix=prefix, switch_layer=switch)
-        first = Option(strategy, switch).first_loaded
-        with self._segments().fetch([one.manifest for one in needed], first_layer=first) as fetch:
-            came = [
-                Piece(one.start + part.first, part.tokens, part, one.manifest.sinks, self._lossless, part.first)
-                for one, parts in zip(needed, fetch.parts, strict=True)
-                for part in parts
-            ]
-            linked = self._linked().link(tokens, came, strategy, prefix=prefix, switch_layer=switch)
+        behind = [one for one in placed if one.start < end and one.end > covered]
+        if wanted.kind is Kind.AUTO:
+            way = self._chosen(behind, covered, end)
+        else:
+            way = Way(wanted, wanted.switch_layer_min if switch_layer is None else switch_layer)
+        needed = [one for one in behind if way.strategy.kind is not Kind.EXACT or one.piece(self._lossless).exact]
+        fetch = None
+        came: list[Piece] = []
+        with ExitStack() as stack:
+            if needed:
+                first = Option(way.strategy, way.switch_layer).first_loaded
+                manifests = [one.manifest for one in needed]
+                fetch = self._segments().fetch(manifests, first_layer=first, deadlines_s=way.deadlines_s)
+                stack.enter_context(fetch)
+                came = [one.part(part, self._lossless) for one, parts in zip(needed, fetch.parts, strict=True) for part in parts]
+            linked = self._linked().link(tokens, came, way.strategy, prefix=prefix, switch_layer=way.switch_layer)
+        assert self._planner is not None
+        starts = [piece.start for piece in came if linked.report.linked_tokens and piece.segment_start > 0 and not piece.first]
+        self._planner.learn(Request(end, linked.report.linked_tokens, len(starts), covered), linked.report, fetch)
         lacking = sum(len(one.manifest.tokens) for one in needed) - sum(piece.tokens for piece in came)
-        if not lacking:
-            return linked
-        whys = [f"the sky did not give {lacking:,} tokens of segments", linked.report.why]
+        whys = [way.why, f"the sky did not give {lacking:,} tokens of segments" if lacking else "", linked.report.why]
         return replace(linked, report=replace(linked.report, why="; ".join(filter(None, whys))))
+
+    def _chosen(self, behind: list[_Placed], covered: int, end: int) -> Way:
+        """Return the way of a prompt whose strategy is to be chosen."""
+        if all(one.piece(self._lossless).exact for one in behind):
+            return Way()
+        assert self._planner is not None
+        linked = sum(min(one.end, end) - max(one.start, covered) for one in behind)
+        request = Request(end, linked, sum(1 for one in behind if one.start > 0), covered)
+        return self._planner.way(self._manager.fingerprint(), request, {one.manifest.sinks for one in behind})
 
     def _computed(self, tokens: list[int], prefix: DynamicCache) -> Linked:
         """Compute a prompt of a model that cannot be linked."""

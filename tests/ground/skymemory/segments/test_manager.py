@@ -11,8 +11,15 @@ import torch
 
 from skymemory.prompt.huggingface import LinkedCache, UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
+from skymemory.segments.controller import Request, full_work
 from skymemory.segments.errors import ExpiredSegmentError, OtherModelError, SegmentError, UnknownSegmentError
-from skymemory.segments.manager import NOTHING_OPEN, LinkedPrompt, SegmentManager
+from skymemory.segments.evidence import Sample
+from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
+from skymemory.segments.grid import options
+from skymemory.segments.groups import layer_groups
+from skymemory.segments.manager import LinkedPrompt, SegmentManager
+from skymemory.segments.planner import NOTHING_OPEN, SLOWER, UNMEASURED
+from skymemory.segments.strategy import Strategy
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.segments import BLOCK, tokens_of
@@ -181,6 +188,53 @@ def test_segments_are_listed_found_by_id_and_expire(
     with SkyStore(store.constellation) as replaced:
         manager.use(replaced)
         assert segments.add(DOCUMENT).id == one.id  # in the new store
+
+
+# ---- the gate -----------------------------------------------------------------------------------------------------------
+
+
+def opened(manager: KVCManager, strategy: str) -> Gate:
+    """A gate that has seen a strategy prove itself at all switch layers."""
+    gate = Gate("here")
+    for option in options([Strategy.parse(strategy)], layer_groups(manager.engine.geometry.layers)):
+        point = option.point(manager.fingerprint().hex(), "raw")
+        for _ in range(PROMPTS_MIN):
+            gate.checked(point, Sample(0.0, 1.0))
+        for _ in range(POWER_PROMPTS_MIN):
+            gate.checked_shuffled(point, Sample(5.0, 0.1))
+    return gate
+
+
+def test_auto_links_what_the_gate_allows_once_it_is_known_to_be_faster(manager: KVCManager, tmp_path: Path) -> None:
+    segments = SegmentManager(manager, gate=opened(manager, "lego:2"), folder=tmp_path)
+    document = tokens_of(400)
+    one = segments.add(document)
+    whys = [segments.link([[5], one, [6 + number]]).report.why for number in range(4)]
+    assert whys[:3] == [UNMEASURED] * 3
+    # A model that takes a minute a prompt, over links that were never measured
+    controller = segments.controller
+    request = Request(tokens=402, linked_tokens=0, segments=0)
+    for _ in range(20):
+        controller.computed(full_work(controller.shape, request, 0, controller.shape.layers), 60.0)
+    prompt = segments.link([[5], one, [11]])
+    assert (str(prompt.report.strategy), prompt.report.why) == ("lego:2", "")
+    assert prompt.report.linked_tokens == one.tokens
+    # ... and then over links that take an hour
+    for _ in range(20):
+        controller.loaded(1000, 3600.0, time.monotonic())
+    prompt = segments.link([[5], one, [12]])
+    assert (str(prompt.report.strategy), prompt.report.why) == ("exact", SLOWER)
+
+
+def test_a_gate_that_is_open_for_another_model_opens_nothing(
+    manager: KVCManager, make_llama: Callable[..., Any], seed: int, tokenizer: Any, store: SkyStore, tmp_path: Path
+) -> None:
+    other = KVCManager(make_llama(seed=seed + 1, num_hidden_layers=5), tokenizer, store, codec="raw", block_tokens=BLOCK)
+    segments = SegmentManager(other, gate=opened(manager, "naive"), folder=tmp_path)
+    one = segments.add(DOCUMENT)
+    assert segments.link(["a", one, QUESTION]).report.why == NOTHING_OPEN
+    behind = segments.add(DOCUMENT, sinks=4)
+    assert segments.link(["a", one, behind, QUESTION]).report.why == NOTHING_OPEN
 
 
 # ---- the exact key space ------------------------------------------------------------------------------------------------

@@ -1,0 +1,110 @@
+"""`Planner`: the strategy of one prompt, of those that the gate allows, by what computing and loading cost.
+
+It learns these costs from each prompt that is linked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from skymemory.prompt.codecs import Codec
+from skymemory.prompt.huggingface import HuggingFaceEngine
+from skymemory.segments.controller import Controller, Request, Shape, Work, full_work, linked_work
+from skymemory.segments.gate import Gate
+from skymemory.segments.grid import Option, open_options
+from skymemory.segments.groups import layer_groups
+from skymemory.segments.linking import LinkReport
+from skymemory.segments.segment_fetch import SegmentFetch
+from skymemory.segments.strategy import Kind, Strategy
+
+EXACT: Final = Strategy(Kind.EXACT)
+NOTHING_OPEN: Final = "no strategy is open"
+UNMEASURED: Final = "too few prompts were computed to know what that costs"
+SLOWER: Final = "computing takes no longer than linking"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Way to make the cache of a prompt."""
+
+    strategy: Strategy = EXACT
+    switch_layer: int = 0
+    deadlines_s: dict[int, float] = field(default_factory=dict)
+    """Seconds from the beginning to wait for a group of layers, by its number."""
+    why: str = ""
+    """Reason why nothing is linked, if nothing is."""
+
+
+class Planner:
+    """Plans for one model. Thread-safe.
+
+    Attributes:
+        controller: Costs of computing and loading, as they were measured.
+    """
+
+    def __init__(self, engine: HuggingFaceEngine, codec: Codec, block_tokens: int, gate: Gate | None) -> None:
+        """Plan for a model whose segments go through a codec; without a gate nothing is open."""
+        self._codec = codec.name
+        self._gate = gate
+        self.controller = Controller(_shape(engine, codec, block_tokens))
+
+    def way(self, fingerprint: bytes, request: Request, sinks: Collection[int]) -> Way:
+        """Return how to make the cache of a prompt.
+
+        Args:
+            fingerprint: Digest of model and tokenizer.
+            request: The prompt; its prefix is at hand.
+            sinks: Numbers of sinks of its segments. There is no evidence for segments that differ in it.
+        """
+        if self._gate is None or len(set(sinks)) != 1:
+            return Way(why=NOTHING_OPEN)
+        [of_all] = set(sinks)
+        groups = self.controller.shape.groups
+        allowed = open_options(self._gate, fingerprint.hex(), self._codec, Strategy(Kind.AUTO), groups, of_all)
+        if not allowed:
+            return Way(why=NOTHING_OPEN)
+        plan = self.controller.plan(request, allowed, time.monotonic())
+        if plan.option is None:
+            return Way(why=SLOWER if plan.expected_s < float("inf") else UNMEASURED)
+        return Way(plan.option.strategy, plan.option.switch_layer, plan.deadlines_s)
+
+    def learn(self, request: Request, report: LinkReport, fetch: SegmentFetch | None) -> None:
+        """Learn from a prompt what computing, loading and decoding cost.
+
+        Args:
+            request: The prompt, with what of it was linked.
+            report: The report of the linker.
+            fetch: The fetch of its segments.
+        """
+        if not report.why and report.rows:
+            self.controller.computed(_work(self.controller.shape, request, report), max(0.0, report.total_s - report.waited_s))
+        now_s = time.monotonic()
+        for size, duration_s in list(fetch.loads) if fetch else ():
+            self.controller.loaded(size, duration_s, now_s)
+        for size, duration_s in list(fetch.decodes) if fetch else ():
+            self.controller.decoded(size, duration_s)
+
+
+def _work(shape: Shape, request: Request, report: LinkReport) -> Work:
+    switch = report.switch_layer
+    option = Option(report.strategy, switch)
+    below = full_work(shape, request, 0, switch)
+    return sum((linked_work(shape, request, option, layer) for layer in range(switch, shape.layers)), below)
+
+
+def _shape(engine: HuggingFaceEngine, codec: Codec, block_tokens: int) -> Shape:
+    geometry = engine.geometry
+    model: Any = engine.model
+    embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
+    outside = {id(weight): weight.numel() for one in (embeddings, head) if one is not None for weight in one.parameters()}
+    layer = max(1, sum(weight.numel() for weight in model.parameters() if id(weight) not in outside)) / geometry.layers
+    projected = 2 * geometry.kv_heads * geometry.head_dim * int(embeddings.weight.shape[1])
+    return Shape(
+        geometry.layers,
+        tuple(layer_groups(geometry.layers)),
+        codec.layer_bytes(geometry.block_shape(block_tokens), geometry.dtype) / block_tokens,
+        min(1.0, projected / layer),
+    )
