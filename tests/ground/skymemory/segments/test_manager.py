@@ -1,5 +1,6 @@
 """Segments of a real model in real satellites, as a program uses them."""
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -12,6 +13,7 @@ import torch
 from skymemory.prompt.huggingface import LinkedCache, UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
 from skymemory.segments.controller import Request, full_work
+from skymemory.segments.directory import SegmentDirectory
 from skymemory.segments.errors import ExpiredSegmentError, OtherModelError, SegmentError, UnknownSegmentError
 from skymemory.segments.evidence import Sample
 from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
@@ -22,6 +24,7 @@ from skymemory.segments.planner import NOTHING_OPEN, SLOWER, UNMEASURED
 from skymemory.segments.strategy import Strategy
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from support.memory_store import MemoryStore
 from support.segments import BLOCK, tokens_of
 from support.waiting import PATIENCE_S
 
@@ -357,6 +360,35 @@ def test_a_model_whose_segments_cannot_be_linked(
         prompt = segments.link([tokens_of(BLOCK), QUESTION], strategy)
         assert (prompt.report.prefix_tokens, prompt.report.why) == (BLOCK, segments.why_not)
         assert answer(model, prompt) == full_answer(model, prompt.input_ids)
+
+
+def test_blocks_that_are_gone_are_computed(model: Any, tokenizer: Any, tmp_path: Path) -> None:
+    store = MemoryStore()
+    segments = SegmentManager(KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK), folder=tmp_path)
+    tokens = tokens_of(3 * BLOCK + 5)
+    one = segments.add(tokens)
+    directory = SegmentDirectory(store, folder=tmp_path)
+    keys = directory.keys(directory.get(one.id).manifest).of_group(1)
+    del store.blocks[keys[1]]  # of the second block, one group of layers
+    prompt = segments.link([[5], one, [6]], "naive")
+    assert prompt.report.linked_tokens == 2 * BLOCK + 5
+    assert prompt.report.why == f"the sky did not give {BLOCK} tokens of segments"
+    store.blocks |= dict.fromkeys(keys, b"damaged")
+    prompt = segments.link([[5], one, [7]], "naive")
+    assert prompt.report.linked_tokens == 0
+    assert prompt.report.why
+    assert answer(model, prompt) == full_answer(model, prompt.input_ids)
+
+
+def test_a_segment_that_lost_bits_is_exact_nowhere(model: Any, tokenizer: Any, tmp_path: Path) -> None:
+    store = MemoryStore()
+    manager = KVCManager(model, tokenizer, store, codec="int8", block_tokens=BLOCK)
+    segments = SegmentManager(manager, folder=tmp_path)
+    one = segments.add(tokens_of(3 * BLOCK))
+    prompt = segments.link([one, QUESTION], "naive")
+    assert (prompt.report.linked_tokens, prompt.report.exact_tokens) == (one.tokens, 0)
+    assert manager.add_blocks(prompt.input_ids, copy.deepcopy(prompt.cache)).stored == 0
+    assert segments.link([one, QUESTION], "exact").report.linked_tokens == 0
 
 
 @pytest.mark.parametrize("strategy", ["auto", "naive", "blend:15"])
