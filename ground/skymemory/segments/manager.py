@@ -180,6 +180,23 @@ class SegmentManager:
         """
         return self._segments().listed()
 
+    def update(
+        self, segment: str, *, ttl_s: float | None = None, expires_unix_s: float | None = None, display_name: str | None = None
+    ) -> Segment:
+        """Change when a segment expires, or its name (`SegmentDirectory.update`). What is None stays.
+
+        Args:
+            segment: The id.
+            ttl_s: Seconds from now until it expires; infinity if it never shall.
+            expires_unix_s: Unix time at which it expires, instead of `ttl_s`.
+            display_name: A name for people.
+
+        Raises:
+            SegmentError: As from `get`, or an argument is out of range.
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        return self._segments().update(segment, ttl_s=ttl_s, expires_unix_s=expires_unix_s, display_name=display_name)
+
     def expire(self, segment: str) -> bool:
         """Purge the segment of an id, and return True if all satellites confirmed (`SkySegments.expire`).
 

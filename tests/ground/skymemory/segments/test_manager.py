@@ -1,6 +1,7 @@
 """Segments of a real model in real satellites, as a program uses them."""
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -184,6 +185,9 @@ def test_segments_are_listed_found_by_id_and_expire(
     assert not other_host.listed()
     assert other_host.get(one.id) == one
     assert segments.add(DOCUMENT, ttl_s=60).display_name == "the document"
+    changed = segments.update(one.id, ttl_s=math.inf, display_name="for ever")
+    assert (changed.expires_unix_ms, changed.display_name) == (0, "for ever")
+    assert other_host.get(one.id) == changed
     assert segments.expire(one.id)
     assert not segments.listed()
     with pytest.raises(UnknownSegmentError, match=f"the sky has no segment {one.id}"):
