@@ -202,6 +202,7 @@ def lost_of(seed: int) -> tuple[Setup, Faults]:
     workload = replace(
         setup.workload, absent=0.0, prefetched=0.0, prefetched_anew=0.0, purges_per_minute=0.0, deadline_ms=_DEADLINE_MS
     )
+    speed = min(setup.speed, _SPEED_MOST)
     setup = replace(
         setup,
         servers=servers,
@@ -209,7 +210,8 @@ def lost_of(seed: int) -> tuple[Setup, Faults]:
         uplink=Uplink.DIRECT,
         rate_kbps=0 if seed % _LATE_EVERY == 0 else setup.rate_kbps,
         duration_ms=_LOST_DURATION_MS,
-        speed=min(setup.speed, _SPEED_MOST),
+        from_ms=min(setup.from_ms, int(_DAY_MS - speed * _LOST_DURATION_MS) - 1),  # some seeds begin late in the day
+        speed=speed,
         workload=workload,
         late_put_ms=0,
         values=0,

@@ -109,6 +109,12 @@ def test_nothing_is_missed_if_no_more_are_lost_than_hold_parity(seed: int) -> No
     assert (report.misses, report.violated) == ({}, 0), [str(one) for one in report.first]
 
 
+def test_what_is_lost_is_lost_before_the_day_ends() -> None:
+    day_ms = seeds.schedule().header.duration_ms
+    setups = [seeds.lost_of(seed)[0] for seed in range(1, 1001)]
+    assert all(one.from_ms >= 0 and one.from_ms + one.speed * one.duration_ms < day_ms for one in setups)
+
+
 def test_a_share_that_cannot_be_handed_over_is_stranded() -> None:
     """Five of seven servers are lost. They were also the neighbours of a sixth, which leaves the window with its share."""
     setup, _ = seeds.lost_of(331)
