@@ -200,7 +200,7 @@ def test_each_of_several_gets_is_answered_as_soon_as_its_blocks_are_there(
     start_sky: StartSky, stopped: Callable[..., AbstractContextManager[None]]
 ) -> None:
     """Two gets wait for a third one, and go into one call. One of the two needs a satellite that says nothing."""
-    local = start_sky(cache={"deadline_ms": 60_000})
+    local = start_sky(cache={"deadline_ms": 60_000, "parity": 0})
 
     async def work(sky: SharedSky) -> None:
         assert sky.store is not None

@@ -20,6 +20,16 @@ StartSky = Callable[..., LocalConstellation]
 OLD, NEW = os.urandom(200_000), os.urandom(200_000)
 
 
+@pytest.fixture
+def start_sky(start_sky: StartSky) -> StartSky:
+    """Start skies without parity: one lost chunk breaks a block, which is what the tests of this file are about."""
+
+    def start(logs: Path | None = None, **sections: dict[str, object]) -> LocalConstellation:
+        return start_sky(logs, **{**sections, "cache": {"parity": 0, **sections.get("cache", {})}})
+
+    return start
+
+
 class User:
     """Somebody at the shell of a host under this sky."""
 

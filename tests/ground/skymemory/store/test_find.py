@@ -49,7 +49,8 @@ class Satellites:
 
 
 def lookups(satellites: Satellites, count: Callable[..., None]) -> Lookups:
-    where, asked = Whereabouts(Constellation()), cast(Any, satellites)
+    sky = Constellation().replace(cache={"servers": 10, "parity": 0})
+    where, asked = Whereabouts(sky), cast(Any, satellites)
     return Lookups(StoreParts(where, RadixIndex(), asked, asked, LateSearch(where, asked, asked), 0, count))
 
 

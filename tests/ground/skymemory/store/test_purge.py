@@ -50,7 +50,7 @@ def test_nothing_is_left_of_a_block(full_sky: LocalConstellation, length: int) -
 
 
 def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: LocalConstellation) -> None:
-    sky = full_sky.constellation
+    sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
     with SkyStore(sky) as store:
         store.put([(key("small"), b"small"), (key("large"), bytes(60_001))])
         purge, asked = store.control.purge, []
@@ -67,7 +67,7 @@ def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: L
 
 
 def test_what_is_left_without_its_first_share_is_found_by_the_put(full_sky: LocalConstellation) -> None:
-    sky, name = full_sky.constellation, key("left")
+    sky, name = full_sky.constellation.replace(cache={"servers": 10, "parity": 0}), key("left")
     with SkyStore(sky) as store:
         store.put([(name, bytes(60_001))])
         evict(store.control, servers(sky)[:1], [name])

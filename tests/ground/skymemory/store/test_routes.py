@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,16 @@ StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
 KEYS = [sha256(f"{__name__} {index}".encode()).digest() for index in range(6)]
 BLOCK = os.urandom(100_000)
+
+
+@pytest.fixture
+def start_sky(start_sky: StartSky) -> StartSky:
+    """Start skies without parity: one lost chunk breaks a block, which is what the tests of this file are about."""
+
+    def start(logs: Path | None = None, **sections: dict[str, object]) -> LocalConstellation:
+        return start_sky(logs, **{**sections, "cache": {"parity": 0, **sections.get("cache", {})}})
+
+    return start
 
 
 def put_all(store: SkyStore) -> None:

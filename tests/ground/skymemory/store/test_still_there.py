@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,16 @@ BLOCK = os.urandom(100_000)
 SEALS = seal_keys(root_key("tests", bytes(32)))
 OVERFULL: dict[str, dict[str, object]] = {"satellite": {"store_mib": 1}}
 """room for 83 blocks or so"""
+
+
+@pytest.fixture
+def start_sky(start_sky: StartSky) -> StartSky:
+    """Start skies without parity: one lost chunk breaks a block, which is what the tests of this file are about."""
+
+    def start(logs: Path | None = None, **sections: dict[str, object]) -> LocalConstellation:
+        return start_sky(logs, **{**sections, "cache": {"parity": 0, **sections.get("cache", {})}})
+
+    return start
 
 
 def open_store(sky: Constellation, **times: Any) -> SkyStore:

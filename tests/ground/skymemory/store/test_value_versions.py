@@ -94,9 +94,10 @@ def test_unequal_bytes_of_two_hosts_do_not_mix(full_sky: LocalConstellation) -> 
     """Two GPUs computed the same block with unequal bits, and one host's chunks are gone in part."""
     key = os.urandom(32)
     ours, theirs = (bytes(seal(Kind.PROMPT, key, b"", os.urandom(60_000), keys=SEALS)) for _ in range(2))
-    tenant = full_sky.constellation.cache.tenant
-    routes = server_routes(Whereabouts(full_sky.constellation), 0.0)
-    with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
+    sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
+    tenant = sky.cache.tenant
+    routes = server_routes(Whereabouts(sky), 0.0)
+    with SkyStore(sky) as store, SkyStore(sky) as other:
         assert store.put([(key, ours)])[0].ok
         assert store.put([(key, ours)])[0].ok  # once more is the same
         assert evict(store.control, routes[1:3], [key], tenant).chunks > 0
@@ -110,7 +111,7 @@ def test_unequal_bytes_of_two_hosts_do_not_mix(full_sky: LocalConstellation) -> 
 
 
 def test_a_late_migration_brings_no_older_version_back(full_sky: LocalConstellation) -> None:
-    sky = full_sky.constellation
+    sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
     routes = server_routes(Whereabouts(sky), 0.0)
     with SkyStore(sky) as store, SkyStore(sky) as other, NativeClient(sky.network.mtu, sky.satellite.credit) as client:
         values = KeyValue(store, "late")
