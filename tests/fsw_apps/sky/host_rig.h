@@ -11,7 +11,9 @@
 
 #define SATELLITES 4u
 #define ENDPOINT0  100u /* of the first one */
-#define RTT_US     20000u
+#ifndef RTT_US
+#define RTT_US 20000u
+#endif
 #define CHUNK      1000u
 #define CHUNKS_MAX 4200u
 #define WIRE_MAX   4096u
@@ -41,12 +43,37 @@ typedef struct
     SKY_Status_t          refusal[SATELLITES]; /* what it says instead of serving; OK: it serves */
     SKY_Addr_t            refused_by;          /* who says so; {0,0}: itself */
     uint32_t              refusals;            /* left */
+    uint32_t              loss_percent;        /* packets that are lost, each way */
+    uint64_t              loses_chunks;        /* of the first 64: the next one that comes is lost */
+    uint64_t              luck;
 } host_rig_t;
+
+static bool host_loses(host_rig_t *rig)
+{
+    rig->luck = rig->luck * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(rig->luck >> 33) % 100u < rig->loss_percent;
+}
+
+static bool host_loses_chunk(host_rig_t *rig, const uint8_t *bytes, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    CHECK_EQ(SKY_Packet_Decode(bytes, len, &pkt), SKY_STATUS_OK);
+    const uint64_t bit = pkt.op == SKY_OP_GET && pkt.chunk_id < 64u ? UINT64_C(1) << pkt.chunk_id : 0u;
+    const bool     is  = (rig->loses_chunks & bit) != 0u;
+
+    rig->loses_chunks &= ~bit;
+    return is;
+}
 
 static void host_respond(host_rig_t *rig, uint64_t endpoint, const uint8_t *bytes, uint32_t len)
 {
     host_wire_t *to = &rig->wire[rig->wire_count];
 
+    if (host_loses(rig) || (rig->loses_chunks != 0u && host_loses_chunk(rig, bytes, len)))
+    {
+        return;
+    }
     CHECK(rig->wire_count < WIRE_MAX && len <= sizeof(to->bytes));
     ++rig->wire_count;
     to->time_us  = rig->now_us + RTT_US;
@@ -82,7 +109,7 @@ static void host_send(void *context, uint64_t now_us, uint64_t endpoint, const S
     CHECK(satellite < SATELLITES);
     CHECK(key == NULL); /* this host has no keyring */
     ++rig->sent[satellite];
-    if (rig->is_silent[satellite])
+    if (rig->is_silent[satellite] || host_loses(rig))
     {
         return;
     }

@@ -91,26 +91,27 @@ static void Window(void)
     SKY_Peer_OnDelivered(&peer, 100);
     CHECK_EQ(peer.window, 16); /* and no further */
 
-    SKY_Peer_OnLoss(&peer, 5000, 2);
+    SKY_Peer_OnLoss(&peer, 5000, 2, 2);
     CHECK_EQ(peer.window, 8);
-    SKY_Peer_OnLoss(&peer, 5999, 2); /* of the same burst */
+    SKY_Peer_OnLoss(&peer, 5999, 2, 2); /* of the same burst */
     CHECK_EQ(peer.window, 8);
     SKY_Peer_OnDelivered(&peer, 7);
     CHECK_EQ(peer.window, 8);
     SKY_Peer_OnDelivered(&peer, 1);
     CHECK_EQ(peer.window, 9); /* one a round trip from now on */
-    SKY_Peer_OnLoss(&peer, 6000, 2);
+    SKY_Peer_OnLoss(&peer, 6000, 2, 2);
     CHECK_EQ(peer.window, 4);
 
     SKY_Peer_OnRtt(&peer, 200);
-    SKY_Peer_OnLoss(&peer, 90000, 2);
-    SKY_Peer_OnLoss(&peer, 90100, 2);
+    SKY_Peer_OnAge(&peer, 90000, 251); /* a quarter more than the round trip: packets wait in a queue */
+    SKY_Peer_OnLoss(&peer, 90000, 2, 2);
+    SKY_Peer_OnLoss(&peer, 90100, 2, 2);
     CHECK_EQ(peer.window, 2);
-    SKY_Peer_OnLoss(&peer, 90200, 2);
+    SKY_Peer_OnLoss(&peer, 90200, 2, 2);
     CHECK_EQ(peer.window, 2); /* never less */
 }
 
-/* A chunk here and there says nothing of the window; several in one round trip do. */
+/* A chunk here and there says nothing of the window, even if packets wait in a queue; several in one round trip do. */
 static void BadLuck(void)
 {
     SKY_Peer_Init(&peer, &cfg, addr);
@@ -119,17 +120,119 @@ static void BadLuck(void)
     CHECK_EQ(peer.window, 16);
     for (uint32_t i = 0; i < 10; ++i)
     {
-        SKY_Peer_OnLoss(&peer, 1000 + 500 * i, 1);
+        SKY_Peer_OnAge(&peer, 1000 + 500 * i, 626);
+        SKY_Peer_OnLoss(&peer, 1000 + 500 * i, 1, 1);
     }
     CHECK_EQ(peer.window, 16);
-    SKY_Peer_OnLoss(&peer, 5999, 1); /* the second of the last round */
+    SKY_Peer_OnLoss(&peer, 5999, 1, 1); /* the second of the last round */
     CHECK_EQ(peer.window, 8);
 
+    SKY_Peer_OnDelivered(&peer, 100);
     peer.window = 64;
-    SKY_Peer_OnLoss(&peer, 9000, 3); /* of 64 */
+    SKY_Peer_OnAge(&peer, 9000, 626);
+    SKY_Peer_OnLoss(&peer, 9000, 3, 3); /* of 64 */
     CHECK_EQ(peer.window, 64);
-    SKY_Peer_OnLoss(&peer, 9000, 1);
+    SKY_Peer_OnLoss(&peer, 9000, 1, 1);
     CHECK_EQ(peer.window, 32);
+}
+
+/* One chunk in ten is lost, and no packet waits in a queue: the window stays, and grows by one a round trip. */
+static void SteadyLoss(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    SKY_Peer_OnRtt(&peer, 500);
+    SKY_Peer_OnDelivered(&peer, 6);
+    CHECK_EQ(peer.window, 10);
+    SKY_Peer_OnLoss(&peer, 1000, 2, 2);
+    SKY_Peer_OnDelivered(&peer, 10);
+    CHECK_EQ(peer.window, 11); /* not 16: slow start is over */
+    for (uint32_t i = 0; i < 100; ++i)
+    {
+        SKY_Peer_OnAge(&peer, 1000 + 500 * i, 625); /* as late as a packet may be */
+        SKY_Peer_OnLoss(&peer, 1000 + 500 * i, 2, 2);
+        SKY_Peer_OnDelivered(&peer, 18);
+    }
+    CHECK_EQ(peer.window, 16);
+}
+
+/* Then packets begin to wait, and losses are those of a full queue. That is remembered for two round trips. */
+static void QueueSeen(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    SKY_Peer_OnAge(&peer, 900, 100000); /* it says nothing, because nothing was measured before */
+    CHECK_EQ(peer.queue_us, 0);
+    SKY_Peer_OnRtt(&peer, 500);
+    SKY_Peer_OnDelivered(&peer, 12);
+    SKY_Peer_OnAge(&peer, 1000, 626);
+    SKY_Peer_OnLoss(&peer, 2000, 2, 2);
+    CHECK_EQ(peer.window, 16);
+    SKY_Peer_OnAge(&peer, 2500, 626);
+    SKY_Peer_OnLoss(&peer, 3499, 2, 2);
+    CHECK_EQ(peer.window, 8);
+}
+
+/* Some links drop what is too much for them, and let nothing wait. */
+static void TooMuchLost(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    SKY_Peer_OnRtt(&peer, 500);
+    SKY_Peer_OnDelivered(&peer, 12);
+    SKY_Peer_OnLoss(&peer, 1000, 100,
+                    9); /* among them chunks of requests that were not answered, which may be one lost packet each */
+    CHECK_EQ(peer.window, 16);
+    SKY_Peer_OnLoss(&peer, 1001, 1, 1); /* ten in a row are a quarter of the last chunks, of which older ones count less */
+    CHECK_EQ(peer.window, 8);
+    SKY_Peer_OnDelivered(&peer, 100000);
+    CHECK(peer.loss_share < SKY_PEER_ALL / 1000u);
+    SKY_Peer_OnLoss(&peer, 9000, 100000, 100000);
+    CHECK(peer.loss_share > SKY_PEER_ALL * 9u / 10u);
+    CHECK(peer.loss_share <= SKY_PEER_ALL);
+}
+
+/* A path may become longer for good. But the least round trip is forgotten slowly, because a queue may last as well. */
+static void LeastRoundTrip(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    SKY_Peer_OnRtt(&peer, 5000);
+    SKY_Peer_OnRtt(&peer, 4000);
+    CHECK_EQ(peer.least_us, 4000);
+    for (uint32_t i = 0; i < 100; ++i)
+    {
+        SKY_Peer_OnRtt(&peer, 6000);
+    }
+    CHECK(peer.least_us > 4000);
+    CHECK(peer.least_us < 4800); /* packets of 6,000 still count as waiting */
+    for (uint32_t i = 0; i < 1000; ++i)
+    {
+        SKY_Peer_OnRtt(&peer, 6000);
+    }
+    CHECK_EQ(peer.least_us, 6000);
+}
+
+/* The next packet of an answer is waited for twice as long as packets were apart, and longer if they came late. */
+static void Tail(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 0), 1000); /* the timer, as long as nothing is known */
+    SKY_Peer_OnRtt(&peer, 400);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 0), 1200);
+    peer.rttvar_us = 1;
+    SKY_Peer_OnGap(&peer, 0);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 0), 100); /* a quarter of a round trip, or the least of the timer */
+    SKY_Peer_OnGap(&peer, 300);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 0), 600);
+    SKY_Peer_OnGap(&peer, 10);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 0), 2 * (300 - 300 / 32));
+    SKY_Peer_OnGap(&peer, UINT64_MAX);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 0), 1200); /* never longer than the timer */
+    for (uint32_t i = 0; i < 1000; ++i)
+    {
+        SKY_Peer_OnGap(&peer, 1);
+    }
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 1000), 100);
+    SKY_Peer_OnLate(&peer, 1000);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 1001), 1200);
+    CHECK_EQ(SKY_Peer_TailUs(&peer, 1000 + 64 * 400), 100);
 }
 
 static void Grace(void)
@@ -163,6 +266,40 @@ static void Timeout(void)
     SKY_Peer_OnTimeout(&peer, 20000);
     SKY_Peer_OnTimeout(&peer, 40000);
     CHECK_EQ(peer.rto_us, 10000);
+}
+
+/* The first silence is a lost packet. The next one, or one while packets wait in a queue, may be a full link. */
+static void SilenceOnce(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    SKY_Peer_OnRtt(&peer, 400);
+    SKY_Peer_OnDelivered(&peer, 12);
+    for (uint32_t i = 0; i < 10; ++i)
+    {
+        SKY_Peer_OnTimeout(&peer, 10000u + 10000u * i);
+        SKY_Peer_OnTimeout(&peer, 10000u + 10000u * i + 599u); /* the other share of this satellite */
+        CHECK_EQ(peer.window, 16);
+        CHECK_EQ(peer.rto_us, 1200);
+        SKY_Peer_OnDelivered(&peer, 10);
+    }
+    SKY_Peer_OnTimeout(&peer, 200000);
+    SKY_Peer_OnTimeout(&peer, 200600);
+    CHECK_EQ(peer.window, 8);
+    CHECK_EQ(peer.rto_us, 2400);
+    SKY_Peer_OnRtt(&peer, 400); /* an answer */
+    peer.rto_us = 1200;
+    SKY_Peer_OnTimeout(&peer, 300000);
+    CHECK_EQ(peer.rto_us, 1200);
+    SKY_Peer_OnRtt(&peer, 400);
+    peer.rto_us = 1200;
+    SKY_Peer_OnAge(&peer, 400000, 501);
+    SKY_Peer_OnTimeout(&peer, 400000);
+    CHECK_EQ(peer.rto_us, 2400);
+    SKY_Peer_OnRtt(&peer, 400);
+    peer.rto_us = 1200;
+    SKY_Peer_OnLate(&peer, 500000); /* the answer was waited for too shortly before */
+    SKY_Peer_OnTimeout(&peer, 500001);
+    CHECK_EQ(peer.rto_us, 2400);
 }
 
 static void Credit(void)
@@ -309,8 +446,14 @@ int main(void)
     RUN(RoundTrip);
     RUN(Window);
     RUN(BadLuck);
+    RUN(SteadyLoss);
+    RUN(QueueSeen);
+    RUN(TooMuchLost);
+    RUN(LeastRoundTrip);
+    RUN(Tail);
     RUN(Grace);
     RUN(Timeout);
+    RUN(SilenceOnce);
     RUN(Credit);
     RUN(ShareNumbers);
     RUN(Owned);

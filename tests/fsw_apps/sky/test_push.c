@@ -197,7 +197,7 @@ static void LostIsRepeated(void)
     CHECK_EQ(push.on_way, 1);
 }
 
-/* More lost in a round trip than bad luck explains: the window halves. */
+/* More lost in a round trip than bad luck explains, and the answer has waited in a queue: the window halves. */
 static void WindowHalves(void)
 {
     start(8);
@@ -211,7 +211,7 @@ static void WindowHalves(void)
     while (next(200) != SKY_PUSH_QUERY)
     {
     }
-    answer_held(400, 2, 0, 3, 0);
+    answer_held(200 + 260, 2, 0, 3, 0);
     CHECK_EQ(peer.window, 2);
 }
 

@@ -4,8 +4,9 @@
  *
  * A *share* is the part of a block at one satellite: chunks base, base + stride, ... A fetch asks for a share and again for
  * missing chunks; a push sends a share and again chunks that are not acknowledged. Both are selective repeat: a window of chunks
- * per satellite (it grows while little is lost and halves when more is, and so finds the bandwidth-delay product), a retransmission timer
- * from measured round trips (RFC 6298), and a deadline after which the share has failed.
+ * per satellite, a retransmission timer from measured round trips (RFC 6298), and a deadline after which the share has failed. The
+ * window grows, and halves when chunks are lost while packets wait in a queue, and so finds the bandwidth-delay product. Links also
+ * lose packets without being full; such losses leave window and timer as they are.
  *
  * The window and the timer belong to the satellite and are shared by all shares that go on with it: SKY_Peer_t.
  *
@@ -36,6 +37,8 @@ typedef struct
     uint32_t rto_max_us;
 } SKY_PeerCfg_t;
 
+#define SKY_PEER_ALL 65536u /**< all of the last packets */
+
 typedef struct
 {
     SKY_PeerCfg_t cfg;
@@ -45,10 +48,15 @@ typedef struct
     uint32_t      credit;      /**< chunks that the satellite takes at a time by its last word: the longest burst of a push */
     uint32_t      outstanding; /**< chunks on their way, all shares together */
     uint32_t      srtt_us, rttvar_us, rto_us; /**< srtt 0: nothing measured yet */
+    uint32_t      least_us;                   /**< least round trip, forgotten slowly; 0: nothing measured yet */
+    uint32_t      longest_us; /**< longest time between two packets of one answer, forgotten slowly; 0: none came yet */
+    uint32_t      loss_share; /**< lost ones of the last packets, of SKY_PEER_ALL */
+    uint32_t      silences;   /**< time-outs since the last answer */
     uint32_t      acked_in_window;
     uint32_t      lost_in_round;
     uint32_t      grace_quarters; /**< quarters of a round trip for which chunks that may only be late are waited for */
     bool          late_in_round;
+    uint64_t      queue_us;     /**< until then packets count as waiting in a queue */
     uint64_t      narrow_us;    /**< time at which the grace goes back to its first value, if nothing comes late until then */
     uint64_t      round_end_us; /**< end of the round, which takes a round trip */
     uint64_t      recovered_us; /**< losses before this time belong to one halving */
@@ -59,15 +67,27 @@ SKY_PeerCfg_t SKY_PeerCfg_OfHost(uint32_t window_max, uint32_t burst);
 /** Begin a peer. Numbers of @p cfg that are out of range are brought into it. */
 void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr);
 void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us);
+/** Note how long after its request a packet came: much longer than the least round trip means that packets wait in a queue. */
+void SKY_Peer_OnAge(SKY_Peer_t *peer, uint64_t now_us, uint64_t age_us);
+/** Note the time between two packets of one answer. */
+void SKY_Peer_OnGap(SKY_Peer_t *peer, uint64_t gap_us);
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks);
-/** Count lost chunks. A few in a round are bad luck; more mean that too many were waiting somewhere, and the window halves. */
-void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks);
+/**
+ * Count lost chunks. If there are more than a few in a round, slow start ends. The window halves if packets wait in a queue besides, or if
+ * a quarter of the last packets was lost: some links drop what is too much for them without any queue.
+ * @param packets  least number of lost packets that explains it: chunks of a request without any answer may be missing for one
+ */
+void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks, uint32_t packets);
 /** Note that a chunk came that was given up: later ones are waited for longer, a round trip at most, until that has not happened
  *  for a while (RFC 8985, section 6.2). */
 void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us);
 /** Return how long an overtaken chunk may still be late. */
 uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us);
-void     SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us); /**< loss, and the timer doubles */
+/** Return how long the next packet of an answer is waited for. */
+uint32_t SKY_Peer_TailUs(SKY_Peer_t *peer, uint64_t now_us);
+/** Note that no answer came in time. The first time it counts as a lost packet. The second time, or if packets wait in a queue, or an answer
+ *  came late not long ago, the window halves and the timer doubles. */
+void SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us);
 /** Take in the credit of a response to PUT or HAS. A satellite that takes nothing is asked again with one chunk. */
 void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit);
 
@@ -148,13 +168,20 @@ typedef struct
     uint32_t         left;    /**< chunks missing */
     uint32_t         denials; /**< chunks denied */
     uint32_t         on_way;  /**< chunks asked for and not here */
+    uint32_t         lost;    /**< chunks that were given up, each time that happened */
     uint32_t         requests, repeats, duplicates, corrupt;
     uint16_t         number;   /**< number of the newest request */
     uint16_t         over;     /**< newest request whose burst is over */
     uint16_t         gap;      /**< newest request whose time of grace runs */
+    uint16_t         heard;    /**< newest request that was answered, at least in part; 0: none */
     uint16_t         timed;    /**< request whose round trip is measured; 0: none */
+    uint16_t         clocked;  /**< request that was timed last: packets of its answer tell of queues; 0: none */
     uint64_t         asked_us; /**< time at which that left */
-    uint64_t         timer_us; /**< time of the timer; 0: not set */
+    uint64_t         sent_us;  /**< time at which the newest request left */
+    uint64_t         answers;  /**< bit i: something came of the answer to request number - i */
+    uint64_t         heard_us; /**< time of the newest packet that answers `heard` */
+    uint64_t         tail_us;  /**< time at which the rest of that answer counts as lost; 0: not set */
+    uint64_t         timer_us; /**< time at which silence counts as loss; 0: not set */
     uint64_t         gap_us; /**< time at which chunks missing up to `gap` count as lost, as they may just be late; 0: not set */
     uint32_t         partial_next;
     SKY_Partial_t    partials[SKY_FETCH_PARTIALS];
@@ -167,7 +194,7 @@ typedef struct
  * @return false if cfg is wrong, or there is no memory for a parity chunk of the share
  */
 bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block, uint8_t *parity);
-/** Mark chunk number @p index of the share as here already; only before the first SKY_Fetch_Next. */
+/** Do without chunk number @p index of the share, unless it is here or on its way. */
 void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index);
 /** Go on after a chunk that the satellite denies, and end when each chunk is here or denied: part of a share may lie elsewhere
  *  while it moves. Only before the first SKY_Fetch_Next. */

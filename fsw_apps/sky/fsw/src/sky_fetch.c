@@ -3,14 +3,20 @@
  * Receiving end of a transfer: requests go out for missing chunks, which go straight to their place in the block.
  *
  * A satellite answers requests in order, each with a burst whose last packet says so. A chunk of a burst that is over is lost,
- * or late; it gets a moment of grace (as in RFC 8985) before it is asked for again.
+ * or late; it gets a moment of grace (as in RFC 8985) before it is asked for again. If the end of a burst is lost, its rest is waited for
+ * a few times as long as packets of an answer are apart. Only a request without any answer is waited for as long as a round trip may take.
  */
-#include "sky_transfer.h"
-
 #include <string.h>
 
 #include "sky_assert.h"
-#include "sky_crc.h"
+#include "sky_fetch_chunk.h"
+
+#define FETCH_ANSWERS 64u /* bits of `answers` */
+
+typedef struct
+{
+    uint32_t chunks, packets;
+} fetch_loss_t;
 
 /* Assert that counts never fall below 0, and that the timer runs while something is on its way. */
 static void fetch_assert(const SKY_Fetch_t *fetch)
@@ -90,10 +96,10 @@ static void fetch_settle(SKY_Fetch_t *fetch)
 
 void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index)
 {
-    SKY_ASSERT(fetch->number == 0); /* nothing was asked for yet */
-    SKY_ASSERT(fetch->on_way == 0);
+    SKY_ASSERT(fetch->on_way <= fetch->left);
     if (SKY_ChunkSet_Has(&fetch->todo, index))
     {
+        SKY_ASSERT(fetch->left > fetch->on_way); /* this one is not on its way */
         SKY_ChunkSet_Remove(&fetch->todo, index);
         SKY_ChunkSet_Remove(&fetch->missing, index);
         fetch_settle(fetch);
@@ -124,6 +130,14 @@ static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
     SKY_ASSERT(want <= budget);
     SKY_ASSERT(want == 0 || peer->outstanding + want <= peer->window);
     return want < todo && want < (burst + 1) / 2 && peer->outstanding > 0 ? 0 : want;
+}
+
+/* Let the timer run until @p due_us at least. */
+static void fetch_watch(SKY_Fetch_t *fetch, uint64_t due_us)
+{
+    SKY_ASSERT(fetch->on_way > 0);
+    SKY_ASSERT(due_us > 0);
+    fetch->timer_us = fetch->timer_us < due_us ? due_us : fetch->timer_us;
 }
 
 bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Packet_t *req, uint8_t *payload)
@@ -173,16 +187,16 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
     fetch->on_way += want;
     fetch->peer->outstanding += want;
     fetch->number = number;
+    fetch->answers <<= 1;
     ++fetch->requests;
     if (fetch->timed == 0)
     {
         fetch->timed    = number;
+        fetch->clocked  = number;
         fetch->asked_us = now_us;
     }
-    if (fetch->timer_us == 0)
-    {
-        fetch->timer_us = now_us + fetch->peer->rto_us;
-    }
+    fetch->sent_us = now_us;
+    fetch_watch(fetch, now_us + fetch->peer->rto_us);
     SKY_ASSERT(req->length > 0);
     SKY_ASSERT(req->credit == want);
     SKY_ASSERT(fetch->peer->outstanding <= fetch->peer->window);
@@ -206,22 +220,42 @@ static void fetch_again_one(SKY_Fetch_t *fetch, uint32_t index)
     SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
 }
 
-/* Ask again for the chunks that were asked for up to request @p number. @return how many there are */
-static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
+/* Return true if something of the answer to a request came. Old requests count as answered. */
+static bool fetch_was_heard(const SKY_Fetch_t *fetch, uint16_t number)
 {
-    uint32_t count = 0;
+    const uint16_t before = (uint16_t)(fetch->number - number);
+    SKY_ASSERT(number != 0);
+    SKY_ASSERT(is_since(fetch->number, number));
+
+    return before >= FETCH_ANSWERS || (fetch->answers & UINT64_C(1) << before) != 0;
+}
+
+/* Ask again for the chunks that were asked for up to request @p number. @return how many there are, and how many packets may have been lost:
+ * a request without an answer is one. */
+static fetch_loss_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
+{
+    fetch_loss_t loss   = {0, 0};
+    uint16_t     silent = 0;                     /* last request without an answer */
     SKY_ASSERT(is_since(fetch->number, number)); /* the request was sent */
 
     for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0); i < fetch->cfg.count; i = SKY_ChunkSet_Next(&fetch->missing, i + 1))
     {
-        if (!SKY_ChunkSet_Has(&fetch->todo, i) && is_since(number, fetch->asked_by[i]))
+        const uint16_t asked = fetch->asked_by[i];
+
+        if (!SKY_ChunkSet_Has(&fetch->todo, i) && is_since(number, asked))
         {
+            const bool is_heard = fetch_was_heard(fetch, asked);
+
             fetch_again_one(fetch, i);
-            ++count;
+            ++loss.chunks;
+            loss.packets += is_heard || asked != silent ? 1u : 0u;
+            silent = is_heard ? silent : asked;
         }
     }
-    SKY_ASSERT(fetch->on_way + count <= fetch->left);
-    return count;
+    fetch->lost += loss.chunks;
+    SKY_ASSERT(fetch->on_way + loss.chunks <= fetch->left);
+    SKY_ASSERT(loss.packets <= loss.chunks);
+    return loss;
 }
 
 /* A satellite may send fewer chunks than it was asked for. Those behind the last were not sent, so they are not lost. */
@@ -275,11 +309,11 @@ static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
     {
         fetch->timed = 0; /* the answer was lost, at least in part: time another one */
     }
-    const uint32_t lost = fetch_again(fetch, fetch->gap);
+    const fetch_loss_t loss = fetch_again(fetch, fetch->gap);
 
-    if (lost > 0)
+    if (loss.chunks > 0)
     {
-        SKY_Peer_OnLoss(fetch->peer, now_us, lost);
+        SKY_Peer_OnLoss(fetch->peer, now_us, loss.chunks, loss.packets);
     }
     fetch_grace(fetch, now_us);
 }
@@ -296,71 +330,63 @@ static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, bo
         fetch->over = over;
         fetch_grace(fetch, now_us);
     }
+    if (number == fetch->heard)
+    {
+        const bool waits = fetch->on_way > 0 && !is_since(fetch->over, number);
+
+        fetch->tail_us = waits ? now_us + SKY_Peer_TailUs(fetch->peer, now_us) : 0;
+        SKY_ASSERT(!waits || fetch->tail_us > now_us);
+    }
 }
 
-/* Return the entry of a chunk's parts; the oldest entry makes room for a new one. */
-static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
+/* Take note of a packet of request @p number. */
+static void fetch_hear(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number)
 {
-    SKY_Partial_t *partial;
-    SKY_ASSERT(index < fetch->cfg.count);
+    const bool was_sent = number != 0 && is_since(fetch->number, number);
 
-    for (uint32_t i = 0; i < SKY_FETCH_PARTIALS; ++i)
+    if (was_sent && number == fetch->timed)
     {
-        partial = &fetch->partials[i];
-        if (partial->index == index)
-        {
-            return &partial->parts;
-        }
+        SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->asked_us));
+        fetch->timed = 0;
     }
-    SKY_ASSERT(fetch->partial_next < SKY_FETCH_PARTIALS);
-    partial             = &fetch->partials[fetch->partial_next];
-    fetch->partial_next = (fetch->partial_next + 1) % SKY_FETCH_PARTIALS;
-    (void)memset(partial, 0, sizeof(*partial));
-    partial->index = index;
-    SKY_ASSERT(fetch->partial_next < SKY_FETCH_PARTIALS);
-    return &partial->parts;
+    if (was_sent && number == fetch->clocked)
+    {
+        SKY_Peer_OnAge(fetch->peer, now_us, now_us - fetch->asked_us);
+    }
+    if (was_sent && number == fetch->heard)
+    {
+        SKY_Peer_OnGap(fetch->peer, now_us - fetch->heard_us);
+    }
+    if (was_sent && (fetch->heard == 0 || is_since(number, fetch->heard)))
+    {
+        fetch->heard    = number;
+        fetch->heard_us = now_us;
+    }
+    if (was_sent && (uint16_t)(fetch->number - number) < FETCH_ANSWERS)
+    {
+        fetch->answers |= UINT64_C(1) << (uint16_t)(fetch->number - number);
+    }
+    SKY_ASSERT(fetch->heard == 0 || is_since(fetch->number, fetch->heard));
+    SKY_ASSERT(!was_sent || fetch->heard != 0);
 }
 
-/* Put a part into its chunk. @return true if the chunk is complete now and its checksum is right */
-static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk, uint32_t index)
+/* Set the timer anew, because something came. */
+static void fetch_wind(SKY_Fetch_t *fetch, uint64_t now_us)
 {
-    SKY_Parts_t *parts = fetch_parts(fetch, index);
-    SKY_ASSERT(pkt->offset + pkt->length <= pkt->chunk_len);
-    SKY_ASSERT(pkt->length < pkt->chunk_len); /* a part is shorter than its chunk */
-    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.stripe.chunk_len);
-
-    if (!SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length))
+    SKY_ASSERT(fetch->on_way <= fetch->left);
+    SKY_ASSERT(fetch->number != 0);
+    fetch->timer_us = 0;
+    if (fetch->on_way == 0)
     {
-        /* Another link cuts the chunk in another way than before: begin anew. */
-        (void)memset(parts, 0, sizeof(*parts));
-        (void)SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length);
+        return;
     }
-    (void)memcpy(chunk + pkt->offset, pkt->payload, pkt->length);
-    if (!SKY_Parts_AllHere(parts))
+    if (fetch->heard == fetch->number)
     {
-        return false;
+        fetch_watch(fetch, now_us + fetch->peer->rto_us); /* the rest of that answer is waited for, but not as long */
+        return;
     }
-    (void)memset(parts, 0, sizeof(*parts));
-    if (SKY_Crc32c(0, chunk, pkt->chunk_len) != pkt->chunk_crc)
-    {
-        ++fetch->corrupt;
-        return false;
-    }
-    return true;
-}
-
-static bool fetch_whole(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk)
-{
-    SKY_ASSERT(pkt->offset == 0);
-    SKY_ASSERT(pkt->length == pkt->chunk_len);
-    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.stripe.chunk_len);
-    if (SKY_Crc32c(0, pkt->payload, pkt->chunk_len) != pkt->chunk_crc)
-    {
-        ++fetch->corrupt;
-        return false;
-    }
-    (void)memcpy(chunk, pkt->payload, pkt->chunk_len);
-    return true;
+    fetch_watch(fetch, now_us + SKY_Peer_TailUs(fetch->peer, now_us));
+    fetch_watch(fetch, fetch->sent_us + fetch->peer->rto_us);
 }
 
 static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
@@ -380,19 +406,8 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     }
     SKY_ChunkSet_Remove(&fetch->missing, index);
     SKY_Peer_OnDelivered(fetch->peer, 1);
-    fetch->timer_us = fetch->on_way > 0 ? now_us + fetch->peer->rto_us : 0;
+    fetch_wind(fetch, now_us);
     fetch_settle(fetch);
-}
-
-/* Return the memory of a chunk. */
-static uint8_t *memory_of(const SKY_Fetch_t *fetch, uint32_t id)
-{
-    const bool   is_parity = SKY_Stripe_IsParity(&fetch->cfg.stripe, id);
-    const size_t offset    = SKY_Stripe_Offset(&fetch->cfg.stripe, id);
-    SKY_ASSERT(!is_parity || fetch->parity != NULL);
-    SKY_ASSERT(is_parity || offset + SKY_Stripe_ChunkBytes(&fetch->cfg.stripe, id) <= fetch->cfg.stripe.block_len);
-
-    return (is_parity ? fetch->parity : fetch->block) + offset;
 }
 
 static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -413,14 +428,12 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
         fetch_end(fetch, SKY_SHARE_MISS);
         return;
     }
-    uint8_t *chunk = memory_of(fetch, pkt->chunk_id);
-
     if (!SKY_ChunkSet_Has(&fetch->missing, index))
     {
         ++fetch->duplicates; /* the chunk was asked for again too early, most likely */
         SKY_Peer_OnLate(fetch->peer, now_us);
     }
-    else if (pkt->length == pkt->chunk_len ? fetch_whole(fetch, pkt, chunk) : fetch_part(fetch, pkt, chunk, index))
+    else if (SKY_FetchChunk_Take(fetch, pkt, index))
     {
         fetch_arrived(fetch, now_us, index);
         if (is_last && fetch->state == SKY_SHARE_RUNNING) /* once for a chunk: a satellite cannot make us ask for ever */
@@ -461,7 +474,7 @@ static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     ++fetch->denials;
     SKY_ASSERT(fetch->collects);
     SKY_ASSERT(fetch->denials <= fetch->cfg.count);
-    fetch->timer_us = fetch->on_way > 0 ? now_us + fetch->peer->rto_us : 0;
+    fetch_wind(fetch, now_us);
     fetch_settle(fetch);
 }
 
@@ -506,15 +519,10 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
     {
         return;
     }
-    const uint16_t number = SKY_REQUEST_NUMBER(pkt->request_id);
     SKY_ASSERT(fetch->timed == 0 || is_since(fetch->number, fetch->timed)); /* the timed request was sent */
     fetch_assert(fetch);
 
-    if (number == fetch->timed) /* number 0 is no request: nothing is timed */
-    {
-        SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->asked_us));
-        fetch->timed = 0;
-    }
+    fetch_hear(fetch, now_us, SKY_REQUEST_NUMBER(pkt->request_id));
     if (pkt->status == SKY_STATUS_OK)
     {
         fetch_data(fetch, now_us, pkt);
@@ -545,6 +553,14 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
         return UINT64_MAX;
     }
     SKY_ASSERT(fetch->left > 0); /* a fetch with nothing left is done */
+    if (fetch->tail_us != 0 && now_us >= fetch->tail_us)
+    {
+        fetch->tail_us = 0;
+        fetch->over    = fetch->heard;
+        fetch->gap     = fetch->heard;
+        fetch->gap_us  = now_us;
+        SKY_ASSERT(is_since(fetch->number, fetch->heard));
+    }
     if (fetch->gap_us != 0 && now_us >= fetch->gap_us)
     {
         fetch_lost(fetch, now_us);
@@ -554,14 +570,19 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
         SKY_Peer_OnTimeout(fetch->peer, now_us);
         (void)fetch_again(fetch, fetch->number);
         SKY_ASSERT(fetch->on_way == 0);
-        fetch->over   = fetch->number;
-        fetch->timed  = 0;
-        fetch->gap_us = 0;
+        fetch->over    = fetch->number;
+        fetch->timed   = 0;
+        fetch->gap_us  = 0;
+        fetch->tail_us = 0;
     }
     fetch_assert(fetch);
     if (fetch->gap_us != 0 && fetch->gap_us < next_us)
     {
         next_us = fetch->gap_us;
+    }
+    if (fetch->tail_us != 0 && fetch->tail_us < next_us)
+    {
+        next_us = fetch->tail_us;
     }
     if (fetch->timer_us != 0 && fetch->timer_us < next_us)
     {

@@ -14,9 +14,17 @@
 #define PEER_GRACE_QUARTERS_MAX 4u
 #define PEER_NARROW_ROUNDS      64u
 
-/* Links lose packets without being full. If each loss counted as congestion, such a link would never fill. So the losses of a bad
- * link (a few in a hundred, as in BBR version 2) change nothing; a queue that overflows loses more than that at once. */
+/* Links lose packets without being full. If each loss counted as congestion, such a link would never fill. So a few losses (as in BBR
+ * version 2) change nothing; a queue that overflows loses more than that at once. More losses only end slow start while no queue is
+ * seen, up to a quarter of all packets: links that drop what is too much for them, without a queue, waste a third of what is useful. */
 #define PEER_LOSS_TOLERATED(window) (1u + (window) / 32u)
+#define PEER_LOSS_SHARE_MOST        (SKY_PEER_ALL / 4u)
+#define PEER_LOSS_MEMORY            32u                            /* packets that the share of lost ones is over, about */
+#define PEER_QUEUE_LIMIT(least_us)  ((least_us) + (least_us) / 4u) /* later packets have waited in a queue */
+#define PEER_QUEUE_ROUNDS           2u /* round trips for which a queue that was seen counts: losses are noticed late */
+#define PEER_LEAST_MEMORY           1024u /* round trips until the least one is forgotten, about: the sky turns, and paths become longer */
+#define PEER_GAP_MEMORY             32u /* packets until the longest time between two is forgotten, about */
+#define PEER_SILENCES_BORNE         1u  /* time-outs, one after another, that count as lost packets */
 
 static uint32_t at_most(uint32_t value, uint32_t limit)
 {
@@ -84,6 +92,10 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
         peer->rttvar_us = (uint32_t)((3ull * peer->rttvar_us + off) / 4);
         peer->srtt_us   = at_least((uint32_t)((7ull * peer->srtt_us + rtt) / 8), 1);
     }
+    const uint32_t creep = peer->least_us / PEER_LEAST_MEMORY + 1u;
+
+    peer->least_us     = peer->least_us == 0 ? rtt : at_most(peer->least_us + creep, rtt);
+    peer->silences     = 0;
     const uint64_t rto = (uint64_t)peer->srtt_us + at_least(at_most(peer->rttvar_us, UINT32_MAX / 4) * 4, peer->cfg.rto_min_us);
 
     peer->rto_us = rto < peer->cfg.rto_max_us ? (uint32_t)rto : peer->cfg.rto_max_us;
@@ -93,12 +105,56 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
     SKY_ASSERT(peer->srtt_us <= peer->cfg.rto_max_us);
     SKY_ASSERT(peer->rttvar_us <= peer->cfg.rto_max_us);
     SKY_ASSERT(peer->rto_us >= peer->srtt_us); /* with a shorter timer every answer would come too late */
+    SKY_ASSERT(peer->least_us >= 1);
+    SKY_ASSERT(peer->least_us <= rtt);
+}
+
+/* Return the round trip, or a guess while none was measured. */
+static uint32_t peer_round_us(const SKY_Peer_t *peer)
+{
+    SKY_ASSERT(peer->rto_us > 0);
+    SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
+    return peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us;
+}
+
+void SKY_Peer_OnAge(SKY_Peer_t *peer, uint64_t now_us, uint64_t age_us)
+{
+    SKY_ASSERT(peer->least_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->rto_us > 0);
+    if (peer->least_us != 0 && age_us > PEER_QUEUE_LIMIT(peer->least_us))
+    {
+        peer->queue_us = now_us + (uint64_t)PEER_QUEUE_ROUNDS * peer_round_us(peer);
+        SKY_ASSERT(peer->queue_us > now_us);
+    }
+}
+
+void SKY_Peer_OnGap(SKY_Peer_t *peer, uint64_t gap_us)
+{
+    const uint32_t gap  = gap_us < peer->cfg.rto_max_us ? at_least((uint32_t)gap_us, 1) : peer->cfg.rto_max_us;
+    const uint32_t fall = peer->longest_us / PEER_GAP_MEMORY;
+
+    peer->longest_us = at_least(peer->longest_us - fall, gap);
+    SKY_ASSERT(peer->longest_us >= 1);
+    SKY_ASSERT(peer->longest_us <= peer->cfg.rto_max_us);
+}
+
+/* Take packets into the share of lost ones. */
+static void peer_weigh(SKY_Peer_t *peer, uint32_t packets, uint32_t part)
+{
+    SKY_ASSERT(part <= SKY_PEER_ALL);
+    for (uint32_t i = 0; i < packets && peer->loss_share != part; ++i)
+    {
+        peer->loss_share = (peer->loss_share * (PEER_LOSS_MEMORY - 1u) + part) / PEER_LOSS_MEMORY;
+    }
+    SKY_ASSERT(peer->loss_share <= SKY_PEER_ALL);
 }
 
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
 {
     SKY_ASSERT(chunks >= 1);
     SKY_ASSERT(peer->window >= PEER_WINDOW_MIN);
+    peer->silences = 0;
+    peer_weigh(peer, chunks, 0);
     if (peer->window < peer->threshold)
     {
         peer->window = at_most(peer->window + chunks, peer->threshold);
@@ -115,19 +171,11 @@ void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
     SKY_ASSERT(peer->acked_in_window < peer->window);
 }
 
-/* Return the round trip, or a guess while none was measured. */
-static uint32_t peer_round_us(const SKY_Peer_t *peer)
-{
-    SKY_ASSERT(peer->rto_us > 0);
-    SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
-    return peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us;
-}
-
-static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
+static void peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
 {
     if (now_us < peer->recovered_us)
     {
-        return false;
+        return;
     }
     peer->threshold       = at_least(peer->window / 2, PEER_WINDOW_MIN);
     peer->window          = peer->threshold;
@@ -136,7 +184,6 @@ static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
     SKY_ASSERT(peer->window >= PEER_WINDOW_MIN);
     SKY_ASSERT(peer->recovered_us > now_us);
     SKY_ASSERT(peer->window == peer->threshold);
-    return true;
 }
 
 static void peer_round(SKY_Peer_t *peer, uint64_t now_us)
@@ -150,16 +197,31 @@ static void peer_round(SKY_Peer_t *peer, uint64_t now_us)
     SKY_ASSERT(peer->round_end_us > now_us);
 }
 
-void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks)
+/* Return true if packets wait in a queue, or may do so, as nothing was measured. */
+static bool peer_is_queued(const SKY_Peer_t *peer, uint64_t now_us)
 {
-    SKY_ASSERT(chunks >= 1);
+    SKY_ASSERT((peer->srtt_us == 0) == (peer->least_us == 0));
+    SKY_ASSERT(peer->queue_us == 0 || peer->least_us > 0);
+    return peer->srtt_us == 0 || now_us < peer->queue_us;
+}
+
+void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks, uint32_t packets)
+{
+    SKY_ASSERT(packets >= 1);
+    SKY_ASSERT(packets <= chunks);
     peer_round(peer, now_us);
+    peer_weigh(peer, packets, SKY_PEER_ALL);
     peer->lost_in_round += chunks;
     if (peer->lost_in_round > PEER_LOSS_TOLERATED(peer->window))
     {
-        (void)peer_shrink(peer, now_us);
+        peer->threshold = at_most(peer->threshold, peer->window);
+        if (peer_is_queued(peer, now_us) || peer->loss_share > PEER_LOSS_SHARE_MOST)
+        {
+            peer_shrink(peer, now_us);
+            SKY_ASSERT(now_us < peer->recovered_us);
+        }
     }
-    SKY_ASSERT(peer->lost_in_round <= PEER_LOSS_TOLERATED(peer->window) || now_us < peer->recovered_us); /* else it halved */
+    SKY_ASSERT(peer->lost_in_round >= chunks);
 }
 
 void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
@@ -188,17 +250,40 @@ uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us)
     return at_least(peer_round_us(peer) / 4 * peer->grace_quarters, peer->rttvar_us);
 }
 
-/* Back off once for all shares of one satellite, because they run out of time together: the timer doubles. */
+uint32_t SKY_Peer_TailUs(SKY_Peer_t *peer, uint64_t now_us)
+{
+    const uint32_t grace_us = SKY_Peer_GraceUs(peer, now_us);
+
+    if (peer->longest_us == 0 || now_us < peer->narrow_us) /* not long ago packets came later than they were waited for */
+    {
+        return peer->rto_us;
+    }
+    const uint64_t twice_us = 2ull * peer->longest_us;
+    const uint32_t usual_us = twice_us < peer->rto_us ? (uint32_t)twice_us : peer->rto_us;
+    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us);
+    SKY_ASSERT(usual_us <= peer->rto_us);
+    return at_most(at_least(at_least(grace_us, peer->cfg.rto_min_us), usual_us), peer->rto_us);
+}
+
+/* Back off once for all shares of one satellite, because they run out of time together. */
 void SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us)
 {
-    if (peer_shrink(peer, now_us))
+    if (now_us < peer->recovered_us)
     {
-        peer->rto_us       = peer->rto_us < peer->cfg.rto_max_us / 2 ? peer->rto_us * 2 : peer->cfg.rto_max_us;
-        peer->recovered_us = now_us + peer->rto_us / 2;
+        return;
     }
+    ++peer->silences;
+    peer_weigh(peer, 1, SKY_PEER_ALL); /* one packet, the request, if only that was lost */
+    if (peer->silences > PEER_SILENCES_BORNE || now_us < peer->narrow_us || peer_is_queued(peer, now_us))
+    {
+        peer_shrink(peer, now_us);
+        peer->rto_us = peer->rto_us < peer->cfg.rto_max_us / 2 ? peer->rto_us * 2 : peer->cfg.rto_max_us;
+    }
+    peer->recovered_us = now_us + peer->rto_us / 2;
     SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
     SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us);
     SKY_ASSERT(peer->recovered_us >= now_us);
+    SKY_ASSERT(peer->silences >= 1);
 }
 
 void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit)

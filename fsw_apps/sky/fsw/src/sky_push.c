@@ -280,7 +280,7 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
     }
     if (lost > 0)
     {
-        SKY_Peer_OnLoss(push->peer, now_us, lost);
+        SKY_Peer_OnLoss(push->peer, now_us, lost, lost);
     }
     SKY_ASSERT(delivered + push->left <= push->cfg.count);
 }
@@ -341,6 +341,7 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
         if (number == push->timed)
         {
             SKY_Peer_OnRtt(push->peer, (uint32_t)(now_us - push->asked_us));
+            SKY_Peer_OnAge(push->peer, now_us, now_us - push->asked_us);
         }
         push->timed = 0; /* the answer to the timed query was lost: time another one */
     }

@@ -156,6 +156,7 @@ typedef struct
     uint32_t         held;         /**< first piece with parity that is held back, or SKY_HOST_NONE */
     uint32_t         rows_left;    /**< GET: rows of which not enough has come */
     SKY_HostRow_t    only_row;     /**< the row of a block without a code */
+    uint32_t         lost;         /**< GET: chunks that did not come in time, each time that happened */
     SKY_HostDoubt_t  doubt;     /**< the first place for whose failure chunks count as lost, though it did not just deny them */
     bool             tells_use; /**< a GET that has just begun, and has not told servers of parity that the block is used */
     uint32_t         next;      /**< free place behind this one */

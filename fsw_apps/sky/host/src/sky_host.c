@@ -148,6 +148,7 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
     SKY_ASSERT(work->deadline_us > now_us);
     SKY_ASSERT(host->running <= host->blocks.work_count);
     work->pieces_left = 0;
+    work->lost        = 0;
     work->doubt       = (SKY_HostDoubt_t){0};
     SKY_HostRows_Begin(work);
     work->tells_use = true;

@@ -7,7 +7,7 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
-#define LOSS_TOLERATED 64u       /* one of so many chunks may be asked for again, and the links count as good */
+#define LOSS_TOLERATED 64u       /* one of so many chunks may be lost on its way, and the links count as good */
 #define LOSSY_US       30000000u /* for so long gets ask for parity at once after links have lost more */
 
 static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
@@ -54,7 +54,7 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
     SKY_ASSERT(status != SKY_STATUS_RUNNING);
     SKY_ASSERT(work->started_us <= host->now_us);
 
-    if (block->kind == SKY_HOST_GET && block->repeats > block->chunks / LOSS_TOLERATED)
+    if (work->lost > block->chunks / LOSS_TOLERATED)
     {
         host->lossy_until_us = host->now_us + LOSSY_US;
     }
@@ -78,7 +78,7 @@ static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(lane->place < SKY_HOST_LANES);
     SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) != 0u);
-    SKY_HostExchange_Account(lane, WorkOf(host, lane)->block, &host->peers.peers[lane->peer].served);
+    SKY_HostExchange_Account(lane, WorkOf(host, lane), &host->peers.peers[lane->peer].served);
     lane->request_id = 0;
     lane->next       = host->lane_free;
     host->lane_free  = (uint32_t)(lane - host->blocks.lanes);

@@ -6,7 +6,7 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
-#define UNANSWERED_MOST 3u /* time-outs after which a satellite counts as dead: about seven round trips */
+#define UNANSWERED_MOST 4u /* time-outs after which a satellite counts as dead: about eight round trips */
 
 /* ---- what a lane has done ---------------------------------------------------------------------------------------------- */
 
@@ -85,13 +85,14 @@ static uint64_t AcknowledgedBytes(const SKY_HostLane_t *lane, uint32_t chunks)
     return bytes;
 }
 
-void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_HostServed_t *served)
+void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served)
 {
-    const bool     is_put  = lane->kind == SKY_HOST_PUT;
-    const uint32_t chunks  = lane->left_begun - SKY_HostExchange_Left(lane);
-    const uint64_t bytes   = is_put ? AcknowledgedBytes(lane, chunks) : lane->bytes;
-    const uint32_t repeats = is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
-    const uint32_t asked   = is_put ? lane->u.push.queries : lane->u.fetch.requests;
+    SKY_HostBlock_t *block   = work->block;
+    const bool       is_put  = lane->kind == SKY_HOST_PUT;
+    const uint32_t   chunks  = lane->left_begun - SKY_HostExchange_Left(lane);
+    const uint64_t   bytes   = is_put ? AcknowledgedBytes(lane, chunks) : lane->bytes;
+    const uint32_t   repeats = is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
+    const uint32_t   asked   = is_put ? lane->u.push.queries : lane->u.fetch.requests;
     SKY_ASSERT(SKY_HostExchange_Left(lane) <= lane->left_begun);
     SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
@@ -103,6 +104,7 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_
     served->bytes += bytes;
     served->requests += asked;
     served->repeats += repeats;
+    work->lost += is_put ? 0u : lane->u.fetch.lost;
     block->duplicates += is_put ? 0u : lane->u.fetch.duplicates;
     block->corrupt += is_put ? 0u : lane->u.fetch.corrupt;
     block->last_status = SKY_HostExchange_Status(lane) != SKY_STATUS_OK ? SKY_HostExchange_Status(lane) : block->last_status;
@@ -209,6 +211,31 @@ void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_
     {
         SKY_Fetch_OnPacket(&lane->u.fetch, now_us, pkt);
     }
+}
+
+void SKY_HostExchange_Spare(SKY_HostLane_t *lane, SKY_HostWork_t *work)
+{
+    SKY_Fetch_t *fetch  = &lane->u.fetch;
+    uint32_t     wanted = 0;
+    SKY_ASSERT(lane->kind == SKY_HOST_GET);
+    SKY_ASSERT(work->block != NULL);
+
+    for (uint32_t i = SKY_ChunkSet_Next(&fetch->todo, 0); i < fetch->todo.count && wanted < fetch->peer->cfg.burst;
+         i          = SKY_ChunkSet_Next(&fetch->todo, i + 1u))
+    {
+        if (SKY_HostRows_Needs(work, SKY_ChunkSet_ChunkId(&fetch->todo, i)))
+        {
+            ++wanted;
+        }
+        else
+        {
+            SKY_Fetch_Skip(fetch, i);
+            SKY_ASSERT(lane->left_seen > 0u);
+            --lane->left_begun; /* as if the chunk had never been of this lane */
+            --lane->left_seen;
+        }
+    }
+    SKY_ASSERT(lane->left_seen <= lane->left_begun);
 }
 
 SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload)

@@ -280,7 +280,7 @@ uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
     return next_us < silent_us ? next_us : silent_us;
 }
 
-/* Note how long the first answer to a lane took. */
+/* Note how long the answer to a lane's first request took. */
 static void NoteAnswerTime(SKY_Host_t *host, const SKY_HostLane_t *lane)
 {
     SKY_ASSERT(lane->asked_us != 0u);
@@ -302,7 +302,10 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
     if (!lane->is_answered && lane->kind == SKY_HOST_GET)
     {
         lane->is_answered = true;
-        NoteAnswerTime(host, lane);
+        if (SKY_REQUEST_NUMBER(pkt->request_id) == 1u) /* else a time-out would count */
+        {
+            NoteAnswerTime(host, lane);
+        }
     }
     peer->slow            = false;
     peer->heard_us        = host->now_us;

@@ -99,7 +99,7 @@ bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane);
 /** Return a chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0 if it is no GET. */
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
 /** Add up what a lane has done for its block and its satellite. */
-void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_HostServed_t *served);
+void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served);
 /** Begin a piece. The lane's request id, kind and patience are set. */
 void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, SKY_HostWork_t *work);
 /** End an exchange that still runs. */
@@ -112,6 +112,8 @@ void SKY_HostExchange_Repeat(SKY_HostLane_t *lane, uint64_t now_us);
 uint64_t SKY_HostExchange_OnTime(SKY_HostLane_t *lane, uint64_t now_us);
 /** Take in a packet of the lane's satellite. */
 void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt);
+/** Leave out chunks of a GET that its block can do without now, as far as they would be asked for next. */
+void SKY_HostExchange_Spare(SKY_HostLane_t *lane, SKY_HostWork_t *work);
 /**
  * Make the next packet of a lane, complete but for its sequence count and, for SKY_PUSH_CHUNK, the chunk itself. Call this until NOTHING. A push
  * may be left after a QUERY, so that others have their turn.

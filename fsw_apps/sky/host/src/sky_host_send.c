@@ -148,6 +148,23 @@ static bool IsOpen(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostLane_t *lane)
     return false;
 }
 
+/* Leave out what a GET does not need any more: once parity is asked for, other chunks of the row may have come first. */
+static void Spare(const SKY_Host_t *host, SKY_HostLane_t *lane)
+{
+    SKY_HostWork_t *work = &host->blocks.works[host->blocks.pieces[lane->piece].work];
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(work->block != NULL);
+
+    if (lane->kind == SKY_HOST_GET && work->block->stripe.code_m > 0u && work->held == SKY_HOST_NONE)
+    {
+        SKY_HostExchange_Spare(lane, work);
+        if (SKY_HostExchange_State(lane) != SKY_SHARE_RUNNING)
+        {
+            host->peers.peers[lane->peer].due_us = 0; /* the lane has ended */
+        }
+    }
+}
+
 bool SKY_HostSend_All(SKY_Host_t *host)
 {
     bool more = false;
@@ -173,6 +190,7 @@ bool SKY_HostSend_All(SKY_Host_t *host)
                 {
                     continue;
                 }
+                Spare(host, lane);
                 const uint32_t room = RoomOf(host, peer, lane, budget);
                 bool           asks = false;
                 const uint32_t used = SendLane(host, lane, room, &asks);
