@@ -70,7 +70,8 @@ def slots_used(sky: Constellation, at: Satellite, number: int) -> int:
 @pytest.mark.parametrize("has_quotas", [True, False])
 def test_a_flood_evicts_its_own_blocks_only(start_sky: StartSky, has_quotas: bool) -> None:
     quotas = [{"number": VICTIM, "reserved_percent": 50}, {"number": ATTACKER, "most_percent": 20}]
-    local = start_sky(satellite={"store_mib": 1}, cache={"tenant": VICTIM}, tenants=quotas if has_quotas else [])
+    cache = {"tenant": VICTIM, "parity": 0}  # with parity, evicted chunks are made of others
+    local = start_sky(satellite={"store_mib": 1}, cache=cache, tenants=quotas if has_quotas else [])
     sky = local.constellation
     items = {key(index): os.urandom(BLOCK_BYTES) for index in range(20)}
     with SkyStore(sky) as store:
