@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias
 import torch
 from transformers import DynamicCache
 
+from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.prompts import Encoding, Prompt, token_list
@@ -131,7 +132,15 @@ class SegmentManager:
         assert self._planner is not None
         return self._planner.controller
 
-    def add(self, content: Prompt, ttl_s: float | None = None, sinks: int = 0, display_name: str = "") -> Segment:
+    def add(
+        self,
+        content: Prompt,
+        ttl_s: float | None = None,
+        sinks: int = 0,
+        display_name: str = "",
+        *,
+        progress: Progress = no_progress,
+    ) -> Segment:
         """Compute a segment and store it, if the sky does not have it.
 
         Args:
@@ -139,6 +148,7 @@ class SegmentManager:
             ttl_s: Seconds until it expires; it never does by default.
             sinks: Tokens BOS to compute it behind; 4 for `lego0`, else 0.
             display_name: A name for people. A segment that is there keeps its own if none is given.
+            progress: Called with the number of blocks stored and of blocks to store.
 
         Raises:
             UnsupportedModelError: Segments of the model cannot be linked; the message says why.
@@ -158,6 +168,7 @@ class SegmentManager:
             sinks=sinks,
             ttl_s=ttl_s,
             display_name=display_name or None,
+            progress=progress,
         )
 
     def get(self, segment: str) -> Segment:

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.blocks import dtype_name
 from skymemory.prompt.codecs import Codec, CodecError, get_codec
 from skymemory.prompt.statistics import ExpectReport
@@ -120,6 +121,7 @@ class SkySegments:
         sinks: int = 0,
         ttl_s: float | None = None,
         display_name: str | None = None,
+        progress: Progress = no_progress,
     ) -> Segment:
         """Store a segment. What the sky has of it is not stored twice.
 
@@ -133,6 +135,7 @@ class SkySegments:
             sinks: Tokens BOS before the segment when it was computed.
             ttl_s: Seconds until it expires; it never does by default.
             display_name: A name for people.
+            progress: Called with the number of blocks stored and of blocks to store, each of one group of layers.
 
         Raises:
             SilentSkyError: Nobody answered.
@@ -146,7 +149,7 @@ class SkySegments:
         keys = SegmentKeys(self._root(fingerprint, sinks), list(tokens), self._block_tokens, len(self._groups))
         self.directory.sweep()
         before = self._known(keys.id)
-        size = self._put_blocks(keys, tensors, fingerprint)
+        size = self._put_blocks(keys, tensors, fingerprint, progress)
         if before is not None:
             expires_unix_ms = (
                 0 if 0 in (before.expires_unix_ms, expires_unix_ms) else max(before.expires_unix_ms, expires_unix_ms)
@@ -317,7 +320,9 @@ class SkySegments:
         except SegmentError:  # whatever it is, a new one takes its place
             return None
 
-    def _put_blocks(self, keys: SegmentKeys, tensors: Tensor | Callable[[], Tensor], fingerprint: bytes) -> int:
+    def _put_blocks(
+        self, keys: SegmentKeys, tensors: Tensor | Callable[[], Tensor], fingerprint: bytes, progress: Progress
+    ) -> int:
         """Store the blocks that the sky lacks, and return the bytes of all."""
         found = self._store.find(keys.all, fresh=True)
         if self._store.silent:
@@ -331,6 +336,7 @@ class SkySegments:
             raise SegmentError("the model was changed while the segment was computed; put it again")
         coder = SegmentCoder(keys, self._model.geometry, self._groups, self._codec)
         items: list[tuple[bytes, bytearray]] = []
+        done = 0
         for block in range(keys.blocks):
             for group in range(keys.groups):
                 if (key := keys.of_group(group)[block]) in lacking:
@@ -340,8 +346,13 @@ class SkySegments:
                         raise SegmentError(f"segment {keys.id} cannot be encoded: {error}") from error
                     if sum(len(data) for _, data in items) >= _RUN_BYTES:
                         size += self._put_run(keys.id, items)
+                        done += len(items)
+                        progress(done, len(lacking))
                         items = []
-        return size + (self._put_run(keys.id, items) if items else 0)
+        if items:
+            size += self._put_run(keys.id, items)
+            progress(done + len(items), len(lacking))
+        return size
 
     def _put_run(self, segment: str, items: list[tuple[bytes, bytearray]]) -> int:
         """Store blocks, and return their bytes.

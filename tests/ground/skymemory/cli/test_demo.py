@@ -5,35 +5,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from transformers import LlamaConfig
 
 from skymemory.cli import main
 from skymemory.cli.common import first_line, tell_of_model
-from skymemory.demo.model import VOCABULARY, demo_tokenizer, random_llama
 
 pytestmark = pytest.mark.model
 FIELDS = {
     *("satellites", "planes", "slots", "blocks", "chunks", "bytes_up", "bytes_down", "prompt_tokens", "cached_tokens"),
     *("ttft_s_cold", "ttft_s_warm", "total_s_cold", "total_s_warm", "tokens_identical", "misses", "retries"),
 }
-
-
-@pytest.fixture(scope="module")
-def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of two small layers with its tokenizer, as `save_pretrained` writes it."""
-    folder = tmp_path_factory.mktemp("model")
-    config = LlamaConfig(
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        vocab_size=VOCABULARY,
-        max_position_embeddings=2048,
-    )
-    random_llama(config, seed=3).save_pretrained(folder)
-    demo_tokenizer().save_pretrained(folder)
-    return folder
 
 
 def test_demo_of_a_model_in_a_folder(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
