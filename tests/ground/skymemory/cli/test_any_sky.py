@@ -70,7 +70,7 @@ def test_values_come_and_go_with_the_file(skymem: Skymem, file: str) -> None:
     skymem("put", "k", "-", "--constellation", file, stdin=b"some text")
     assert skymem("get", "k", "-", "--constellation", file).stdout_bytes == b"some text"
     report = json.loads(skymem("status", "--json", "--constellation", file).stdout)
-    assert (report["alive"], report["total"]["chunks"]) == (15, 1)
+    assert (report["alive"], report["total"]["chunks"]) == (15, 3)  # one chunk, and two copies of it
     skymem("del", "k", "--constellation", file)
     assert "no schedule" in skymem("prefetch", "k", "--at", "+60", "--constellation", file, status=1).output
     assert "is not there" in skymem("get", "k", "-", "--constellation", file, status=1).output

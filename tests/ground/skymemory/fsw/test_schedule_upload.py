@@ -108,7 +108,7 @@ def test_blocks_of_a_host_on_board_stay(start_sky: Callable[..., LocalConstellat
 
 def test_a_share_lost_by_a_restart_takes_its_blocks(start_sky: Callable[..., LocalConstellation]) -> None:
     """Nobody asks for them: satellites find out by themselves."""
-    cache = {"servers": SERVERS, "centre": list(CENTRES[0]), "layout": "rotation", "deadline_ms": 2000}
+    cache = {"servers": SERVERS, "parity": 0, "centre": list(CENTRES[0]), "layout": "rotation", "deadline_ms": 2000}
     local = start_sky(satellite={"scrub_s": 1, "gossip": True}, cache=cache)
     track = Track.of(local.constellation.torus, [(0, CENTRES[0])])
     whole = token_bytes(32)

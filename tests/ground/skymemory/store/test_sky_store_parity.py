@@ -65,7 +65,7 @@ def test_two_killed_satellites_are_not_noticed(start_sky: StartSky, lost: tuple[
         timed(store, items)  # finds out that they are slow
         after_s = [timed(store, items) for _ in range(9)]
         assert median(after_s) < 10 * median(before_s)  # the deadline is thousands of times longer
-        assert (store.stats().decoded > 0) == any(server < 10 for server in lost)
+        assert store.stats().decoded > 0 or all(server >= 10 for server in lost)  # a busy machine makes others slow, too
         check_got(other, items)  # who knows nothing of the blocks has to find them, too
         assert (store.stats().misses, store.stats().purges, other.stats().misses, other.stats().purges) == (0, 0, 0, 0)
 

@@ -23,7 +23,7 @@ LMCACHE = "org/model@00000001@0@" + "0123456789abcdef" * 4
 
 @pytest.fixture
 def sky(start_sky: StartSky) -> LocalConstellation:
-    return start_sky(cache={"deadline_ms": 2000})
+    return start_sky(cache={"deadline_ms": 2000, "parity": 0})
 
 
 def test_reads_miss_and_writes_are_told(sky: LocalConstellation, start_agent: StartAgent, stopped: Stopped) -> None:

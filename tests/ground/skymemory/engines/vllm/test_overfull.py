@@ -154,8 +154,8 @@ class Engine:
 
 @pytest.fixture
 def agent(start_sky: Callable[..., LocalConstellation], tmp_path: Path) -> Iterator[AgentProcess]:
-    """Over four servers of 1 MiB: nine blocks of 400 kB, as ten of 16 MiB hold nine of 16.8 MB."""
-    local = start_sky(constellation={"planes": 3, "slots": 3}, cache={"servers": 4, "centre": [2, 2]}, satellite={"store_mib": 1})
+    """Over six servers of 1 MiB, two of parity: nine blocks of 400 kB, as twelve of 16 MiB hold nine of 16.8 MB."""
+    local = start_sky(constellation={"planes": 3, "slots": 3}, cache={"servers": 6, "centre": [2, 2]}, satellite={"store_mib": 1})
     tell_up(tmp_path, local)
     with AgentProcess(tmp_path) as process:
         process.wait_ready()
