@@ -71,9 +71,14 @@ class SegmentDirectory:
         for segment in self._list.read():
             self._versions.stored(self._keys.key_of(segment.id), segment.version)
 
-    def keys(self, manifest: Manifest) -> SegmentKeys:
-        """Return the keys of a segment's blocks."""
-        return manifest.keys(self.tenant_secret, self.scope)
+    def keys(self, manifest: Manifest, variant: bytes = b"") -> SegmentKeys:
+        """Return the keys of a segment's blocks, or of those of the variant of a name."""
+        return manifest.keys(self.tenant_secret, self.scope, variant)
+
+    def all_keys(self, manifest: Manifest) -> list[SegmentKeys]:
+        """Return the keys of all that the sky has of a segment: of itself, if it was computed alone, and of its variants."""
+        names = [*([b""] if manifest.is_alone else []), *(variant.name for variant in manifest.variants)]
+        return [self.keys(manifest, name) for name in names]
 
     def key_of(self, segment: str) -> bytes:
         """Return the key of the manifest of an id, 32 bytes."""
@@ -107,7 +112,7 @@ class SegmentDirectory:
         return Segment(
             id=manifest.id,
             tokens=len(manifest.tokens),
-            size_bytes=manifest.size_bytes,
+            size_bytes=manifest.size_bytes + sum(variant.size_bytes for variant in manifest.variants),
             sinks=manifest.sinks,
             codec=manifest.codec,
             created_unix_ms=manifest.created_unix_ms,
@@ -180,9 +185,9 @@ class SegmentDirectory:
             SilentSkyError: Nobody answered.
         """
         manifest = self._read(segment).manifest
-        keys = self.keys(manifest)
-        others = self._shared(segment, beginning_of(keys))
-        blocks = self._store.purge([key for key in keys.all if key not in others])
+        others = self._shared(segment, beginning_of(self.keys(manifest)))
+        keys = [key for keys in self.all_keys(manifest) for key in keys.all]
+        blocks = self._store.purge([key for key in keys if key not in others])
         key = self._keys.key_of(segment)
         itself = self._store.purge([key])
         if self._store.silent:
@@ -284,7 +289,8 @@ class SegmentDirectory:
         for other in self.listed():
             if other.beginning == beginning and other.id != segment:
                 try:
-                    shared |= set(self.keys(self._read(other.id).manifest).all)
+                    manifest = self._read(other.id).manifest
+                    shared.update(key for keys in self.all_keys(manifest) for key in keys.all)
                 except SegmentError as error:
                     _log.info("a segment that begins like %s is not spared: %s", segment, error)
         return shared

@@ -5,9 +5,15 @@
     key[i, g]   = key of name[i] and the group of layers g
     id          = key of all tokens
 
+A variant of a segment, which was computed behind other tokens, has the same id, and keys under a root of its own:
+
+    variant     = key of all tokens before it
+
 A segment's keys and values were computed without what stands before it in a prompt. So its root has another label than that of
 prompts, and no key of a segment is one of a prompt. The names of blocks are never sent.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,6 +24,7 @@ from skymemory.wire.key_derivation import block_key, name_key, root_key
 
 _LABEL: Final = "segments"
 _SCOPE: Final = b"scope"
+_VARIANT: Final = b"variant"
 _ID_BYTES: Final = 16
 _ID_START: Final = "seg-"
 
@@ -78,9 +85,9 @@ def segment_id(root: bytes, tokens: Sequence[int]) -> str:
 
 
 class SegmentKeys:
-    """The keys of one segment's blocks."""
+    """The keys of one segment's blocks, or of those of a variant."""
 
-    def __init__(self, root: bytes, tokens: Sequence[int], block_tokens: int, groups: int) -> None:
+    def __init__(self, root: bytes, tokens: Sequence[int], block_tokens: int, groups: int, variant: bytes = b"") -> None:
         """Derive them.
 
         Args:
@@ -88,17 +95,27 @@ class SegmentKeys:
             tokens: Token ids of the segment.
             block_tokens: Tokens of a block.
             groups: Groups of layers of a block.
+            variant: Name of the variant from `SegmentKeys.variant_name`; empty for the segment that was computed alone.
         """
-        self.root = root
+        self._segment_root = root
+        self.root = block_key(name_key(root), _VARIANT, variant) if variant else root
         self.tokens = tokens
         self.block_tokens = block_tokens
         self.groups = groups
-        self._names = block_names(root, tokens, block_tokens)
+        self._names = block_names(self.root, tokens, block_tokens)
 
     @property
     def id(self) -> str:
-        """The segment's id."""
-        return segment_id(self.root, self.tokens)
+        """The segment's id, which is that of its variants, too."""
+        return segment_id(self._segment_root, self.tokens)
+
+    def of_variant(self, name: bytes) -> SegmentKeys:
+        """Return the keys of the variant of a name."""
+        return SegmentKeys(self._segment_root, self.tokens, self.block_tokens, self.groups, name)
+
+    def variant_name(self, before: Sequence[int]) -> bytes:
+        """Return the name of the variant that was computed behind some tokens, 32 bytes. It is no key, and is never sent."""
+        return block_key(name_key(self._segment_root), _VARIANT, _raw(before))
 
     @property
     def blocks(self) -> int:

@@ -27,7 +27,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from skymemory.prompt.huggingface import PREFILL_TOKENS, LinkedCache
-from skymemory.segments.capture import capture
+from skymemory.segments.capture import capture, take_out
 from skymemory.segments.decoder import Decoder
 from skymemory.segments.linking import Linking, LinkReport
 from skymemory.segments.pieces import Piece, check_pieces
@@ -90,6 +90,22 @@ class Linker:
         before = torch.full((len(ids), sinks), bos or 0, device=ids.device)
         captured = capture(self._decoder, torch.cat((before, ids), 1), sinks)
         return captured if isinstance(tokens, Tensor) and tokens.dim() == 2 else captured[:, :, 0]
+
+    def take_out(self, cache: DynamicCache, tokens: Sequence[int], start: int) -> Tensor:
+        """Return what the cache of one prompt has of some tokens, as `compute` returns a segment. Nothing is computed.
+
+        Args:
+            cache: Keys and values of the prompt, which are not changed.
+            tokens: Token ids.
+            start: Position of the first of them.
+
+        Raises:
+            ValueError: The model does not have a token id, or the cache does not cover all of the tokens.
+        """
+        covered = cache.get_seq_length()
+        if not tokens or start + len(tokens) > covered:
+            raise ValueError(f"tokens {start} to {start + len(tokens) - 1} are wanted of a cache that covers {covered}")
+        return take_out(self._decoder, cache, self._ids(tokens), start)[:, :, 0]
 
     def link(
         self,

@@ -14,7 +14,7 @@ comes first, then segments; all else is computed. What does not come is computed
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.prompts import Encoding, Prompt, token_list
+from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
 from skymemory.segments.controller import Controller, Request
 from skymemory.segments.errors import SegmentError
 from skymemory.segments.gate import Gate
@@ -39,8 +40,9 @@ from skymemory.segments.manifest import Manifest
 from skymemory.segments.pieces import Piece, check_pieces
 from skymemory.segments.planner import EXACT, Planner, Way
 from skymemory.segments.segment_fetch import SegmentPart
-from skymemory.segments.sky_segments import SegmentModel, SkySegments
+from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
+from skymemory.segments.variants import best_variant
 
 PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment
 """Text; token ids; what a tokenizer returns; or a segment."""
@@ -51,6 +53,19 @@ _FORM: Final = "a prompt is a list of texts, token ids and segments"
 
 
 @dataclass(frozen=True)
+class PlacedSegment:
+    """A segment at a place in a prompt.
+
+    Attributes:
+        id: Its id.
+        span: Positions of its tokens.
+    """
+
+    id: str
+    span: range
+
+
+@dataclass(frozen=True)
 class LinkedPrompt:
     """A prompt that was put together from pieces, for `generate`.
 
@@ -58,11 +73,13 @@ class LinkedPrompt:
         input_ids: Token ids of the whole prompt, [1, tokens], on the model's device.
         cache: Keys and values of all tokens but the last one.
         report: Report of what was done.
+        segments: Its segments, in order.
     """
 
     input_ids: torch.Tensor
     cache: DynamicCache
     report: LinkReport
+    segments: tuple[PlacedSegment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,8 @@ class _Placed:
 
     start: int
     manifest: Manifest
+    variant: bytes = b""
+    """Name of the variant that is used; empty for what was computed alone."""
 
     @property
     def end(self) -> int:
@@ -79,11 +98,13 @@ class _Placed:
 
     def part(self, part: SegmentPart, lossless: bool) -> Piece:
         """Return a part of it that the sky has."""
-        return Piece(self.start + part.first, part.tokens, part, self.manifest.sinks, lossless, part.first)
+        sinks = self.manifest.sinks
+        return Piece(self.start + part.first, part.tokens, part, sinks, lossless, part.first, not self.variant)
 
     def piece(self, lossless: bool) -> Piece:
         """Return all of the segment as one piece without a source, to see whether it fits."""
-        return Piece(self.start, len(self.manifest.tokens), _NOTHING, self.manifest.sinks, lossless)
+        tokens, sinks = len(self.manifest.tokens), self.manifest.sinks
+        return Piece(self.start, tokens, _NOTHING, sinks, lossless, alone=not self.variant)
 
 
 class _Nothing:
@@ -171,6 +192,35 @@ class SegmentManager:
             progress=progress,
         )
 
+    def add_answer(self, prompt: LinkedPrompt, output_ids: Prompt, ttl_s: float | None = None, display_name: str = "") -> Segment:
+        """Store the model's answer to a prompt as a segment, out of the cache that `generate` has used.
+
+        Nothing is computed again. The answer ends before the first token that ends it (EOS). It was computed behind the prompt:
+        it is exact nowhere, and `auto` computes it. If the same tokens were added alone, both are kept (docs/pic.md).
+
+        Args:
+            prompt: The prompt, with the cache that was given to `generate`.
+            output_ids: Token ids that `generate` returned, those of prompt and answer.
+            ttl_s: Seconds until it expires; it never does by default.
+            display_name: A name for people.
+
+        Raises:
+            SegmentError: The output does not begin with the prompt, the answer has no token, the cache lacks some of it, or as
+                from `add`.
+            ValueError: The cache is not of this model, or not of one prompt.
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        linker, sky, engine = self._linked(), self._segments(), self._manager.engine
+        before: list[int] = prompt.input_ids[0].tolist()
+        answer = answer_tokens(before, self._plain(output_ids), end_tokens(engine.model))
+        return sky.put(
+            answer,
+            lambda: answer_tensors(linker, engine, before, answer, prompt.cache),
+            context=Context(before, [one.id for one in prompt.segments]),
+            ttl_s=ttl_s,
+            display_name=display_name or None,
+        )
+
     def get(self, segment: str) -> Segment:
         """Return the segment of an id, which any host of the tenant may have added.
 
@@ -245,6 +295,8 @@ class SegmentManager:
         if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
         tokens, placed = self._laid_out(pieces)
+        segments = tuple(PlacedSegment(one.manifest.id, range(one.start, one.end)) for one in placed)
+        placed = list(_with_variants(placed, wanted))
         if wanted.kind is not Kind.AUTO:
             check_pieces([one.piece(self._lossless) for one in placed], len(tokens), wanted)
         prefix = self._manager.get_cache(tokens)
@@ -253,7 +305,7 @@ class SegmentManager:
         else:
             linked = self._link(tokens, placed, wanted, prefix, switch_layer)
         ids = torch.tensor([tokens], device=self._manager.engine.model.device)
-        return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s))
+        return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s), segments)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -347,7 +399,8 @@ class SegmentManager:
             if needed:
                 first = Option(way.strategy, way.switch_layer).first_loaded
                 manifests = [one.manifest for one in needed]
-                fetch = self._segments().fetch(manifests, first_layer=first, deadlines_s=way.deadlines_s)
+                variants = [one.variant for one in needed]
+                fetch = self._segments().fetch(manifests, variants=variants, first_layer=first, deadlines_s=way.deadlines_s)
                 stack.enter_context(fetch)
                 came = [one.part(part, self._lossless) for one, parts in zip(needed, fetch.parts, strict=True) for part in parts]
             linked = self._linked().link(tokens, came, way.strategy, prefix=prefix, switch_layer=way.switch_layer)
@@ -376,3 +429,15 @@ class SegmentManager:
         rows = (end - covered,) * layers if end > covered else ()
         report = LinkReport(EXACT, layers, rows, covered, 0, 0, end, self.why_not, waited_s=0.0, total_s=0.0)
         return Linked(cache, report)
+
+
+def _with_variants(placed: Sequence[_Placed], wanted: Strategy) -> Iterator[_Placed]:
+    """Yield segments with the variant that is used of each. One of which there is nothing to use is left to be computed."""
+    before: list[str] = []
+    for one in placed:
+        if wanted.kind in {Kind.EXACT, Kind.AUTO}:  # nothing was measured of variants
+            if one.manifest.is_alone:
+                yield one
+        else:
+            yield replace(one, variant=best_variant(one.manifest, before))
+        before.append(one.manifest.id)

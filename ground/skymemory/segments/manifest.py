@@ -28,10 +28,25 @@ NAME_CHARACTERS_MAX: Final = 128
 """Most characters of a segment's display name."""
 MANIFEST_BYTES_MAX: Final = 1 << 21
 """Most bytes of a manifest. The limit bounds the memory that a satellite can make a host take."""
+VARIANTS_MAX: Final = 3
+"""Most variants of a segment."""
+BEHIND_MAX: Final = 64
+"""Most segments that a manifest names before a variant: those that stood nearest."""
 _WORD_MAX: Final = 1 << 10
 
 _Word = Annotated[str, Meta(max_length=_WORD_MAX)]
 _Milliseconds = Annotated[int, Meta(ge=0, lt=1 << 53)]
+
+
+class Variant(Struct, frozen=True, kw_only=True):
+    """Keys and values of a segment that were computed behind other tokens."""
+
+    name: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    """Name from `SegmentKeys.variant_name`, from which its keys are derived."""
+    behind: Annotated[list[_Word], Meta(max_length=BEHIND_MAX)]
+    """Ids of the segments before it, in the order of the prompt."""
+    size_bytes: Annotated[int, Meta(ge=0)]
+    """Bytes of its blocks."""
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
@@ -51,15 +66,17 @@ class Manifest(Struct, frozen=True, kw_only=True):
     tokens: Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 32)]], Meta(min_length=1, max_length=TOKENS_MAX)]
     """Token ids."""
     size_bytes: Annotated[int, Meta(ge=0)]
-    """Bytes of all blocks."""
+    """Bytes of the blocks of the segment that was computed alone; 0 if the sky has only variants of it."""
+    variants: Annotated[list[Variant], Meta(max_length=VARIANTS_MAX)] = []
+    """Its variants, the one that was put first first."""
     created_unix_ms: _Milliseconds
     """Time of the put by the clock of the host that put it, in milliseconds since 1970."""
     expires_unix_ms: _Milliseconds
     """Time at which the segment expires, in milliseconds since 1970; 0 if it never does."""
     display_name: Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)]
 
-    def keys(self, tenant_secret: bytes, scope: bytes) -> SegmentKeys:
-        """Return the keys of the segment's blocks."""
+    def keys(self, tenant_secret: bytes, scope: bytes, variant: bytes = b"") -> SegmentKeys:
+        """Return the keys of the segment's blocks, or of those of the variant of a name."""
         root = segment_root(
             fingerprint=self.fingerprint,
             layout=self.layout,
@@ -69,7 +86,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
             tenant_secret=tenant_secret,
             scope=scope,
         )
-        return SegmentKeys(root, self.tokens, self.block_tokens, self.groups)
+        return SegmentKeys(root, self.tokens, self.block_tokens, self.groups, variant)
+
+    @property
+    def is_alone(self) -> bool:
+        """True if the segment was computed alone; False if the sky has only variants of it, as of an answer."""
+        return self.size_bytes > 0
 
     def is_over(self, now_unix_ms: int) -> bool:
         """Return True if the segment has expired."""

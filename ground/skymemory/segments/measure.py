@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from skymemory.prompt.codecs import Codec
+from skymemory.segments.answers import end_tokens
 from skymemory.segments.evidence import Sample
 
 ANSWER_TOKENS: Final = 32
@@ -44,7 +45,7 @@ def full_answer(model: PreTrainedModel, prompt: Sequence[int], cache: DynamicCac
         cache: Exact keys and values of all of them but the last one. It covers as many on return.
         tokens: Most tokens of the answer.
     """
-    ends, answer, token = _ends(model), list[int](), prompt[-1]
+    ends, answer, token = end_tokens(model), list[int](), prompt[-1]
     while len(answer) < tokens and not (answer and answer[-1] in ends):
         token = int(_logits(model, [token], cache)[-1].argmax())
         answer.append(token)
@@ -104,12 +105,6 @@ def through_codec(segment: Tensor, codec: Codec, block_tokens: int) -> Tensor:
         codec.encode(block.contiguous(), data)
         parts.append(codec.decode(data, shape, block.dtype))
     return torch.cat(parts, 3).to(segment.device)
-
-
-def _ends(model: PreTrainedModel) -> set[int]:
-    settings: Any = model.generation_config or model.config
-    ends = settings.eos_token_id
-    return {ends} if isinstance(ends, int) else set(ends or ())
 
 
 def _cut(cache: DynamicCache, tokens: int) -> None:

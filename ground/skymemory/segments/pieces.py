@@ -46,6 +46,7 @@ class Piece:
         sinks: Number of sinks before which the segment was computed.
         lossless: Its keys and values are those that the model computed, bit by bit.
         first: Number of the segment's tokens before it.
+        alone: False if its keys and values were computed behind other tokens, as those of an answer and of a variant.
     """
 
     start: int
@@ -54,6 +55,7 @@ class Piece:
     sinks: int = 0
     lossless: bool = True
     first: int = 0
+    alone: bool = True
 
     @property
     def end(self) -> int:
@@ -67,8 +69,8 @@ class Piece:
 
     @property
     def exact(self) -> bool:
-        """True if the segment stands where it was computed."""
-        return self.segment_start == 0 and self.sinks == 0 and self.lossless
+        """True if the segment stands where it was computed. Keys that were un-rotated are never exact, because that rounds."""
+        return self.segment_start == 0 and self.sinks == 0 and self.lossless and self.alone
 
 
 def check_pieces(pieces: Sequence[Piece], tokens: int, strategy: Strategy) -> None:

@@ -29,7 +29,7 @@ from skymemory.segments.errors import OtherModelError, SegmentError, SilentSkyEr
 from skymemory.segments.groups import layer_groups, layout_of
 from skymemory.segments.host_list import Segment
 from skymemory.segments.keys import SegmentKeys, segment_root
-from skymemory.segments.manifest import SINKS_MAX, TOKENS_MAX, Manifest
+from skymemory.segments.manifest import BEHIND_MAX, SINKS_MAX, TOKENS_MAX, VARIANTS_MAX, Manifest, Variant
 from skymemory.segments.segment_blocks import SegmentCoder
 from skymemory.segments.segment_fetch import SegmentFetch, WantedSegment
 from skymemory.store.block_store import BlockStore
@@ -62,6 +62,16 @@ class SegmentModel:
     """Shape and dtype of keys and values."""
     vocabulary: int
     """Number of token ids, which start at 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Context behind which a variant of a segment was computed."""
+
+    before: Sequence[int]
+    """Token ids of all that stood before it."""
+    segments: Sequence[str]
+    """Ids of the segments among them, in order."""
 
 
 class SkySegments:
@@ -119,20 +129,22 @@ class SkySegments:
         tensors: Tensor | Callable[[], Tensor],
         *,
         sinks: int = 0,
+        context: Context | None = None,
         ttl_s: float | None = None,
         display_name: str | None = None,
         progress: Progress = no_progress,
     ) -> Segment:
-        """Store a segment. What the sky has of it is not stored twice.
+        """Store a segment, or a variant of it. What the sky has of it is not stored twice.
 
         A segment that is there, because another host or an earlier call put it, keeps its name unless another is given, and
-        expires at the later of both times.
+        expires at the later of both times. If it has as many variants as it may have, another one is not stored.
 
         Args:
             tokens: Token ids.
             tensors: Tensor [layers - 1, 2, kv_heads, tokens, head_dim] of layers 1 and up: keys before rotation, and values.
                 Instead a function that returns it, which is called only if the sky lacks some of it.
             sinks: Tokens BOS before the segment when it was computed.
+            context: Context of a variant; None for the segment that was computed alone.
             ttl_s: Seconds until it expires; it never does by default.
             display_name: A name for people.
             progress: Called with the number of blocks stored and of blocks to store, each of one group of layers.
@@ -149,7 +161,11 @@ class SkySegments:
         keys = SegmentKeys(self._root(fingerprint, sinks), list(tokens), self._block_tokens, len(self._groups))
         self.directory.sweep()
         before = self._known(keys.id)
-        size = self._put_blocks(keys, tensors, fingerprint, progress)
+        size, variants = (0, []) if before is None else (before.size_bytes, before.variants)
+        if context is None:
+            size = self._put_blocks(keys, tensors, fingerprint, progress)
+        else:
+            variants = self._put_variant(keys, variants, context, tensors, fingerprint)
         if before is not None:
             expires_unix_ms = (
                 0 if 0 in (before.expires_unix_ms, expires_unix_ms) else max(before.expires_unix_ms, expires_unix_ms)
@@ -165,6 +181,7 @@ class SkySegments:
             sinks=sinks,
             tokens=list(tokens),
             size_bytes=size,
+            variants=variants,
             created_unix_ms=self._clock(),
             expires_unix_ms=expires_unix_ms,
             display_name=name or "",
@@ -235,7 +252,12 @@ class SkySegments:
         return [one.entry is not None for one in found]
 
     def fetch(
-        self, manifests: Sequence[Manifest], *, first_layer: int = 1, deadlines_s: Mapping[int, float] | None = None
+        self,
+        manifests: Sequence[Manifest],
+        *,
+        variants: Sequence[bytes] = (),
+        first_layer: int = 1,
+        deadlines_s: Mapping[int, float] | None = None,
     ) -> SegmentFetch:
         """Begin to fetch segments, group by group of layers, all segments of a group before the next group.
 
@@ -243,6 +265,7 @@ class SkySegments:
 
         Args:
             manifests: The segments in the order in which they stand in a prompt.
+            variants: Name of the variant of each that is wanted, empty if it was computed alone; by default all were.
             first_layer: Lowest layer that is needed.
             deadlines_s: Seconds from now to wait for a group of layers, by its number; by default until the store gives it up.
 
@@ -250,14 +273,14 @@ class SkySegments:
             OtherModelError: A segment is of another model, tokenizer, codec or block size.
         """
         wanted = []
-        for manifest in manifests:
+        for manifest, variant in zip(manifests, variants or [b""] * len(manifests), strict=True):
             self._check_model(manifest)
-            keys = self.directory.keys(manifest)
+            keys = self.directory.keys(manifest, variant)
             wanted.append(WantedSegment(keys, SegmentCoder(keys, self._model.geometry, self._groups, self._codec)))
         return SegmentFetch(self._store, wanted, self._groups, first_layer, deadlines_s or {})
 
     def expect(self, manifest: Manifest, at_s: float) -> ExpectReport:
-        """Place blocks and manifest of a segment so that they are in the window when it is needed (`BlockStore.prefetch`).
+        """Place manifest and blocks of a segment, with those of its variants, where they are in the window when it is needed.
 
         Args:
             manifest: The segment.
@@ -269,13 +292,17 @@ class SkySegments:
         Raises:
             ValueError: The time is past.
         """
-        keys = self.directory.keys(manifest)
-        _, *results = self._store.prefetch([self.directory.key_of(manifest.id), *keys.all], at_s)
-        by_group = [results[first : first + keys.blocks] for first in range(0, len(results), keys.blocks)]
-        blocks = list(zip(*by_group, strict=True))
-        placed = sum(all(one.ok for one in block) for block in blocks)
-        missing = sum(any(one.status is Status.MISS for one in block) for block in blocks)
-        return ExpectReport(keys.blocks, placed, keys.blocks - placed - missing)
+        all_keys = self.directory.all_keys(manifest)
+        wanted = [self.directory.key_of(manifest.id), *(key for keys in all_keys for key in keys.all)]
+        statuses = {result.key: result.status for result in self._store.prefetch(wanted, at_s)}
+        blocks = [
+            {statuses[keys.of_group(group)[block]] for group in range(keys.groups)}
+            for keys in all_keys
+            for block in range(keys.blocks)
+        ]
+        placed = sum(found == {Status.DONE} for found in blocks)
+        missing = sum(Status.MISS in found for found in blocks)
+        return ExpectReport(len(blocks), placed, len(blocks) - placed - missing)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -319,6 +346,25 @@ class SkySegments:
             raise
         except SegmentError:  # whatever it is, a new one takes its place
             return None
+
+    def _put_variant(
+        self,
+        keys: SegmentKeys,
+        variants: list[Variant],
+        context: Context,
+        tensors: Tensor | Callable[[], Tensor],
+        fingerprint: bytes,
+    ) -> list[Variant]:
+        """Store a variant of a segment, if there is room for one more, and return all of them."""
+        name = keys.variant_name(context.before)
+        is_known = any(one.name == name for one in variants)
+        if len(variants) == VARIANTS_MAX and not is_known:
+            return variants
+        size = self._put_blocks(keys.of_variant(name), tensors, fingerprint, no_progress)
+        if is_known:
+            return variants
+        behind = list(context.segments)[-BEHIND_MAX:]
+        return [*variants, Variant(name=name, behind=behind, size_bytes=size)]
 
     def _put_blocks(
         self, keys: SegmentKeys, tensors: Tensor | Callable[[], Tensor], fingerprint: bytes, progress: Progress

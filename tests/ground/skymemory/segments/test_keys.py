@@ -90,3 +90,16 @@ def test_the_form_of_an_id() -> None:
     assert is_segment_id(found)
     for word in ("", "seg-", found[:-1], found + "0", found.upper(), found.removeprefix("seg-"), "seg-" + "g" * 32, found + "\n"):
         assert not is_segment_id(word)
+
+
+@given(TOKENS, TOKENS, TOKENS)
+def test_variants_share_keys_with_nothing_but_the_same_tokens_behind_the_same(
+    tokens: list[int], one: list[int], other: list[int]
+) -> None:
+    alone = SegmentKeys(ROOT, tokens, 4, 3)
+    variants = [alone.of_variant(alone.variant_name(before)) for before in (one, other)]
+    assert {keys.id for keys in variants} == {alone.id}
+    assert len({alone.root, *(keys.root for keys in variants)}) == (2 if one == other else 3)
+    assert (set(variants[0].all) == set(variants[1].all)) == (one == other)
+    assert not set(alone.all) & set(variants[0].all)
+    assert not {alone.variant_name(one)} & {*alone.all, *variants[0].all}

@@ -1,6 +1,7 @@
 """Segments in a store in memory: what is stored, changed and refused."""
 
 import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from skymemory.segments.errors import (
     SilentSkyError,
     UnknownSegmentError,
 )
-from skymemory.segments.manifest import TOKENS_MAX
-from skymemory.segments.sky_segments import SkySegments
+from skymemory.segments.manifest import BEHIND_MAX, TOKENS_MAX, VARIANTS_MAX
+from skymemory.segments.sky_segments import Context, SkySegments
 from skymemory.store.results import PutResult, Status
 from support.memory_store import MemoryStore
 from support.segments import (
@@ -409,3 +410,59 @@ def test_no_model_is_needed_to_list_change_and_expire(segments: SkySegments, sto
     directory.expire(found)
     assert store.blocks == {}
     assert directory.listed() == segments.listed() == []
+
+
+# ---- variants ----------------------------------------------------------------------------------------------------------
+
+
+def test_variants_are_kept_beside_what_was_computed_alone(segments: SkySegments, store: MemoryStore) -> None:
+    tokens = tokens_of(40)
+    alone = tensor_of(tokens)
+    behind = {number: Context(tokens_of(10, number), [f"seg-{number}"]) for number in range(1, VARIANTS_MAX + 1)}
+    for number, context in behind.items():
+        made = segments.put(tokens, alone + number, context=context)
+    assert made.size_bytes == sum(map(len, store.blocks.values())) - len(store.blocks[manifest_key(store, made.id)])
+    manifest = segments.get(made.id)
+    assert not manifest.is_alone
+    assert [variant.behind for variant in manifest.variants] == [["seg-1"], ["seg-2"], ["seg-3"]]
+    assert segments.put(tokens, never, context=behind[2]).size_bytes == made.size_bytes  # it is there
+    assert segments.put(tokens, never, context=Context([5], [])).size_bytes == made.size_bytes  # there is no room for more
+    assert segments.put(tokens, alone).id == made.id
+    manifest = segments.get(made.id)
+    assert manifest.is_alone
+    names = [b"", *(variant.name for variant in manifest.variants)]
+    with segments.fetch([manifest] * len(names), variants=names) as fetch:
+        for number in range(len(names)):
+            assert torch.equal(whole(fetch, number), alone + number)
+    changed = segments.update(made.id, display_name="named", ttl_s=60)
+    assert segments.get(made.id).variants == manifest.variants
+    assert changed.size_bytes == segments.listed()[0].size_bytes
+    report = segments.expect(manifest, time.time() + 60)
+    assert (report.blocks, report.placed, report.failed) == (3 * len(names), 3 * len(names), 0)
+    del store.blocks[segments.directory.keys(manifest, names[1]).of_group(1)[2]]
+    report = segments.expect(manifest, time.time() + 60)
+    assert (report.blocks, report.placed, report.failed) == (3 * len(names), 3 * len(names) - 1, 0)
+    assert segments.expire(made.id)
+    assert not store.blocks
+
+
+def test_an_expiry_spares_blocks_of_variants_that_begin_alike(segments: SkySegments, store: MemoryStore) -> None:
+    context = Context([5, 6], [])
+    one, other = tokens_of(2 * BLOCK), tokens_of(BLOCK + 5)
+    long, short = (
+        segments.put(one, tensor_of(one), context=context),
+        segments.put(other, tensor_of(one)[:, :, :, : BLOCK + 5], context=context),
+    )
+    assert segments.expire(long.id)
+    manifest = segments.get(short.id)
+    with segments.fetch([manifest], variants=[manifest.variants[0].name]) as fetch:
+        assert whole(fetch).shape[3] == BLOCK + 5
+    assert segments.expire(short.id)
+    assert not store.blocks
+
+
+def test_only_the_nearest_segments_before_a_variant_are_named(segments: SkySegments) -> None:
+    tokens = tokens_of(20)
+    ids = [f"seg-{number}" for number in range(BEHIND_MAX + 3)]
+    made = segments.put(tokens, tensor_of(tokens), context=Context([5], ids))
+    assert segments.get(made.id).variants[0].behind == ids[3:]
