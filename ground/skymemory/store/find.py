@@ -98,8 +98,8 @@ class Lookups(Operation):
             keys = [key for _, key in left]
             found |= self._control.find_latest(routes, keys, self._tenant, self._patience_s(routes))
             self._count(questions=len(left))
-        for index, key in left:
-            some.take(index, Word.BLOCK if key in found else Word.ABSENT)
+            for index, key in left:
+                some.take(index, Word.BLOCK if key in found else Word.ABSENT)
         some.asked()
 
     def replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:

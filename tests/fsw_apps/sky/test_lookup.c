@@ -124,7 +124,7 @@ static void test_only_what_is_left_is_asked_on_another_way(void)
 
 static void test_what_all_deny_may_be_on_its_way(void)
 {
-    for (uint32_t found = 0; found < 3u; ++found)
+    for (uint32_t found = 0; found < 5u; ++found)
     {
         SKY_Lookup_t lookup = lookup_of(1, false);
 
@@ -138,9 +138,33 @@ static void test_what_all_deny_may_be_on_its_way(void)
             CHECK_EQ(SKY_Lookup_Next(&lookup), SKY_LOOKUP_AGAIN); /* it may have moved between the questions */
             CHECK(!say(&lookup, found == 1u ? here : gone));
         }
+        if (found > 1u)
+        {
+            CHECK_EQ(SKY_Lookup_Next(&lookup), SKY_LOOKUP_SEARCH); /* to where it has to move on from */
+            CHECK(!say(&lookup, found == 2u ? here : gone));
+        }
+        if (found > 2u)
+        {
+            CHECK_EQ(SKY_Lookup_Next(&lookup), SKY_LOOKUP_AGAIN);
+            CHECK(!say(&lookup, found == 3u ? here : gone));
+        }
         CHECK_EQ(SKY_Lookup_Next(&lookup), SKY_LOOKUP_END);
-        CHECK_EQ(SKY_Lookup_Status(&lookup, 0, false), found < 2u ? SKY_STATUS_DONE : SKY_STATUS_MISS);
+        CHECK_EQ(SKY_Lookup_Status(&lookup, 0, false), found < 4u ? SKY_STATUS_DONE : SKY_STATUS_MISS);
     }
+}
+
+static void test_where_nobody_is_late_one_search_is_enough(void)
+{
+    SKY_Lookup_t lookup = lookup_of(1, false);
+
+    CHECK(SKY_Lookup_Begin(&lookup, 1, 1));
+    CHECK(!say(&lookup, gone));
+    CHECK_EQ(SKY_Lookup_Next(&lookup), SKY_LOOKUP_SEARCH);
+    CHECK(!SKY_Lookup_Asked(&lookup));
+    CHECK_EQ(SKY_Lookup_Next(&lookup), SKY_LOOKUP_AGAIN);
+    CHECK(!say(&lookup, gone));
+    CHECK_EQ(SKY_Lookup_Next(&lookup), SKY_LOOKUP_END);
+    CHECK_EQ(SKY_Lookup_Status(&lookup, 0, false), SKY_STATUS_MISS);
 }
 
 static void test_of_several_that_are_late_one_word_is_enough(void)
@@ -182,6 +206,7 @@ int main(void)
     RUN(test_after_one_that_says_nothing_at_all_nobody_is_asked);
     RUN(test_only_what_is_left_is_asked_on_another_way);
     RUN(test_what_all_deny_may_be_on_its_way);
+    RUN(test_where_nobody_is_late_one_search_is_enough);
     RUN(test_of_several_that_are_late_one_word_is_enough);
     RUN(test_only_what_was_denied_is_searched_for);
     return CHECK_RESULT();

@@ -9,7 +9,7 @@
  *            -> nobody answered about some                              -> LOOK
  *     LOOK   -> ASK once more, if others are asked then; else as above
  *     SEARCH -> handovers may go on: late satellites were asked        -> AGAIN
- *     AGAIN  -> current places were asked, to which late chunks go     -> END
+ *     AGAIN  -> current places were asked, to which late chunks go     -> SEARCH once more, if somebody was late; END
  *
  * A key that is found is not asked for again. A key that some deny, and about which others were silent, is not known to be missing.
  */
@@ -44,6 +44,8 @@ typedef struct
     uint32_t         ways;          /**< number of the satellites and ways that were asked last; 0: none */
     uint32_t         left;          /**< satellites that the pass has yet to ask */
     uint32_t         asked, silent; /**< keys that the satellite was asked for, and about which it was silent */
+    uint32_t         searches;      /**< searches for late satellites */
+    bool             has_late;      /**< the last search found some, and asked them */
     bool             is_over;       /**< no handover goes on */
 } SKY_Lookup_t;
 
@@ -64,7 +66,7 @@ SKY_LookupStep_t SKY_Lookup_Next(SKY_Lookup_t *lookup);
 bool SKY_Lookup_Begin(SKY_Lookup_t *lookup, uint32_t ways, uint32_t satellites);
 /** Return true if satellites of this step are to be asked for this key. */
 bool SKY_Lookup_Wants(const SKY_Lookup_t *lookup, uint32_t key);
-/** Take in a satellite's word about a key. */
+/** Take in a satellite's word about a key. In the step SEARCH, do so only if a satellite is late. */
 void SKY_Lookup_Take(SKY_Lookup_t *lookup, uint32_t key, SKY_HasWord_t word);
 /**
  * End the questions to a satellite; for SEARCH and AGAIN, those to all satellites.

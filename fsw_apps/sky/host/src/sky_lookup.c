@@ -8,7 +8,8 @@
 
 #include "sky_assert.h"
 
-#define PASSES 2u /* the second pass goes around satellites that were found lost */
+#define PASSES   2u /* the second pass goes around satellites that were found lost */
+#define SEARCHES 2u /* what was handed over between the questions of the first may have to move on: the second follows it */
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
@@ -67,6 +68,29 @@ static bool IsPassOn(SKY_Lookup_t *lookup)
     }
     lookup->step = Want(lookup, false) ? (uint32_t)SKY_LOOKUP_LOOK : Rest(lookup);
     return false;
+}
+
+/* Note that late satellites were asked, or current places after them. */
+static void AfterSearch(SKY_Lookup_t *lookup)
+{
+    const bool is_search = lookup->step == SKY_LOOKUP_SEARCH;
+
+    SKY_ASSERT(is_search || lookup->step == SKY_LOOKUP_AGAIN);
+    lookup->searches += is_search ? 1u : 0u;
+    lookup->has_late = is_search ? lookup->asked > 0u : lookup->has_late;
+    if (!Want(lookup, true))
+    {
+        lookup->step = (uint32_t)SKY_LOOKUP_END;
+    }
+    else if (is_search)
+    {
+        lookup->step = (uint32_t)SKY_LOOKUP_AGAIN;
+    }
+    else
+    {
+        lookup->step = lookup->has_late && lookup->searches < SEARCHES ? (uint32_t)SKY_LOOKUP_SEARCH : (uint32_t)SKY_LOOKUP_END;
+    }
+    SKY_ASSERT(lookup->searches <= SEARCHES);
 }
 
 /* ---- what happens ---------------------------------------------------------------------------------------------------- */
@@ -164,8 +188,7 @@ bool SKY_Lookup_Asked(SKY_Lookup_t *lookup)
     }
     else
     {
-        lookup->step =
-            lookup->step == SKY_LOOKUP_SEARCH && Want(lookup, true) ? (uint32_t)SKY_LOOKUP_AGAIN : (uint32_t)SKY_LOOKUP_END;
+        AfterSearch(lookup);
     }
     lookup->asked  = 0;
     lookup->silent = 0;

@@ -539,6 +539,10 @@ class Lookup(Structure):
     """keys that the satellite was asked for, and about which it was silent"""
     silent: int
     """keys that the satellite was asked for, and about which it was silent"""
+    searches: int
+    """searches for late satellites"""
+    has_late: bool
+    """the last search found some, and asked them"""
     is_over: bool
     """no handover goes on"""
     _fields_ = (
@@ -550,6 +554,8 @@ class Lookup(Structure):
         ("left", c_uint32),
         ("asked", c_uint32),
         ("silent", c_uint32),
+        ("searches", c_uint32),
+        ("has_late", c_bool),
         ("is_over", c_bool),
     )
 
