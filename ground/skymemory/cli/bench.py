@@ -1,4 +1,4 @@
-"""`skymem bench`: measures gateway, idle, links, parity, peers, prefix, stragglers and ttft."""
+"""`skymem bench`: measures gateway, idle, links, parity, peers, pic, prefix, stragglers and ttft."""
 
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from skymemory.cli.common import (
     print_json,
     print_table,
     progress_bar,
+    progress_lines,
 )
 from skymemory.common.extras import how_to_install
 
@@ -150,6 +151,90 @@ def peers_table(report: dict[str, Any]) -> Table:
             *(f"{ratio[what]:.2f} x" if ratio else "" for what in ("put", "get")),
         )
     return table
+
+
+@bench.command()
+@constellation_option
+@click.option(
+    "--rate",
+    "rates",
+    multiple=True,
+    type=click.FloatRange(0.1, 100_000),
+    help="Rate of links in Mbit/s; may be given more than once. [default: 5 to 1000]",
+)
+@click.option(
+    "--round-trip",
+    "round_trips",
+    multiple=True,
+    type=click.FloatRange(0, 10_000),
+    help="Round trip in ms; may be given more than once. [default: 5, 30, 100]",
+)
+@click.option(
+    "--codec",
+    "codecs",
+    multiple=True,
+    help="Codec; may be given more than once. All but the first are measured with the middle round trip only. "
+    "[default: int8, raw, int4g32]",
+)
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 100), help="Measured runs of each way.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the curves, .png, .svg or .pdf, or all times, .csv; may be given more than once.",
+)
+@json_option
+def pic(
+    constellation_path: Path | None, rates: tuple[float, ...], round_trips: tuple[float, ...], codecs: tuple[str, ...],
+    rounds: int, outputs: tuple[Path, ...], as_json: bool,
+) -> None:  # fmt: skip
+    """Link segments that come over emulated links, beside full prefill, exact prefix, and loading before linking.
+
+    All of it takes the better part of an hour. Quick: --rate 20 --rate 200 --round-trip 30 --codec int8 --rounds 1.
+    """
+    try:
+        from skymemory.bench import pic as measured
+        from skymemory.bench.pic_figure import PIC_COLUMNS, pic_figure, pic_rows
+        from skymemory.prompt.codecs import codec_names
+        from skymemory.simulate.drawing import SUFFIXES, MissingLibraryError, Page, look, save, save_csv
+    except ModuleNotFoundError as error:
+        raise Failure(how_to_install(error.name or str(error), "model")) from error
+
+    if unknown := set(codecs) - set(codec_names()):
+        raise BadInput(f"--codec is {', '.join(sorted(unknown))}; allowed are {', '.join(codec_names())}")
+    for output in outputs:
+        if output.suffix not in (*SUFFIXES, ".csv"):
+            raise BadInput(f"--output is {output}; allowed are names that end in {', '.join(SUFFIXES)} or .csv")
+        if not output.parent.is_dir():
+            raise BadInput(f"--output is {output}; there is no folder {output.parent}")
+    load = measured.PicLoad(
+        sorted(set(rates)) or measured.RATES_MBIT_S,
+        sorted(set(round_trips)) or measured.ROUND_TRIPS_MS,
+        tuple(dict.fromkeys(codecs)) or measured.CODECS,
+        rounds,
+    )
+    try:
+        if any(output.suffix in SUFFIXES for output in outputs):
+            with look():
+                pass  # tells before, not after, an hour that the library is missing
+        with progress_lines("measuring") as progress:
+            report = measured.run_pic_bench(load_constellation(constellation_path), load, progress=progress)
+        for output in outputs:
+            if output.suffix == ".csv":
+                save_csv(output, PIC_COLUMNS, pic_rows(report))
+                continue
+            with look():
+                save(pic_figure(report, Page()), output)
+    except MissingLibraryError as error:
+        raise Failure(str(error)) from error
+    if as_json:
+        print_json(report)
+        return
+    print_table(measured.pic_points_table(report))
+    print_table(measured.pic_break_even_table(report))
+    print_table(measured.pic_aims_table(report))
 
 
 @bench.command()

@@ -16,7 +16,7 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from skymemory.common import progress
@@ -292,7 +292,8 @@ def print_table(table: Table) -> None:
 @contextmanager
 def progress_bar(text: str) -> Iterator[progress.Progress]:
     """Show a bar on standard error while the work lasts; show nothing if standard error is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    texts = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    columns = *texts, TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(text, total=None)
@@ -311,12 +312,14 @@ def progress_lines(text: str) -> Iterator[progress.Progress]:
             yield update
         return
     click.echo(f"{text} ...", err=True)
-    told_s = time.monotonic()
+    begun_s = told_s = time.monotonic()
 
     def tell(done: int, total: int) -> None:
         nonlocal told_s
-        if time.monotonic() - told_s >= LINE_S:
-            told_s = time.monotonic()
-            click.echo(f"{text}: {done} of {total}", err=True)
+        now_s = time.monotonic()
+        if now_s - told_s >= LINE_S:
+            told_s = now_s
+            left = f", about {(now_s - begun_s) * (total - done) / done:.0f} s left" if done else ""
+            click.echo(f"{text}: {done} of {total}{left}", err=True)
 
     yield tell
