@@ -50,6 +50,27 @@ def options(strategies: Sequence[Strategy], groups: Sequence[range]) -> list[Opt
     return [option for option in grid if option.switch_layer < last and option.first_loaded <= last]
 
 
+def checked_strategies(words: Sequence[str], bos: int | None) -> list[Strategy]:
+    """Return the strategies to check that somebody named, by default those that `auto` chooses from.
+
+    Args:
+        words: Words of strategies.
+        bos: The model's BOS, without which there is no LegoLink-0.
+
+    Raises:
+        ValueError: A word is none of a strategy that can be checked.
+    """
+    if not words:
+        return [strategy for strategy in STRATEGIES if strategy.kind is not Kind.LEGO0 or bos is not None]
+    known = {str(strategy): strategy for strategy in (*STRATEGIES, *CONTROLS)}
+    for word in words:
+        if word not in known:
+            raise ValueError(f"the strategy {word!r} cannot be checked; allowed are {', '.join(known)}")
+        if known[word].kind is Kind.LEGO0 and bos is None:
+            raise ValueError("lego0 needs a model with a BOS token, and this one has none")
+    return [known[word] for word in dict.fromkeys(words)]
+
+
 def open_options(gate: Gate, fingerprint: str, codec: str, wanted: Strategy, groups: Sequence[range], sinks: int) -> list[Option]:
     """Return what the gate allows for segments that were computed behind so many sinks.
 

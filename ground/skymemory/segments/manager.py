@@ -14,9 +14,9 @@ comes first, then segments; all else is computed. What does not come is computed
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -29,16 +29,19 @@ from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.prompts import Encoding, Prompt, token_list
 from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
+from skymemory.segments.check import check_strategies, read_prompts
 from skymemory.segments.controller import Controller, Request
 from skymemory.segments.errors import SegmentError
 from skymemory.segments.gate import Gate
-from skymemory.segments.grid import Option
+from skymemory.segments.grid import Option, checked_strategies, options
+from skymemory.segments.groups import layer_groups
 from skymemory.segments.host_list import Segment
+from skymemory.segments.kept_gate import KeptGate
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.manifest import Manifest
 from skymemory.segments.pieces import Piece, check_pieces
-from skymemory.segments.planner import EXACT, Planner, Way
+from skymemory.segments.planner import EXACT, NOTHING_OPEN, Planner, Way
 from skymemory.segments.segment_fetch import SegmentPart
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
@@ -125,8 +128,9 @@ class SegmentManager:
 
         Args:
             manager: The manager of the model's prompts, whose store, codec and tenant secret are used.
-            gate: Evidence of what `auto` may link; without it, nothing.
-            folder: Folder of the host's list of segments; the state folder by default.
+            gate: Evidence of what `auto` may link. By default that of this host, which `check` and other hosts add to
+                (`skymemory.segments.kept_gate`).
+            folder: Folder of the host's list of segments and of its gate's records; the state folder by default.
         """
         self._manager = manager
         self._folder = folder
@@ -134,13 +138,19 @@ class SegmentManager:
         self._linker: Linker | None = None
         self._planner: Planner | None = None
         self._sky: tuple[Any, SkySegments] | None = None
+        self._kept = KeptGate(lambda: manager.store, manager.tenant_secret, folder) if gate is None else None
+        self.gate = self._kept.gate if self._kept is not None else gate or Gate("")
+        """Evidence of what `auto` may link."""
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
         try:
             self._linker = Linker(manager.engine.model)
-            self._planner = Planner(manager.engine, manager.codec, manager.block_tokens, gate)
+            self._planner = Planner(manager.engine, manager.codec, manager.block_tokens, self.gate)
         except UnsupportedModelError as error:
             self.why_not = str(error)
+            return
+        with suppress(ValueError):  # a model that cannot be digested now may be later
+            self._look(manager.fingerprint())
 
     @property
     def controller(self) -> Controller:
@@ -307,7 +317,66 @@ class SegmentManager:
         ids = torch.tensor([tokens], device=self._manager.engine.model.device)
         return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s), segments)
 
+    def check(
+        self, lines: Iterable[str], strategies: Sequence[str] = (), *, stop_early: bool = True, progress: Progress = no_progress
+    ) -> list[dict[str, Any]]:
+        """Check strategies on prompts, and keep the evidence for `auto`, on this host and through the sky (docs/pic.md).
+
+        Evidence of an earlier check of the same strategies is dropped when this one has ended. If it does not end, all stays as
+        it was.
+
+        Args:
+            lines: Lines of a file of prompts (`skymemory.segments.check`).
+            strategies: Words of `skymemory.segments.grid`; by default those of `auto`.
+            stop_early: True: leave a strategy alone as soon as these prompts cannot open it any more.
+            progress: Called with the number of prompts checked and of all.
+
+        Returns:
+            `Verdict.figures()` of each strategy and switch layer.
+
+        Raises:
+            ValueError: A line is no prompt, there are too few, or a strategy cannot be checked.
+            CheckError: A prompt could not be linked.
+            CodecError: The codec cannot take the model's tensors.
+            SegmentError: The model was changed meanwhile.
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        linker, bos = self._linked(), self._bos()
+        prompts = read_prompts(lines, lambda text, index: (self._front() if index == 0 else []) + self._plain(text))
+        grid = options(checked_strategies(strategies, bos), layer_groups(linker.layers))
+        if not grid:
+            raise ValueError(f"the model has {linker.layers} layers, of which these strategies would load none")
+        fingerprint = self._manager.fingerprint()
+        if self._kept is not None:
+            self._look(fingerprint)
+            self._kept.take(fingerprint)
+        trial = Gate(self.gate.host)
+        trial.join(self.gate.record(fingerprint.hex(), shared=False))
+        figures = check_strategies(
+            linker,
+            self._manager.engine.model,
+            prompts,
+            grid,
+            trial,
+            fingerprint=fingerprint.hex(),
+            codec=self._manager.codec,
+            block_tokens=self._manager.block_tokens,
+            bos=bos,
+            stop_early=stop_early,
+            progress=progress,
+        )
+        if self._manager.fingerprint() != fingerprint:
+            raise SegmentError("the model was changed while it was checked; check it again")
+        self.gate.join(trial.record(fingerprint.hex(), shared=False))
+        if self._kept is not None:
+            self._kept.keep(fingerprint)
+        return figures
+
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _look(self, fingerprint: bytes) -> str:
+        """Have the gate see what other programs have kept; return the reason why the host's record cannot be used, or ''."""
+        return "" if self._kept is None else self._kept.look(fingerprint)
 
     def _linked(self) -> Linker:
         if self._linker is None:
@@ -418,7 +487,10 @@ class SegmentManager:
         assert self._planner is not None
         linked = sum(min(one.end, end) - max(one.start, covered) for one in behind)
         request = Request(end, linked, sum(1 for one in behind if one.start > 0), covered)
-        return self._planner.way(self._manager.fingerprint(), request, {one.manifest.sinks for one in behind})
+        fingerprint = self._manager.fingerprint()
+        damage = self._look(fingerprint)
+        way = self._planner.way(fingerprint, request, {one.manifest.sinks for one in behind})
+        return replace(way, why=f"{NOTHING_OPEN}: {damage}") if damage and way.why == NOTHING_OPEN else way
 
     def _computed(self, tokens: list[int], prefix: DynamicCache) -> Linked:
         """Compute a prompt of a model that cannot be linked."""

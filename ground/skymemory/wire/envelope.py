@@ -66,6 +66,8 @@ class Kind(IntEnum):
     """Key-value tensors of a segment's tokens, of a group of layers (`skymemory.segments.segment_blocks`)."""
     MANIFEST = 6
     """Manifest of a segment (`skymemory.segments.manifest`)."""
+    GATE = 7
+    """Evidence about a model's linked segments (`skymemory.segments.gate_in_sky`)."""
 
 
 class BlockError(ValueError):

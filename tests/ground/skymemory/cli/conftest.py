@@ -3,6 +3,12 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from skymemory.cli import main
+from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.run_record import Running, RunRecord
+from support.commands import Run
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +31,11 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     random_llama(config, seed=3).save_pretrained(folder)
     demo_tokenizer().save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def run(full_sky: LocalConstellation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run("segment", "list")` on a host under the shared sky, with the state folder `tmp_path`."""
+    RunRecord(tmp_path).save(Running("local", full_sky.constellation, dict(full_sky.processes)))
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path))
+    return lambda *words, **more: CliRunner().invoke(main, [str(word) for word in words], **more)

@@ -14,19 +14,11 @@ from skymemory.segments.directory import SegmentDirectory
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import Running, RunRecord
+from support.commands import Run
 
 pytestmark = pytest.mark.model
 
-Run = Callable[..., Result]
 TEXT = "Satellites of a plane follow each other at equal distances, and each hands on what it holds. " * 8
-
-
-@pytest.fixture
-def run(full_sky: LocalConstellation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """`run("segment", ...)` of a host with a state folder of its own."""
-    RunRecord(tmp_path).save(Running("local", full_sky.constellation, dict(full_sky.processes)))
-    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path))
-    return lambda *words, **more: CliRunner().invoke(main, [str(word) for word in words], **more)
 
 
 def report(done: Result) -> dict:

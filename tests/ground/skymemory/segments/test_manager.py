@@ -18,13 +18,16 @@ from skymemory.segments.directory import SegmentDirectory
 from skymemory.segments.errors import ExpiredSegmentError, OtherModelError, SegmentError, UnknownSegmentError
 from skymemory.segments.evidence import Sample
 from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
+from skymemory.segments.gate_in_sky import GateInSky
 from skymemory.segments.grid import options
 from skymemory.segments.groups import layer_groups
+from skymemory.segments.kept_gate import KeptGate
 from skymemory.segments.manager import LinkedPrompt, SegmentManager
 from skymemory.segments.planner import NOTHING_OPEN, SLOWER, UNMEASURED
 from skymemory.segments.strategy import Strategy
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from support.linkable import linkable_llama, prompt_lines
 from support.memory_store import MemoryStore
 from support.segments import BLOCK, tokens_of
 from support.waiting import PATIENCE_S
@@ -242,6 +245,49 @@ def test_a_gate_that_is_open_for_another_model_opens_nothing(
     assert segments.link(["a", one, QUESTION]).report.why == NOTHING_OPEN
     behind = segments.add(DOCUMENT, sinks=4)
     assert segments.link(["a", one, behind, QUESTION]).report.why == NOTHING_OPEN
+
+
+def test_the_gate_of_the_host_is_the_default_and_a_damaged_record_opens_nothing(manager: KVCManager, tmp_path: Path) -> None:
+    kept = KeptGate(lambda: manager.store, manager.tenant_secret, tmp_path)
+    kept.gate.join(opened(manager, "lego:2").record(manager.fingerprint().hex(), shared=False))
+    kept.keep(manager.fingerprint())
+    segments = SegmentManager(manager, folder=tmp_path)
+    one = segments.add(tokens_of(400))
+    assert segments.link([[5], one, [6]]).report.why == UNMEASURED
+    # What another program closes is closed with the next prompt
+    for verdict in kept.gate.verdicts(manager.fingerprint().hex()):
+        kept.gate.drop(verdict.point, "a breach")
+    kept.keep(manager.fingerprint())
+    assert segments.link([[5], one, [7]]).report.why == NOTHING_OPEN
+    [record] = tmp_path.glob("gate-*.json")
+    record.write_bytes(b"damaged")
+    manager.store.purge([GateInSky(manager.tenant_secret, manager.fingerprint()).key])  # which would mend the file
+    why = SegmentManager(manager, folder=tmp_path).link([[5], one, [8]]).report.why
+    assert why.startswith(f"{NOTHING_OPEN}: the gate's record {record} cannot be used: evidence is damaged")
+
+
+def test_a_check_that_ends_in_the_middle_changes_nothing(tokenizer: Any, tmp_path: Path) -> None:
+    manager = KVCManager(linkable_llama(), tokenizer, MemoryStore(), block_tokens=BLOCK)
+    gate = opened(manager, "naive")
+    fingerprint = manager.fingerprint().hex()
+    before = gate.record(fingerprint, shared=False)
+
+    def end(done: int, total: int) -> None:
+        assert total == PROMPTS_MIN
+        if done == 5:
+            raise KeyboardInterrupt
+
+    for segments in (SegmentManager(manager, gate=gate), SegmentManager(manager, folder=tmp_path)):
+        with pytest.raises(KeyboardInterrupt):
+            segments.check(prompt_lines(PROMPTS_MIN), ["naive"], progress=end)
+    assert gate.record(fingerprint, shared=False) == before
+    assert not list(tmp_path.glob("gate-*.json"))
+
+
+def test_only_strategies_of_the_grid_are_checked(segments: SegmentManager) -> None:
+    for wrong in ("auto", "exact", "lego:3", "fast"):
+        with pytest.raises(ValueError, match=f"the strategy '{wrong}' cannot be checked; allowed are naive, lego:2, .*random:30"):
+            segments.check(prompt_lines(PROMPTS_MIN), [wrong])
 
 
 # ---- the exact key space ------------------------------------------------------------------------------------------------
