@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skymemory.link.block_entry import BlockEntry
     from skymemory.prompt.manager import KVCManager
     from skymemory.segments.manager import SegmentManager
+    from skymemory.segments.passages import Passage
     from skymemory.sky.constellation import ConfigError, Constellation
     from skymemory.store.block_store import BlockStore
     from skymemory.store.keyvalue import KeyValue
@@ -32,6 +33,7 @@ __all__ = [
     "GetResult",
     "KVCManager",
     "KeyValue",
+    "Passage",
     "PrefetchResult",
     "PutResult",
     "Satellite",
@@ -52,6 +54,7 @@ _MODULES = {
     "GetResult": "store.results",
     "KVCManager": "prompt.manager",
     "KeyValue": "store.keyvalue",
+    "Passage": "segments.passages",
     "PrefetchResult": "store.results",
     "PutResult": "store.results",
     "Satellite": "wire.address",

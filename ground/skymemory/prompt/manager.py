@@ -246,9 +246,7 @@ class KVCManager:
             ValueError: The time is past, or the model does not have a token id.
         """
         tokens = self._tokens(prompt)
-        at_s = at.timestamp() if isinstance(at, datetime) else float(at)
-        if not at_s >= time.time():
-            raise ValueError(f"{at} is past; allowed are times from now on")
+        at_s = time_to_come(at)
         found = [entry.key for entry in self._find(self._chain(self._root_or_none(), tokens))]
         results: list[PrefetchResult] = []
         if found:
@@ -464,6 +462,21 @@ class KVCManager:
 
     def _chain(self, root: bytes | None, tokens: list[int]) -> list[bytes]:
         return [] if root is None else block_keys(root, tokens, self._block_tokens)
+
+
+def time_to_come(at: float | datetime) -> float:
+    """Return the Unix time of a time for which something is expected.
+
+    Args:
+        at: Unix time, or a datetime (local time if it names no zone).
+
+    Raises:
+        ValueError: The time is past.
+    """
+    at_s = at.timestamp() if isinstance(at, datetime) else float(at)
+    if not at_s >= time.time():
+        raise ValueError(f"{at} is past; allowed are times from now on")
+    return at_s
 
 
 def run_length(sizes: Sequence[int]) -> int:

@@ -13,11 +13,13 @@ comes first, then segments; all else is computed. What does not come is computed
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -26,12 +28,13 @@ from transformers import DynamicCache
 
 from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.huggingface import UnsupportedModelError
-from skymemory.prompt.manager import KVCManager
+from skymemory.prompt.manager import KVCManager, time_to_come
 from skymemory.prompt.prompts import Encoding, Prompt, token_list
+from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
 from skymemory.segments.check import check_strategies, read_prompts
 from skymemory.segments.controller import Controller, Request
-from skymemory.segments.errors import SegmentError
+from skymemory.segments.errors import SegmentError, SilentSkyError
 from skymemory.segments.gate import Gate
 from skymemory.segments.grid import Option, checked_strategies, options
 from skymemory.segments.groups import layer_groups
@@ -40,6 +43,7 @@ from skymemory.segments.kept_gate import KeptGate
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.manifest import Manifest
+from skymemory.segments.passages import Passage, SeenPassages
 from skymemory.segments.pieces import Piece, check_pieces
 from skymemory.segments.planner import EXACT, NOTHING_OPEN, Planner, Way
 from skymemory.segments.segment_fetch import SegmentPart
@@ -47,8 +51,10 @@ from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
 from skymemory.segments.variants import best_variant
 
-PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment
-"""Text; token ids; what a tokenizer returns; or a segment."""
+_log = logging.getLogger(__name__)
+
+PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment | Passage
+"""Text; token ids; what a tokenizer returns; a segment; or a passage, which becomes a segment when it is seen again."""
 
 _LOOKUPS_MAX: Final = 8
 """Most manifests that are looked up at once."""
@@ -141,6 +147,7 @@ class SegmentManager:
         self._kept = KeptGate(lambda: manager.store, manager.tenant_secret, folder) if gate is None else None
         self.gate = self._kept.gate if self._kept is not None else gate or Gate("")
         """Evidence of what `auto` may link."""
+        self._passages = SeenPassages()
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
         try:
@@ -268,6 +275,27 @@ class SegmentManager:
         """
         return self._segments().update(segment, ttl_s=ttl_s, expires_unix_s=expires_unix_s, display_name=display_name)
 
+    def expect(self, segments: Sequence[Segment | str], at: float | datetime) -> list[ExpectReport]:
+        """Place segments so that they are in the window when a prompt needs them (`BlockStore.prefetch`).
+
+        Args:
+            segments: Segments, or their ids.
+            at: Time at which they are needed: Unix time, or a datetime (local time if it names no zone).
+
+        Returns:
+            Numbers of blocks of each segment, with those of variants. What the sky could not place is counted and does not raise.
+
+        Raises:
+            SegmentError: As from `get`.
+            ValueError: The time is past.
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        at_s = time_to_come(at)
+        sky = self._segments()
+        ids = [one.id if isinstance(one, Segment) else one for one in segments]
+        manifests = self._manifests(set(ids))
+        return sky.expect([manifests[one] for one in ids], max(at_s, time.time())) if ids else []
+
     def expire(self, segment: str) -> bool:
         """Purge the segment of an id, and return True if all satellites confirmed (`SkySegments.expire`).
 
@@ -287,7 +315,7 @@ class SegmentManager:
         No failure of the sky raises once the segments are known: what does not come is computed.
 
         Args:
-            pieces: Texts, token ids and segments, in order.
+            pieces: Texts, token ids, segments and passages, in order.
             strategy: One word of `skymemory.segments.strategy`. `auto` takes one that the gate allows, where that is faster, and
                 else computes all that is not exact. The others link without having proved that answers stay as they are.
             switch_layer: Layer below which all rows are computed (docs/pic.md); 1 for a blend and else 0 by default. `auto`
@@ -304,7 +332,7 @@ class SegmentManager:
         wanted = Strategy.parse(strategy)
         if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
-        tokens, placed = self._laid_out(pieces)
+        tokens, placed = self._laid_out(pieces, wanted)
         segments = tuple(PlacedSegment(one.manifest.id, range(one.start, one.end)) for one in placed)
         placed = list(_with_variants(placed, wanted))
         if wanted.kind is not Kind.AUTO:
@@ -422,18 +450,23 @@ class SegmentManager:
         first = next((start for start in starts if list(whole[start : start + len(bare)]) == bare), 0)
         return list(whole[:first])
 
-    def _laid_out(self, pieces: Sequence[PromptPiece]) -> tuple[list[int], list[_Placed]]:
+    def _laid_out(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> tuple[list[int], list[_Placed]]:
         """Return all token ids of a prompt, and where its segments stand."""
         if isinstance(pieces, (str, Mapping, torch.Tensor)) or not isinstance(pieces, Sequence):
             raise TypeError(f"{_FORM}; not {type(pieces).__name__}")
         for number, piece in enumerate(pieces, 1):
-            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment)):
+            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment, Passage)):
                 raise TypeError(f"{_FORM}; piece {number} is {type(piece).__name__}")
         manifests = self._manifests({piece.id for piece in pieces if isinstance(piece, Segment)})
+        passages = self._of_passages(pieces, wanted)
         tokens: list[int] = []
         placed = []
         for number, piece in enumerate(pieces):
-            if isinstance(piece, Segment):
+            if isinstance(piece, Passage):
+                own, manifest = passages[number]
+                placed += [] if manifest is None else [_Placed(len(tokens), manifest)]
+                tokens += own
+            elif isinstance(piece, Segment):
                 placed.append(_Placed(len(tokens), manifests[piece.id]))
                 tokens += manifests[piece.id].tokens
             else:
@@ -449,6 +482,37 @@ class SegmentManager:
         sky = self._segments()
         with ThreadPoolExecutor(min(len(ids), _LOOKUPS_MAX)) as pool:  # each takes a round trip
             return dict(zip(ids, pool.map(sky.get, ids), strict=True))
+
+    def _of_passages(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> dict[int, tuple[list[int], Manifest | None]]:
+        """Return the token ids of each passage by its index, and what is known of those that are segments."""
+        passages = {number: piece for number, piece in enumerate(pieces) if isinstance(piece, Passage)}
+        tokens = {number: self._plain(piece.content) for number, piece in passages.items()}
+        distinct = {tuple(tokens[number]): piece for number, piece in passages.items()}
+        if not distinct:
+            return {}
+        linkable = self._may_link(wanted)
+
+        def seen(own: tuple[int, ...]) -> Manifest | None:
+            piece = distinct[own]
+            add = lambda: self.add(own, piece.ttl_s, display_name=piece.display_name).id  # noqa: E731  # only handed on
+            try:
+                segment = self._passages.segment(own, add if linkable and own else None)
+                return self._segments().get(segment) if linkable and segment is not None else None
+            except (SegmentError, OSError) as error:
+                _log.info("a passage is computed as text: %s", error)
+                if not isinstance(error, SilentSkyError):
+                    self._passages.forget(own)
+                return None
+
+        with ThreadPoolExecutor(min(len(distinct), _LOOKUPS_MAX)) as pool:
+            manifests = dict(zip(distinct, pool.map(seen, distinct), strict=True))
+        return {number: (own, manifests[tuple(own)]) for number, own in tokens.items()}
+
+    def _may_link(self, wanted: Strategy) -> bool:
+        """Return True if a strategy may link segments, and not only those that are exact."""
+        if self._planner is None or wanted.kind is Kind.EXACT:
+            return False
+        return wanted.kind is not Kind.AUTO or bool(self._planner.allowed(self._manager.fingerprint(), sinks=0))
 
     # ---- tokens to a cache ------------------------------------------------------------------------------------------
 

@@ -59,17 +59,20 @@ class Planner:
             request: The prompt; its prefix is at hand.
             sinks: Numbers of sinks of its segments. There is no evidence for segments that differ in it.
         """
-        if self._gate is None or len(set(sinks)) != 1:
-            return Way(why=NOTHING_OPEN)
-        [of_all] = set(sinks)
-        groups = self.controller.shape.groups
-        allowed = open_options(self._gate, fingerprint.hex(), self._codec, Strategy(Kind.AUTO), groups, of_all)
+        allowed = self.allowed(fingerprint, *set(sinks)) if len(set(sinks)) == 1 else []
         if not allowed:
             return Way(why=NOTHING_OPEN)
         plan = self.controller.plan(request, allowed, time.monotonic())
         if plan.option is None:
             return Way(why=SLOWER if plan.expected_s < float("inf") else UNMEASURED)
         return Way(plan.option.strategy, plan.option.switch_layer, plan.deadlines_s)
+
+    def allowed(self, fingerprint: bytes, sinks: int) -> list[Option]:
+        """Return what the gate allows for segments that were computed behind so many sinks."""
+        if self._gate is None:
+            return []
+        groups = self.controller.shape.groups
+        return open_options(self._gate, fingerprint.hex(), self._codec, Strategy(Kind.AUTO), groups, sinks)
 
     def learn(self, request: Request, report: LinkReport, fetch: SegmentFetch | None) -> None:
         """Learn from a prompt what computing, loading and decoding cost.

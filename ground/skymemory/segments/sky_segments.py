@@ -11,6 +11,7 @@ The manifest is stored last. So a put that ended in the middle left blocks that 
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections import OrderedDict
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from skymemory.prompt.huggingface import Geometry
+
+_log = logging.getLogger(__name__)
 
 _RUN_BYTES: Final = 1 << 24
 """Bytes of blocks that go to the store in one run, which bounds the memory that a put needs."""
@@ -279,30 +282,28 @@ class SkySegments:
             wanted.append(WantedSegment(keys, SegmentCoder(keys, self._model.geometry, self._groups, self._codec)))
         return SegmentFetch(self._store, wanted, self._groups, first_layer, deadlines_s or {})
 
-    def expect(self, manifest: Manifest, at_s: float) -> ExpectReport:
-        """Place manifest and blocks of a segment, with those of its variants, where they are in the window when it is needed.
+    def expect(self, manifests: Sequence[Manifest], at_s: float) -> list[ExpectReport]:
+        """Place manifests and blocks of segments, with those of variants, where they are in the window when they are needed.
 
         Args:
-            manifest: The segment.
-            at_s: Unix time at which it is needed.
+            manifests: The segments.
+            at_s: Unix time at which they are needed.
 
         Returns:
-            Numbers of blocks, of which each has all groups in place.
+            Numbers of blocks of each segment. A block is in place if all groups of its layers are.
 
         Raises:
             ValueError: The time is past.
         """
-        all_keys = self.directory.all_keys(manifest)
-        wanted = [self.directory.key_of(manifest.id), *(key for keys in all_keys for key in keys.all)]
-        statuses = {result.key: result.status for result in self._store.prefetch(wanted, at_s)}
-        blocks = [
-            {statuses[keys.of_group(group)[block]] for group in range(keys.groups)}
-            for keys in all_keys
-            for block in range(keys.blocks)
-        ]
-        placed = sum(found == {Status.DONE} for found in blocks)
-        missing = sum(Status.MISS in found for found in blocks)
-        return ExpectReport(len(blocks), placed, len(blocks) - placed - missing)
+        of_segments = [self.directory.all_keys(manifest) for manifest in manifests]
+        wanted = [self.directory.key_of(manifest.id) for manifest in manifests]
+        wanted += [key for of_one in of_segments for keys in of_one for key in keys.all]
+        statuses: dict[bytes, Status] = dict.fromkeys(wanted, Status.UNANSWERED)
+        try:
+            statuses |= {result.key: result.status for result in self._store.prefetch(list(statuses), at_s)}
+        except OSError as error:
+            _log.warning("segments could not be placed for the time when they are needed: %s", error)
+        return [_placed(of_one, statuses) for of_one in of_segments]
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -440,3 +441,14 @@ class SkySegments:
     def _forget(self, segment: str) -> None:
         with self._lock:
             self._remembered.pop(segment, None)
+
+
+def _placed(of_segment: list[SegmentKeys], statuses: Mapping[bytes, Status]) -> ExpectReport:
+    blocks = [
+        {statuses[keys.of_group(group)[block]] for group in range(keys.groups)}
+        for keys in of_segment
+        for block in range(keys.blocks)
+    ]
+    placed = sum(found == {Status.DONE} for found in blocks)
+    missing = sum(Status.MISS in found for found in blocks)
+    return ExpectReport(len(blocks), placed, len(blocks) - placed - missing)

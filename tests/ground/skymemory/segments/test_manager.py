@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,22 @@ def test_segments_are_listed_found_by_id_and_expire(
     with SkyStore(store.constellation) as replaced:
         manager.use(replaced)
         assert segments.add(DOCUMENT).id == one.id  # in the new store
+
+
+def test_segments_that_are_expected(segments: SegmentManager) -> None:
+    one, other = segments.add(DOCUMENT), segments.add(tokens_of(BLOCK))
+    soon = datetime.fromtimestamp(time.time() + 60, tz=UTC)
+    reports = segments.expect([one, other.id, one.id], soon)
+    assert (
+        [report.placed for report in reports]
+        == [report.blocks for report in reports]
+        == [-(-one.tokens // BLOCK), 1, reports[0].blocks]
+    )
+    assert segments.expect([], soon.timestamp()) == []
+    with pytest.raises(ValueError, match="is past"):
+        segments.expect([one], datetime(2020, 1, 1))
+    with pytest.raises(UnknownSegmentError):
+        segments.expect([one, f"seg-{0:032}"], soon)
 
 
 # ---- the gate -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Segments on real satellites, between hosts, and beside exact blocks."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,15 +15,19 @@ from hypothesis import strategies as st
 from skymemory.agent.agent_store import AgentStore
 from skymemory.link.control import ControlPlane
 from skymemory.prompt.manager import KVCManager
+from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.errors import SegmentError, SilentSkyError, UnknownSegmentError
 from skymemory.segments.manifest import ManifestKeys
 from skymemory.segments.sky_segments import SegmentModel, SkySegments
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing
 from skymemory.store.block_store import BlockStore
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
 from support.agents import AgentProcess, tell_up
-from support.segments import BLOCK, GEOMETRY, segments_on, tensor_of, tokens_of
+from support.segments import BLOCK, GEOMETRY, segments_on, tensor_of, tokens_of, whole
 from support.waiting import PATIENCE_S
 
 Start = Callable[..., LocalConstellation]
@@ -273,3 +278,23 @@ def segments_of(manager: KVCManager, llama: Any, tokenizer: Any, store: BlockSto
 
 def random_of(segments: SkySegments, tokens: list[int]) -> torch.Tensor:
     return torch.randn(2, 2, 2, len(tokens), 16)
+
+
+def test_segments_that_are_expected_wait_where_they_will_be_needed(start_sky: Start, tmp_path: Path) -> None:
+    sky = start_sky(constellation={"planes": 5, "slots": 9}).constellation
+    track = Track.of(sky.torus, [(0, Satellite(2, 3)), (3_600_000, Satellite(2, 5))])
+    playing = Playing(track, time.time() - 60)
+    tokens = [tokens_of(40), tokens_of(20, 1)]
+    with SkyStore(sky, playing=playing) as store:
+        segments = segments_on(store, tmp_path)
+        manifests = [segments.get(segments.put(own, tensor_of(own)).id) for own in tokens]
+        at_s = playing.started_unix_s + 3_700
+        assert segments.expect(manifests, at_s) == [ExpectReport(3, 3, 0), ExpectReport(2, 2, 0)]
+        assert all(segments.find(manifests[0]))
+    with SkyStore(sky, playing=Playing(track, time.time() - 3_601)) as store:
+        segments = segments_on(store, tmp_path)
+        for own, manifest in zip(tokens, manifests, strict=True):
+            assert segments.get(manifest.id) == manifest
+            with segments.fetch([manifest]) as fetch:
+                assert torch.equal(whole(fetch), tensor_of(own))
+        assert store.stats().purges == 0

@@ -246,13 +246,17 @@ def test_who_closes_a_fetch_ends_what_comes(tmp_path: Path) -> None:
 def test_a_segment_that_is_expected(segments: SkySegments, store: MemoryStore) -> None:
     manifest = segments.get(stored(segments, tokens_of(40)))
     soon_s = time.time() + 60
-    assert segments.expect(manifest, soon_s) == ExpectReport(3, 3, 0)
+    assert segments.expect([manifest], soon_s) == [ExpectReport(3, 3, 0)]
     del store.blocks[segments.directory.keys(manifest).of_group(1)[2]]
-    assert segments.expect(manifest, soon_s) == ExpectReport(3, 2, 0)
+    assert segments.expect([manifest], soon_s) == [ExpectReport(3, 2, 0)]
+    assert segments.expect([manifest, manifest], soon_s) == [ExpectReport(3, 2, 0)] * 2
     store.is_silent = True
-    assert segments.expect(manifest, soon_s) == ExpectReport(3, 0, 3)
+    assert segments.expect([manifest], soon_s) == [ExpectReport(3, 0, 3)]
+    store.failing = {"prefetch"}
+    assert segments.expect([manifest], soon_s) == [ExpectReport(3, 0, 3)]
+    store.failing = set()
     with pytest.raises(ValueError, match="is past"):
-        segments.expect(manifest, 5)
+        segments.expect([manifest], 5)
 
 
 def test_no_segments_are_fetched_at_once(segments: SkySegments) -> None:

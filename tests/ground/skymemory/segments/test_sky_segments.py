@@ -437,10 +437,10 @@ def test_variants_are_kept_beside_what_was_computed_alone(segments: SkySegments,
     changed = segments.update(made.id, display_name="named", ttl_s=60)
     assert segments.get(made.id).variants == manifest.variants
     assert changed.size_bytes == segments.listed()[0].size_bytes
-    report = segments.expect(manifest, time.time() + 60)
+    [report] = segments.expect([manifest], time.time() + 60)
     assert (report.blocks, report.placed, report.failed) == (3 * len(names), 3 * len(names), 0)
     del store.blocks[segments.directory.keys(manifest, names[1]).of_group(1)[2]]
-    report = segments.expect(manifest, time.time() + 60)
+    [report] = segments.expect([manifest], time.time() + 60)
     assert (report.blocks, report.placed, report.failed) == (3 * len(names), 3 * len(names) - 1, 0)
     assert segments.expire(made.id)
     assert not store.blocks
