@@ -378,7 +378,9 @@ class _Bench:
         if codec not in self._managers:
             block_tokens = self._load.block_tokens
             manager = KVCManager(self._model, self._tokenizer, store, codec=codec, block_tokens=block_tokens)
-            segments = SegmentManager(manager, gate=self._gate(codec, manager.fingerprint()), folder=self._folder)
+            gate = self._gate(codec, manager.fingerprint())
+            # No request is computed twice beside those that are measured
+            segments = SegmentManager(manager, gate=gate, folder=self._folder, is_canary=lambda _: False)
             for number in range(_TEACHING):
                 segments.link([self._prompt[: len(self._prompt) * (number + 1) // _TEACHING]], "exact")
             self._managers[codec] = manager, segments

@@ -13,9 +13,11 @@ comes first, then segments; all else is computed. What does not come is computed
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -27,15 +29,17 @@ import torch
 from transformers import DynamicCache
 
 from skymemory.common.progress import Progress, no_progress
-from skymemory.prompt.huggingface import UnsupportedModelError
+from skymemory.prompt.huggingface import LinkedCache, UnsupportedModelError
 from skymemory.prompt.manager import KVCManager, time_to_come
 from skymemory.prompt.prompts import Encoding, Prompt, token_list
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
+from skymemory.segments.canaries import CanaryCheck, cache_beside
+from skymemory.segments.canary_queue import Canaries, Canary
 from skymemory.segments.check import check_strategies, read_prompts
 from skymemory.segments.controller import Controller, Request
 from skymemory.segments.errors import SegmentError, SilentSkyError
-from skymemory.segments.gate import Gate
+from skymemory.segments.gate import Gate, is_canary
 from skymemory.segments.grid import Option, checked_strategies, options
 from skymemory.segments.groups import layer_groups
 from skymemory.segments.host_list import Segment
@@ -127,7 +131,14 @@ _NOTHING: Final = _Nothing()
 class SegmentManager:
     """Segments of one manager's model in its store. Thread-safe."""
 
-    def __init__(self, manager: KVCManager, *, gate: Gate | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        manager: KVCManager,
+        *,
+        gate: Gate | None = None,
+        folder: Path | None = None,
+        is_canary: Callable[[bytes], bool] = is_canary,
+    ) -> None:
         """Check with a few tokens whether segments of the model can be linked.
 
         If they cannot, `why_not` says why; prompts without segments work all the same.
@@ -137,6 +148,7 @@ class SegmentManager:
             gate: Evidence of what `auto` may link. By default that of this host, which `check` and other hosts add to
                 (`skymemory.segments.kept_gate`).
             folder: Folder of the host's list of segments and of its gate's records; the state folder by default.
+            is_canary: Chooses requests that are computed in full, too, from their tokens and a number of their own.
         """
         self._manager = manager
         self._folder = folder
@@ -148,6 +160,9 @@ class SegmentManager:
         self.gate = self._kept.gate if self._kept is not None else gate or Gate("")
         """Evidence of what `auto` may link."""
         self._passages = SeenPassages()
+        self._is_canary = is_canary
+        self._requests, self._first_request = itertools.count(), os.urandom(8)
+        self._canaries = Canaries(CanaryCheck(manager, self.gate, self._keep))
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
         try:
@@ -329,6 +344,7 @@ class SegmentManager:
             UnsupportedModelError: A strategy is wanted, and segments of the model cannot be linked.
         """
         begin_s = time.monotonic()
+        self._canaries.linked()
         wanted = Strategy.parse(strategy)
         if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
@@ -344,6 +360,14 @@ class SegmentManager:
             linked = self._link(tokens, placed, wanted, prefix, switch_layer)
         ids = torch.tensor([tokens], device=self._manager.engine.model.device)
         return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s), segments)
+
+    def check_canaries(self) -> int:
+        """Compute the canaries that wait, and return their number.
+
+        A thread does that, too, once no prompt was linked for 2 s, or when a canary has waited for a minute. A program that knows
+        when it is idle calls this then.
+        """
+        return self._canaries.check_now()
 
     def check(
         self, lines: Iterable[str], strategies: Sequence[str] = (), *, stop_early: bool = True, progress: Progress = no_progress
@@ -396,8 +420,7 @@ class SegmentManager:
         if self._manager.fingerprint() != fingerprint:
             raise SegmentError("the model was changed while it was checked; check it again")
         self.gate.join(trial.record(fingerprint.hex(), shared=False))
-        if self._kept is not None:
-            self._kept.keep(fingerprint)
+        self._keep(fingerprint)
         return figures
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -405,6 +428,11 @@ class SegmentManager:
     def _look(self, fingerprint: bytes) -> str:
         """Have the gate see what other programs have kept; return the reason why the host's record cannot be used, or ''."""
         return "" if self._kept is None else self._kept.look(fingerprint)
+
+    def _keep(self, fingerprint: bytes) -> None:
+        """Keep and share the gate's evidence of a model, unless the gate is the caller's."""
+        if self._kept is not None:
+            self._kept.keep(fingerprint)
 
     def _linked(self) -> Linker:
         if self._linker is None:
@@ -542,7 +570,22 @@ class SegmentManager:
         self._planner.learn(Request(end, linked.report.linked_tokens, len(starts), covered), linked.report, fetch)
         lacking = sum(len(one.manifest.tokens) for one in needed) - sum(piece.tokens for piece in came)
         whys = [way.why, f"the sky did not give {lacking:,} tokens of segments" if lacking else "", linked.report.why]
-        return replace(linked, report=replace(linked.report, why="; ".join(filter(None, whys))))
+        linked = replace(linked, report=replace(linked.report, why="; ".join(filter(None, whys))))
+        self._consider(tokens, way, linked)
+        return linked
+
+    def _consider(self, tokens: list[int], way: Way, linked: Linked) -> None:
+        """Have 2 % of the prompts that the gate has allowed to be linked computed in full, too, later.
+
+        Only those count of which all segments were linked and no layer was late: others tell less of the point.
+        """
+        if not way.fingerprint or linked.report.why or not isinstance(linked.cache, LinkedCache):
+            return
+        request = b"".join([token.to_bytes(4) for token in tokens]) + self._first_request + next(self._requests).to_bytes(8)
+        if self._is_canary(request):
+            point = Option(way.strategy, way.switch_layer).point(way.fingerprint.hex(), self._manager.codec.name)
+            beside = cache_beside(linked.cache, self._manager.engine.model.config)
+            self._canaries.add(Canary(tokens, point, beside))
 
     def _chosen(self, behind: list[_Placed], covered: int, end: int) -> Way:
         """Return the way of a prompt whose strategy is to be chosen."""

@@ -36,6 +36,8 @@ class Way:
     """Seconds from the beginning to wait for a group of layers, by its number."""
     why: str = ""
     """Reason why nothing is linked, if nothing is."""
+    fingerprint: bytes = b""
+    """Digest of the model, if the gate has allowed the strategy; else empty."""
 
 
 class Planner:
@@ -65,7 +67,7 @@ class Planner:
         plan = self.controller.plan(request, allowed, time.monotonic())
         if plan.option is None:
             return Way(why=SLOWER if plan.expected_s < float("inf") else UNMEASURED)
-        return Way(plan.option.strategy, plan.option.switch_layer, plan.deadlines_s)
+        return Way(plan.option.strategy, plan.option.switch_layer, plan.deadlines_s, fingerprint=fingerprint)
 
     def allowed(self, fingerprint: bytes, sinks: int) -> list[Option]:
         """Return what the gate allows for segments that were computed behind so many sinks."""

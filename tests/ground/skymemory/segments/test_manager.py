@@ -307,6 +307,96 @@ def test_only_strategies_of_the_grid_are_checked(segments: SegmentManager) -> No
             segments.check(prompt_lines(PROMPTS_MIN), [wrong])
 
 
+# ---- canaries -----------------------------------------------------------------------------------------------------------
+
+
+def linking(manager: KVCManager, tmp_path: Path, gate: Gate | None, **more: Any) -> SegmentManager:
+    """Segments whose controller believes that computing takes a minute a prompt, so that all is linked that may be."""
+    segments = SegmentManager(manager, gate=gate, folder=tmp_path, **more)
+    request = Request(tokens=402, linked_tokens=0, segments=0)
+    for _ in range(20):
+        segments.controller.computed(full_work(segments.controller.shape, request, 0, segments.controller.shape.layers), 60.0)
+    return segments
+
+
+def test_a_canary_counts_and_becomes_an_exact_prefix(tokenizer: Any, tmp_path: Path) -> None:
+    manager = KVCManager(linkable_llama(), tokenizer, MemoryStore(), codec="raw", block_tokens=BLOCK)
+    gate = opened(manager, "naive")
+    segments = linking(manager, tmp_path, gate, is_canary=lambda _: True)
+    one = segments.add(tokens_of(100))
+    prompt = segments.link([[5, 6], one, [7, 8]])
+    assert str(prompt.report.strategy) == "naive"
+    answer(manager.engine.model, prompt)  # which makes the cache longer
+    assert segments.check_canaries() == 1
+    [verdict] = gate.verdicts(manager.fingerprint().hex())
+    canaries = verdict.counts.canaries
+    assert (canaries.prompts, canaries.loss) == (1, 0)
+    assert canaries.kl < 0.01
+    again = segments.link([[5, 6], one, [7, 8]])
+    assert again.report.prefix_tokens == 103 // BLOCK * BLOCK
+    assert near(manager.get_cache(prompt.input_ids), manager.engine.prefill(prompt.input_ids[0, : again.report.prefix_tokens]))
+
+
+def test_only_what_was_linked_whole_by_the_gate_is_a_canary(tokenizer: Any, tmp_path: Path) -> None:
+    store = MemoryStore()
+    manager = KVCManager(linkable_llama(), tokenizer, store, codec="raw", block_tokens=BLOCK)
+    requests: list[bytes] = []
+    segments = linking(manager, tmp_path, opened(manager, "naive"), is_canary=lambda request: bool(requests.append(request)))
+    one = segments.add(tokens_of(100))
+    segments.link([[5], one, [6]], "naive")  # forced
+    segments.link([[5], one, [6]], "exact")
+    segments.link([one, [6]])  # exact where it stands
+    segments.link([[5, 6, 7]])
+    assert not requests
+    for _ in range(2):
+        segments.link([[5], one, [6]])
+    assert len(set(requests)) == 2  # a number of its own
+    directory = SegmentDirectory(store, folder=tmp_path)
+    del store.blocks[directory.keys(directory.get(one.id).manifest).of_group(0)[1]]
+    assert segments.link([[5], one, [9]]).report.linked_tokens == 100 - BLOCK
+    assert len(requests) == 2
+    assert segments.check_canaries() == 0
+
+
+def test_canaries_close_a_point_that_fails_for_all_programs(model: Any, tokenizer: Any, tmp_path: Path) -> None:
+    store = MemoryStore()
+    manager = KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK)
+    fingerprint = manager.fingerprint()
+    kept = KeptGate(lambda: store, store.tenant_secret, tmp_path)
+    kept.gate.join(opened(manager, "naive").record(fingerprint.hex(), shared=False))
+    kept.keep(fingerprint)
+    segments = linking(manager, tmp_path, None, is_canary=lambda _: True)
+    one = segments.add(tokens_of(200))
+    strategies = []
+    for number in range(12):
+        strategies.append(str(segments.link([tokens_of(30, number), one, [11 + number]]).report.strategy))
+        segments.check_canaries()
+    assert strategies[:3] == ["naive"] * 3
+    closed = [verdict for verdict in segments.gate.verdicts(fingerprint.hex()) if not verdict.open]
+    assert closed
+    assert "answers" in closed[0].why or "KL" in closed[0].why
+    kept.look(fingerprint)
+    assert [verdict for verdict in kept.gate.verdicts(fingerprint.hex()) if not verdict.open] == closed
+    other_host = KeptGate(lambda: store, store.tenant_secret, tmp_path / "other")
+    other_host.take(fingerprint)
+    assert not other_host.gate.is_open(closed[0].point)
+
+
+def test_a_model_that_was_changed_since_tells_nothing(tokenizer: Any, tmp_path: Path) -> None:
+    model = linkable_llama()
+    manager = KVCManager(model, tokenizer, MemoryStore(), codec="raw", block_tokens=BLOCK)
+    gate = opened(manager, "naive")
+    fingerprint = manager.fingerprint().hex()
+    segments = linking(manager, tmp_path, gate, is_canary=lambda _: True)
+    one = segments.add(tokens_of(100))
+    segments.link([[5], one, [6]])
+    with torch.no_grad():
+        model.lm_head.weight.mul_(2)
+    assert segments.check_canaries() == 1
+    [verdict] = gate.verdicts(fingerprint)
+    assert verdict.counts.canaries.prompts == 0
+
+
 # ---- the exact key space ------------------------------------------------------------------------------------------------
 
 
