@@ -13,9 +13,7 @@ comes first, then segments; all else is computed. What does not come is computed
 
 from __future__ import annotations
 
-import itertools
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,31 +27,29 @@ import torch
 from transformers import DynamicCache
 
 from skymemory.common.progress import Progress, no_progress
-from skymemory.prompt.huggingface import LinkedCache, UnsupportedModelError
+from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager, time_to_come
 from skymemory.prompt.prompts import Encoding, Prompt, token_list
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
-from skymemory.segments.canaries import CanaryCheck, cache_beside
-from skymemory.segments.canary_queue import Canaries, Canary
-from skymemory.segments.check import check_strategies, read_prompts
+from skymemory.segments.check import read_prompts
 from skymemory.segments.controller import Controller, Request
 from skymemory.segments.errors import SegmentError, SilentSkyError
 from skymemory.segments.gate import Gate, is_canary
 from skymemory.segments.grid import Option, checked_strategies, options
 from skymemory.segments.groups import layer_groups
 from skymemory.segments.host_list import Segment
-from skymemory.segments.kept_gate import KeptGate
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.manifest import Manifest
 from skymemory.segments.passages import Passage, SeenPassages
 from skymemory.segments.pieces import Piece, check_pieces
-from skymemory.segments.planner import EXACT, NOTHING_OPEN, Planner, Way
+from skymemory.segments.planner import EXACT, NOTHING_OPEN, UNMEASURED, Planner, Way
 from skymemory.segments.segment_fetch import SegmentPart
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
 from skymemory.segments.variants import best_variant
+from skymemory.segments.watched_gate import WatchedGate
 
 _log = logging.getLogger(__name__)
 
@@ -156,23 +152,23 @@ class SegmentManager:
         self._linker: Linker | None = None
         self._planner: Planner | None = None
         self._sky: tuple[Any, SkySegments] | None = None
-        self._kept = KeptGate(lambda: manager.store, manager.tenant_secret, folder) if gate is None else None
-        self.gate = self._kept.gate if self._kept is not None else gate or Gate("")
-        """Evidence of what `auto` may link."""
+        self._watched = WatchedGate(manager, gate, folder, is_canary)
         self._passages = SeenPassages()
-        self._is_canary = is_canary
-        self._requests, self._first_request = itertools.count(), os.urandom(8)
-        self._canaries = Canaries(CanaryCheck(manager, self.gate, self._keep))
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
         try:
             self._linker = Linker(manager.engine.model)
-            self._planner = Planner(manager.engine, manager.codec, manager.block_tokens, self.gate)
+            self._planner = Planner(manager.engine, manager.codec, manager.block_tokens, self._watched.gate)
         except UnsupportedModelError as error:
             self.why_not = str(error)
             return
         with suppress(ValueError):  # a model that cannot be digested now may be later
-            self._look(manager.fingerprint())
+            self._watched.look(manager.fingerprint())
+
+    @property
+    def gate(self) -> Gate:
+        """Evidence of what `auto` may link."""
+        return self._watched.gate
 
     @property
     def controller(self) -> Controller:
@@ -344,7 +340,7 @@ class SegmentManager:
             UnsupportedModelError: A strategy is wanted, and segments of the model cannot be linked.
         """
         begin_s = time.monotonic()
-        self._canaries.linked()
+        self._watched.canaries.linked()
         wanted = Strategy.parse(strategy)
         if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
@@ -367,7 +363,7 @@ class SegmentManager:
         A thread does that, too, once no prompt was linked for 2 s, or when a canary has waited for a minute. A program that knows
         when it is idle calls this then.
         """
-        return self._canaries.check_now()
+        return self._watched.canaries.check_now()
 
     def check(
         self, lines: Iterable[str], strategies: Sequence[str] = (), *, stop_early: bool = True, progress: Progress = no_progress
@@ -398,41 +394,9 @@ class SegmentManager:
         grid = options(checked_strategies(strategies, bos), layer_groups(linker.layers))
         if not grid:
             raise ValueError(f"the model has {linker.layers} layers, of which these strategies would load none")
-        fingerprint = self._manager.fingerprint()
-        if self._kept is not None:
-            self._look(fingerprint)
-            self._kept.take(fingerprint)
-        trial = Gate(self.gate.host)
-        trial.join(self.gate.record(fingerprint.hex(), shared=False))
-        figures = check_strategies(
-            linker,
-            self._manager.engine.model,
-            prompts,
-            grid,
-            trial,
-            fingerprint=fingerprint.hex(),
-            codec=self._manager.codec,
-            block_tokens=self._manager.block_tokens,
-            bos=bos,
-            stop_early=stop_early,
-            progress=progress,
-        )
-        if self._manager.fingerprint() != fingerprint:
-            raise SegmentError("the model was changed while it was checked; check it again")
-        self.gate.join(trial.record(fingerprint.hex(), shared=False))
-        self._keep(fingerprint)
-        return figures
+        return self._watched.check(linker, prompts, grid, bos=bos, stop_early=stop_early, progress=progress)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
-
-    def _look(self, fingerprint: bytes) -> str:
-        """Have the gate see what other programs have kept; return the reason why the host's record cannot be used, or ''."""
-        return "" if self._kept is None else self._kept.look(fingerprint)
-
-    def _keep(self, fingerprint: bytes) -> None:
-        """Keep and share the gate's evidence of a model, unless the gate is the caller's."""
-        if self._kept is not None:
-            self._kept.keep(fingerprint)
 
     def _linked(self) -> Linker:
         if self._linker is None:
@@ -550,7 +514,7 @@ class SegmentManager:
         covered, end = prefix.get_seq_length(), len(tokens) - 1
         behind = [one for one in placed if one.start < end and one.end > covered]
         if wanted.kind is Kind.AUTO:
-            way = self._chosen(behind, covered, end)
+            way = self._chosen(tokens, behind, covered)
         else:
             way = Way(wanted, wanted.switch_layer_min if switch_layer is None else switch_layer)
         needed = [one for one in behind if way.strategy.kind is not Kind.EXACT or one.piece(self._lossless).exact]
@@ -571,32 +535,24 @@ class SegmentManager:
         lacking = sum(len(one.manifest.tokens) for one in needed) - sum(piece.tokens for piece in came)
         whys = [way.why, f"the sky did not give {lacking:,} tokens of segments" if lacking else "", linked.report.why]
         linked = replace(linked, report=replace(linked.report, why="; ".join(filter(None, whys))))
-        self._consider(tokens, way, linked)
+        self._watched.consider(tokens, way, linked)
         return linked
 
-    def _consider(self, tokens: list[int], way: Way, linked: Linked) -> None:
-        """Have 2 % of the prompts that the gate has allowed to be linked computed in full, too, later.
-
-        Only those count of which all segments were linked and no layer was late: others tell less of the point.
-        """
-        if not way.fingerprint or linked.report.why or not isinstance(linked.cache, LinkedCache):
-            return
-        request = b"".join([token.to_bytes(4) for token in tokens]) + self._first_request + next(self._requests).to_bytes(8)
-        if self._is_canary(request):
-            point = Option(way.strategy, way.switch_layer).point(way.fingerprint.hex(), self._manager.codec.name)
-            beside = cache_beside(linked.cache, self._manager.engine.model.config)
-            self._canaries.add(Canary(tokens, point, beside))
-
-    def _chosen(self, behind: list[_Placed], covered: int, end: int) -> Way:
+    def _chosen(self, tokens: list[int], behind: list[_Placed], covered: int) -> Way:
         """Return the way of a prompt whose strategy is to be chosen."""
         if all(one.piece(self._lossless).exact for one in behind):
             return Way()
         assert self._planner is not None
+        end = len(tokens) - 1
         linked = sum(min(one.end, end) - max(one.start, covered) for one in behind)
         request = Request(end, linked, sum(1 for one in behind if one.start > 0), covered)
         fingerprint = self._manager.fingerprint()
-        damage = self._look(fingerprint)
-        way = self._planner.way(fingerprint, request, {one.manifest.sinks for one in behind})
+        damage = self._watched.look(fingerprint)
+        sinks = {one.manifest.sinks for one in behind}
+        way = self._planner.way(fingerprint, request, sinks)
+        if way.why == UNMEASURED:
+            self._planner.measure(self._linked(), tokens)
+            way = self._planner.way(fingerprint, request, sinks)
         return replace(way, why=f"{NOTHING_OPEN}: {damage}") if damage and way.why == NOTHING_OPEN else way
 
     def _computed(self, tokens: list[int], prefix: DynamicCache) -> Linked:

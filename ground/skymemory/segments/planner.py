@@ -6,8 +6,9 @@ It learns these costs from each prompt that is linked.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Final
 
 from skymemory.prompt.codecs import Codec
@@ -16,6 +17,7 @@ from skymemory.segments.controller import Controller, Request, Shape, Work, full
 from skymemory.segments.gate import Gate
 from skymemory.segments.grid import Option, open_options
 from skymemory.segments.groups import layer_groups
+from skymemory.segments.linker import Linker
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.segment_fetch import SegmentFetch
 from skymemory.segments.strategy import Kind, Strategy
@@ -24,6 +26,14 @@ EXACT: Final = Strategy(Kind.EXACT)
 NOTHING_OPEN: Final = "no strategy is open"
 UNMEASURED: Final = "too few prompts were computed to know what that costs"
 SLOWER: Final = "computing takes no longer than linking"
+
+
+PREFILLS_MIN: Final = 3
+"""Fewest prefills that are measured before the first plan."""
+PREFILL_TOKENS_MIN: Final = 32
+"""Tokens of the first of them."""
+PREFILL_S: Final = 0.1
+"""Seconds of a prefill after which no longer one is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,8 @@ class Planner:
         self._codec = codec.name
         self._gate = gate
         self.controller = Controller(_shape(engine, codec, block_tokens))
+        self._measuring = Lock()
+        self._is_measured = False
 
     def way(self, fingerprint: bytes, request: Request, sinks: Collection[int]) -> Way:
         """Return how to make the cache of a prompt.
@@ -75,6 +87,25 @@ class Planner:
             return []
         groups = self.controller.shape.groups
         return open_options(self._gate, fingerprint.hex(), self._codec, Strategy(Kind.AUTO), groups, sinks)
+
+    def measure(self, linker: Linker, tokens: Sequence[int]) -> None:
+        """Measure a few prefills once, because nothing is planned before it is known what computing costs.
+
+        They are of the beginning of a prompt: of 32 tokens first, then twice as many each time, until one takes 0.1 s or has the
+        whole prompt, but three at least. So they take about half of a second, or as long as four prefills of 32 tokens.
+        """
+        with self._measuring:
+            if self._is_measured:
+                return
+            self._is_measured = True
+            size, prefills, enough = min(PREFILL_TOKENS_MIN, len(tokens)), 0, False
+            linker.link(tokens[:size], [], EXACT)  # the first one is slower than others
+            while prefills < PREFILLS_MIN or not enough:
+                report = linker.link(tokens[:size], [], EXACT).report
+                self.learn(Request(size - 1, 0, 0), report, None)
+                prefills += 1
+                enough = report.total_s >= PREFILL_S or size == len(tokens)
+                size = size if enough else min(2 * size, len(tokens))
 
     def learn(self, request: Request, report: LinkReport, fetch: SegmentFetch | None) -> None:
         """Learn from a prompt what computing, loading and decoding cost.

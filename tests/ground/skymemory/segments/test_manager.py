@@ -236,8 +236,7 @@ def test_auto_links_what_the_gate_allows_once_it_is_known_to_be_faster(manager: 
     segments = SegmentManager(manager, gate=opened(manager, "lego:2"), folder=tmp_path)
     document = tokens_of(400)
     one = segments.add(document)
-    whys = [segments.link([[5], one, [6 + number]]).report.why for number in range(4)]
-    assert whys[:3] == [UNMEASURED] * 3
+    assert segments.link([[5], one, [6]]).report.why not in {NOTHING_OPEN, UNMEASURED}  # prefills were measured first
     # A model that takes a minute a prompt, over links that were never measured
     controller = segments.controller
     request = Request(tokens=402, linked_tokens=0, segments=0)
@@ -270,7 +269,7 @@ def test_the_gate_of_the_host_is_the_default_and_a_damaged_record_opens_nothing(
     kept.keep(manager.fingerprint())
     segments = SegmentManager(manager, folder=tmp_path)
     one = segments.add(tokens_of(400))
-    assert segments.link([[5], one, [6]]).report.why == UNMEASURED
+    assert segments.link([[5], one, [6]]).report.why not in {NOTHING_OPEN, UNMEASURED}
     # What another program closes is closed with the next prompt
     for verdict in kept.gate.verdicts(manager.fingerprint().hex()):
         kept.gate.drop(verdict.point, "a breach")
