@@ -5,7 +5,7 @@ The manifest is purged last. So an expiry that ended in the middle can be repeat
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
@@ -97,14 +97,22 @@ class SegmentDirectory:
             SilentSkyError: Nobody answered.
             SegmentError: The manifest is longer than is allowed, or cannot be fetched for another reason.
         """
-        held = self._read(segment)
-        now_unix_ms = self._clock()
-        if held.manifest.is_over(now_unix_ms):
-            raise ExpiredSegmentError(
-                f"segment {segment} expired at {shown_time(held.manifest.expires_unix_ms)}; this host's clock says "
-                f"{shown_time(now_unix_ms)}"
-            )
-        return held
+        [found] = self.get_all([segment])
+        if isinstance(found, SegmentError):
+            raise found
+        return found
+
+    def get_all(self, segments: Sequence[str]) -> list[Held | SegmentError]:
+        """Return the manifests of several ids, or the errors of `get` in their places. The sky is asked for all at once."""
+        asked = [segment for segment in segments if is_segment_id(segment)]
+        results = dict(zip(asked, self._fetched(asked), strict=True))
+        found: list[Held | SegmentError] = []
+        for segment in segments:
+            try:
+                found.append(self._valid(segment, self._held(segment, results.get(segment))))
+            except SegmentError as error:
+                found.append(error)
+        return found
 
     def entry(self, held: Held) -> Segment:
         """Return all of a segment but its tokens."""
@@ -233,12 +241,28 @@ class SegmentDirectory:
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
+    def _valid(self, segment: str, held: Held) -> Held:
+        now_unix_ms = self._clock()
+        if held.manifest.is_over(now_unix_ms):
+            raise ExpiredSegmentError(
+                f"segment {segment} expired at {shown_time(held.manifest.expires_unix_ms)}; this host's clock says "
+                f"{shown_time(now_unix_ms)}"
+            )
+        return held
+
+    def _fetched(self, segments: Sequence[str]) -> list[GetResult]:
+        keys = [self._keys.key_of(segment) for segment in segments]
+        return self._store.get(keys, block_bytes_max=MANIFEST_BYTES_MAX) if keys else []
+
     def _read(self, segment: str) -> Held:
         """Return the manifest of an id, also of a segment that has expired."""
-        if not is_segment_id(segment):
+        return self._held(segment, self._fetched([segment])[0] if is_segment_id(segment) else None)
+
+    def _held(self, segment: str, result: GetResult | None) -> Held:
+        """Return the manifest of an id from what was fetched, also of a segment that has expired."""
+        if result is None:
             raise UnknownSegmentError(f"{segment[:80]!r} is no id of a segment")
-        key = self._keys.key_of(segment)
-        [result] = self._store.get([key], block_bytes_max=MANIFEST_BYTES_MAX)
+        key = result.key
         if result.status is Status.BAD_LENGTH:  # another host has replaced it by a longer or shorter one
             [found] = self._store.find([key], fresh=True)
             [result] = self._store.get([found.entry or key], block_bytes_max=MANIFEST_BYTES_MAX)

@@ -57,7 +57,7 @@ PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment
 """Text; token ids; what a tokenizer returns; a segment; or a passage, which becomes a segment when it is seen again."""
 
 _LOOKUPS_MAX: Final = 8
-"""Most manifests that are looked up at once."""
+"""Most passages that are looked up at once."""
 _FORM: Final = "a prompt is a list of texts, token ids and segments"
 
 
@@ -469,11 +469,7 @@ class SegmentManager:
         return tokens, placed
 
     def _manifests(self, ids: set[str]) -> dict[str, Manifest]:
-        if not ids:
-            return {}
-        sky = self._segments()
-        with ThreadPoolExecutor(min(len(ids), _LOOKUPS_MAX)) as pool:  # each takes a round trip
-            return dict(zip(ids, pool.map(sky.get, ids), strict=True))
+        return self._segments().get_all(ids) if ids else {}
 
     def _of_passages(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> dict[int, tuple[list[int], Manifest | None]]:
         """Return the token ids of each passage by its index, and what is known of those that are segments."""

@@ -15,7 +15,7 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -25,7 +25,7 @@ from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.blocks import dtype_name
 from skymemory.prompt.codecs import Codec, CodecError, get_codec
 from skymemory.prompt.statistics import ExpectReport
-from skymemory.segments.directory import SegmentDirectory, check_stored, checked_name, put_all
+from skymemory.segments.directory import Held, SegmentDirectory, check_stored, checked_name, put_all
 from skymemory.segments.errors import OtherModelError, SegmentError, SilentSkyError
 from skymemory.segments.groups import layer_groups, layout_of
 from skymemory.segments.host_list import Segment
@@ -200,20 +200,17 @@ class SkySegments:
             OtherModelError: The segment is of another model, tokenizer, codec or block size.
             SegmentError: As from `SegmentDirectory.get`.
         """
-        try:
-            manifest = self.directory.get(segment).manifest
-        except SilentSkyError:
-            with self._lock:
-                remembered = self._remembered.get(segment)
-            if remembered is None or remembered.is_over(self._clock()):
-                raise
-            manifest = remembered
-        except SegmentError:
-            self._forget(segment)
-            raise
-        self._check_model(manifest)
-        self._remember(manifest)
-        return manifest
+        return self.get_all([segment])[segment]
+
+    def get_all(self, segments: Collection[str]) -> dict[str, Manifest]:
+        """Return the manifests of some ids as `get` does. The sky is asked for all at once, which saves round trips."""
+        ids = list(segments)
+        manifests = {}
+        for segment, found in zip(ids, self.directory.get_all(ids), strict=True):
+            manifests[segment] = manifest = self._known_or_raise(segment, found)
+            self._check_model(manifest)
+            self._remember(manifest)
+        return manifests
 
     def segment(self, segment: str) -> Segment:
         """Return the segment of an id, without its tokens.
@@ -339,6 +336,19 @@ class SkySegments:
                 raise OtherModelError(
                     f"segment {manifest.id} cannot be used here: its {what} is {found}, and here it is {wanted}"
                 )
+
+    def _known_or_raise(self, segment: str, found: Held | SegmentError) -> Manifest:
+        """Return the manifest that was found, or if the sky is silent, one that was seen before."""
+        if isinstance(found, SilentSkyError):
+            with self._lock:
+                remembered = self._remembered.get(segment)
+            if remembered is None or remembered.is_over(self._clock()):
+                raise found
+            return remembered
+        if isinstance(found, SegmentError):
+            self._forget(segment)
+            raise found
+        return found.manifest
 
     def _known(self, segment: str) -> Manifest | None:
         try:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from skymemory.common.whole_file import Buffer
 from skymemory.prompt.huggingface import Geometry
-from skymemory.segments.directory import TTL_S_MAX, SegmentDirectory
+from skymemory.segments.directory import TTL_S_MAX, Held, SegmentDirectory
 from skymemory.segments.errors import (
     ExpiredSegmentError,
     OtherModelError,
@@ -238,6 +238,43 @@ def test_a_model_that_changes_while_it_computes(store: MemoryStore, tmp_path: Pa
 
 
 # ---- other hosts, models and tenants -----------------------------------------------------------------------------------
+
+
+class CountingStore(MemoryStore):
+    """A store that counts how often blocks are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gets: list[int] = []
+
+    def get(self, entries: Any, **words: Any) -> Any:
+        self.gets.append(len(entries))
+        return super().get(entries, **words)
+
+
+def test_manifests_are_asked_for_all_at_once(tmp_path: Path) -> None:
+    store, clock = CountingStore(), Clock()
+    segments = segments_on(store, tmp_path, clock=clock)
+    documents = [tokens_of(BLOCK, seed=number) for number in range(3)]
+    ids = [stored(segments, tokens) for tokens in documents[:2]] + [stored(segments, documents[2], ttl_s=10)]
+    store.gets.clear()
+    found = segments.get_all(ids)
+    assert store.gets == [3]
+    assert [found[one].tokens for one in ids] == documents
+    assert segments.get_all([]) == {}
+    unknown, no_id = ids[0][:-1] + ("0" if ids[0][-1] != "0" else "1"), "no id"
+    clock.now_unix_ms += 20_000
+    held, expired, missing, wrong = segments.directory.get_all([ids[0], ids[2], unknown, no_id])
+    assert isinstance(held, Held)
+    assert isinstance(expired, ExpiredSegmentError)
+    assert [type(one) for one in (missing, wrong)] == [UnknownSegmentError] * 2
+    with pytest.raises(ExpiredSegmentError):
+        segments.get_all(ids)
+    store.is_silent = True
+    seen = segments.get_all(ids[:2])  # nobody answers now
+    assert [seen[one].tokens for one in ids[:2]] == documents[:2]
+    with pytest.raises(SilentSkyError):
+        segments.get_all([ids[0], unknown])
 
 
 def test_any_host_of_the_tenant_resolves_an_id(segments: SkySegments, store: MemoryStore, tmp_path: Path) -> None:
