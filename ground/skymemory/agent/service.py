@@ -24,6 +24,7 @@ from skymemory.agent.systemd import notify
 from skymemory.agent.tracing import Tracing
 from skymemory.common.secret_files import SecretFileError
 from skymemory.common.state_folder import http_record
+from skymemory.segments.gate_metrics import GateMetrics
 from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed.run_record import RunRecord
 
@@ -64,7 +65,7 @@ class Agent:
         self.settings = settings
         self._record = http_record(settings.socket)
         self.registry = CollectorRegistry()
-        for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+        for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR, GateMetrics()):
             self.registry.register(collector)
         self._secret = EnginesSecret(settings.socket, settings.tenant_secret_file)
         self.sky = SharedSky(_source(settings, self._secret.of), self.registry, Tracing.from_environment())

@@ -25,12 +25,27 @@ from skymemory.segments.gate import Gate
 
 _log = logging.getLogger(__name__)
 
+RECORDS: Final = "gate-*.json"
+"""Pattern of the names of records."""
 NAMES_MAX: Final = 64
 """Most programs of a host that count at the same time under names that are kept."""
 RECORD_BYTES_MAX: Final = 1 << 24
 """Most bytes of a record that is read."""
 _PATIENCE_S: Final = 10.0
 _NAME: Final = re.compile(rb"[0-9a-f]{16}")
+
+
+def read_file(path: Path) -> bytes:
+    """Return the text of a record.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is too long, or no file.
+    """
+    status = path.stat()
+    if not S_ISREG(status.st_mode) or status.st_size > RECORD_BYTES_MAX:
+        raise ValueError(f"it is no file of at most {RECORD_BYTES_MAX:,} bytes")
+    return path.read_bytes()
 
 
 class GateFile:
@@ -57,9 +72,7 @@ class GateFile:
             if seen == self._seen:
                 return
             self._seen = seen  # before it is read: what comes meanwhile is seen by the next look
-            if not S_ISREG(status.st_mode) or status.st_size > RECORD_BYTES_MAX:
-                raise ValueError(f"it is no file of at most {RECORD_BYTES_MAX:,} bytes")
-            self._joined(gate, self._path.read_bytes())
+            self._joined(gate, read_file(self._path))
             self.why = ""
         except FileNotFoundError:
             self.why = ""

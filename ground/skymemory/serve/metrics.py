@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from skymemory.segments.gate_metrics import GateMetrics
 from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.prompt_cache import PromptCache
 
@@ -53,6 +54,7 @@ class ServeMetrics:
         ):
             Gauge(name, text, registry=self.registry).set_function(read)
         self.registry.register(_CacheCollector(cache))
+        self.registry.register(GateMetrics())
 
 
 class _CacheCollector(Collector):

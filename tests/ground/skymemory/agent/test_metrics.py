@@ -14,6 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from skymemory.agent.client import AgentClient
 from skymemory.common.fit import FEW
+from skymemory.segments.evidence import Point, Sample
+from skymemory.segments.gate import Gate
+from skymemory.segments.gate_file import GateFile
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
 from support.waiting import wait_until
@@ -82,6 +85,10 @@ def move(call: Callable[..., Any], client: AgentClient, keys: list[bytes]) -> No
 def families(tmp_path_factory: pytest.TempPathFactory, full_sky: LocalConstellation) -> dict[str, Metric]:
     folder = tmp_path_factory.mktemp("agent")
     tell_up(folder, full_sky)
+    gate = Gate("here")
+    gate.checked(Point("ab" * 32, "raw", "lego:8", 1), Sample(0.5, 0.75))
+    GateFile(folder / "gate-1.json", "ab" * 32).keep(gate)
+    (folder / "gate-2.json").write_bytes(b"damaged")
     with AgentProcess(folder, "--resp-port", "0") as agent:
         agent.wait_ready()
         return traffic(agent)
@@ -119,6 +126,16 @@ def test_decisions_and_estimates_are_there(families: dict[str, Metric]) -> None:
     assert value(families, "skymem_recompute_estimate_seconds_count") >= 2
     assert value(families, "skymem_fetch_estimate_ratio_count") >= 2
     assert value(families, "skymem_recompute_estimate_ratio_count") == GETS + 10 - FEW
+
+
+def test_the_gate_of_the_host_is_told(families: dict[str, Metric]) -> None:
+    point = {"model": "ab" * 8, "codec": "raw", "strategy": "lego:8", "switch_layer": "1"}
+    assert value(families, "skymem_gate_open", **point) == 0
+    assert value(families, "skymem_gate_prompts", kind="check", **point) == 1
+    assert value(families, "skymem_gate_agreement_ratio", kind="check", **point) == 0.75
+    assert value(families, "skymem_gate_kl_nats", kind="check", **point) == 0.5
+    assert value(families, "skymem_gate_prompts", kind="canary", **point) == 0
+    assert 0 < value(families, "skymem_gate_agreement_bound_ratio", **point) < 0.75
 
 
 def test_satellites_are_told_apart_while_they_serve(
