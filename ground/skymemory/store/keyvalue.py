@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.store.results import REPLACED, PrefetchResult, PutResult
+from skymemory.store.sizing import stores_words
 from skymemory.store.sky_store import SkyStore
 from skymemory.store.versions import Versions
 from skymemory.wire.envelope import ENVELOPE_BYTES, PADDING_BYTES_MAX, BlockError, Kind, seal, seal_in_place, unseal
@@ -174,8 +175,7 @@ class KeyValue:
         """
         view = memoryview(value).cast("B")
         if view.nbytes > self.value_bytes_max:
-            sky = self._store.constellation
-            stores = f"{sky.cache.servers} servers of {sky.satellite.store_mib} MiB"
+            stores = stores_words(self._store.constellation)
             raise ValueError(f"value of {view.nbytes:,} bytes; allowed are 0 to {self.value_bytes_max:,} ({stores})")
         key = self.key_of(name)
         version = self._versions.choose(key)

@@ -117,6 +117,12 @@ def capacity_bytes(sky: Constellation) -> int:
     return min(data * store_slots(sky) * sky.cache.chunk_bytes, UINT32_MAX)
 
 
+def stores_words(sky: Constellation) -> str:
+    """Return words that explain `capacity_bytes`: `12 servers of 16 MiB, 2 of them for parity`."""
+    parity = f", {sky.cache.parity} of them for parity" if sky.cache.parity else ""
+    return f"{sky.cache.servers} servers of {sky.satellite.store_mib} MiB{parity}"
+
+
 def blocks_held(sky: Constellation, block_bytes: int, other_chunks: int = 0) -> int:
     """Return how many blocks of one length the servers surely hold beside `other_chunks` chunks on each of them."""
     return (store_slots(sky) - other_chunks) // _share(sky, block_bytes)

@@ -43,7 +43,7 @@ from skymemory.store.put_again import PutsAgain
 from skymemory.store.radix import RadixIndex
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
 from skymemory.store.routes import Routes
-from skymemory.store.sizing import capacity_bytes
+from skymemory.store.sizing import capacity_bytes, stores_words
 from skymemory.store.still_there import Checks
 from skymemory.store.touch import Touches
 from skymemory.store.transfers import Moved, Transfers
@@ -238,7 +238,7 @@ class SkyStore(BlockStore):
         check_keys([key for key, _ in items])
         for _, data in items:
             if not 1 <= memoryview(data).nbytes <= most:  # a larger block would evict all others and then not fit
-                stores = f"{self.constellation.cache.servers} servers of {self.constellation.satellite.store_mib} MiB"
+                stores = stores_words(self.constellation)
                 raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
         self._begin()
         start_s = time.perf_counter()

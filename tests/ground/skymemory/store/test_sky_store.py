@@ -312,7 +312,8 @@ def test_a_block_that_no_sky_can_hold_is_refused_before_it_evicts_all(
         assert 0.9 * room <= len(largest) <= room
         assert store.put([(key("largest"), largest)])[0].ok
         sent = store.stats()
-        with pytest.raises(ValueError, match=rf"bytes; allowed are 1 to {len(largest):,} \(9 servers of {store_mib} MiB\)"):
+        stores = f"9 servers of {store_mib} MiB, 2 of them for parity"
+        with pytest.raises(ValueError, match=rf"bytes; allowed are 1 to {len(largest):,} \({stores}\)"):
             store.put([(key("small"), b"x"), (key("too large"), largest + b"x")])
         assert store.stats() == sent
         assert store.get([key("largest")])[0].data == largest
