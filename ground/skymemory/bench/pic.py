@@ -3,7 +3,8 @@
 The model is a Llama with random weights and about 150 M parameters. The prompt is a few tokens, three segments, and a question.
 Torch has one thread. Each link has a sky of its own: one satellite, whose link to the ground the flight code delays and slows
 down. So all bytes are packets in real time, each way. One store puts; another one, which has talked to the satellite before,
-fetches. A run that waited for a processor, because of other processes, is repeated; the calmest of three counts.
+fetches. A run that waited for a processor, because of other processes, is repeated; the calmest of three counts. Once all three
+were disturbed, nothing more is repeated in that round. The report says what part of the time was waited.
 
 Ways, which take turns in each round:
 
@@ -33,7 +34,19 @@ import torch
 from rich.table import Table
 from transformers import DynamicCache, LlamaConfig
 
-from skymemory.bench.pic_times import AUTO, FULL, PREFIX, SERIAL, Link, Point, Run, aims, break_even
+from skymemory.bench.pic_times import (
+    AUTO,
+    FULL,
+    PREFIX,
+    SERIAL,
+    Link,
+    Point,
+    Run,
+    aims,
+    break_even,
+    delayed_sentence,
+    delayed_share,
+)
 from skymemory.common.progress import Progress, no_progress
 from skymemory.demo.model import demo_tokenizer, random_llama
 from skymemory.prompt.manager import KVCManager
@@ -62,8 +75,6 @@ END_TOKENS: Final = 24
 STRATEGIES: Final = ("lego:16", "blend:15")
 SLOW: Final = 2.0
 """Time relative to a full prefill beyond which a way is measured once: five loads of a minute each would tell no more."""
-DISTURBED: Final = 0.05
-"""Part of a run for which it waited for a processor, beyond which it is repeated."""
 _DELAYS: Final = Path("/proc/thread-self/schedstat")
 _SEED: Final = 7
 _STORE_MIB: Final = 256
@@ -158,6 +169,7 @@ def pic_points_table(report: dict[str, Any]) -> Table:
     sizes = f"{report['tokens']:,} tokens, {report['linked_tokens']:,} of them in {report['segments']} segments"
     model = f"{report['parameters'] / 1e6:.0f} M parameters, {report['layers']} layers, one thread"
     table = Table(title=f"{sizes}; {model}\nmedians of {report['rounds']} runs, s")
+    table.caption = delayed_sentence(report)
     ways = list(report["points"][0]["ways"])
     table.add_column("codec")
     for column in ("Mbit/s", "round trip, ms", *ways, "auto / best open", "auto took"):
@@ -283,13 +295,15 @@ class _Bench:
         points = {codec: Point(link, codec) for codec in stored}
         ways = {codec: self._ways(codec, one, store) for codec, one in stored.items()}
         for number in range(self._load.rounds):
+            tries = self._load.tries
             for codec, point in points.items():
                 of_codec = list(ways[codec].items())
                 start = number % len(of_codec)  # `auto` is last in the first round: it has learned the link then
                 for way, run in of_codec[start:] + of_codec[:start]:
                     runs = point.runs.setdefault(way, [])
                     if number == 0 or runs[0].seconds <= SLOW * point.runs[FULL][0].seconds:
-                        runs.append(_calm(run, self._load.tries))
+                        runs.append(calmest := _calm(run, tries))
+                        tries = 1 if calmest.is_disturbed else tries
                 self._done += 1
                 progress(self._done)
         self._points += points.values()
@@ -304,6 +318,7 @@ class _Bench:
             "linked_tokens": SEGMENTS * self._load.segment_tokens,
             "segment_bytes": self._sizes,
             "rounds": self._load.rounds,
+            "delayed_share": round(delayed_share(self._points), 3),
             "points": [point.row() for point in self._points],
             "break_even": break_even(self._points),
             "aims": aims(self._points),
@@ -432,7 +447,7 @@ def _name(option: Option) -> str:
 def _calm(run: Callable[[], str], tries: int) -> Run:
     """Return the calmest of some runs: the first one that other processes did not disturb, or the least disturbed one."""
     runs: list[Run] = []
-    while len(runs) < tries and all(one.delayed_s > DISTURBED * one.seconds for one in runs):
+    while len(runs) < tries and all(one.is_disturbed for one in runs):
         runs.append(_timed(run))
     return min(runs, key=lambda one: one.delayed_s / one.seconds)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from skymemory.bench.pic_times import AUTO, FULL, PREFIX, SERIAL
+from skymemory.bench.pic_times import AUTO, FULL, PREFIX, SERIAL, delayed_sentence
 from skymemory.simulate.drawing import INK, Page, new_figure
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def pic_figure(report: dict[str, Any], page: Page) -> Figure:
     sentence = (
         f"{report['tokens']:,} tokens, {report['linked_tokens']:,} of them in {report['segments']} segments; "
         f"{report['parameters'] / 1e6:.0f} M parameters, {report['layers']} layers, one thread; medians of "
-        f"{report['rounds']} runs. m: layer below which all is computed."
+        f"{report['rounds']} runs. m: layer below which all is computed. {delayed_sentence(report)}"
     )
     title = "Seconds until the cache of a prompt is there, over the rate of the link"
     figure = new_figure(page, _WIDTH_IN, rows * (2.9 if wide else 2.4) + 0.6, title, sentence)

@@ -22,6 +22,8 @@ BREAK_EVEN_LEAST: Final = 1.5
 """Wanted ratio of full prefill and serial load to `auto` where these two take as long."""
 UNLIMITED_LEAST: Final = {"blend:15": 2.2, "lego:16": 4.0}
 """Wanted ratio of a full prefill to a strategy where links have no limit."""
+DISTURBED: Final = 0.05
+"""Part of a run for which it waited for a processor, beyond which it counts as disturbed."""
 
 
 class Link(NamedTuple):
@@ -53,6 +55,11 @@ class Run:
     """Part of the duration for which other processes had the processors while this one could have run."""
     choice: str = ""
     """Name of the way that `auto` took."""
+
+    @property
+    def is_disturbed(self) -> bool:
+        """True if other processes made the run longer."""
+        return self.delayed_s > DISTURBED * self.seconds
 
 
 @dataclass(slots=True)
@@ -172,6 +179,18 @@ def at_rate(rate: float, rates: Sequence[float], seconds: Sequence[float]) -> fl
             between_s: float = low_s * (high_s / low_s) ** (math.log(rate / low) / math.log(high / low))
             return between_s
     return seconds[-1]
+
+
+def delayed_share(points: Sequence[Point]) -> float:
+    """Return for what part of the time of all runs other processes had the processors."""
+    runs = [run for point in points for of_way in point.runs.values() for run in of_way]
+    return sum(run.delayed_s for run in runs) / sum(run.seconds for run in runs)
+
+
+def delayed_sentence(report: dict[str, Any]) -> str:
+    """Return a sentence about other processes, or '' if they did not disturb."""
+    share = report["delayed_share"]
+    return f"Other processes had the processors for {100 * share:.0f} % of the time." if share > DISTURBED else ""
 
 
 def break_even(points: Sequence[Point]) -> list[dict[str, Any]]:

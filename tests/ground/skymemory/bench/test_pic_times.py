@@ -6,7 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.bench.pic_times import AUTO, FULL, PREFIX, Link, Point, Run, aims, at_rate, break_even, crossing, curves
+from skymemory.bench.pic_times import (
+    AUTO,
+    FULL,
+    PREFIX,
+    Link,
+    Point,
+    Run,
+    aims,
+    at_rate,
+    break_even,
+    crossing,
+    curves,
+    delayed_sentence,
+    delayed_share,
+)
 
 RATES = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 SERIAL_LEGO = "serial lego:16"
@@ -121,3 +135,13 @@ def test_the_best_open_choice_is_what_auto_may_take() -> None:
     one.runs[LEGO] += [Run(9.0, 9.0), Run(8.0, 8.0)]
     assert one.best_open() == BLEND
     assert math.isclose(one.row()["ways"][LEGO]["median_s"], 8.0)
+
+
+def test_what_other_processes_took_is_told() -> None:
+    calm, disturbed = Run(10.0, 10.0, 0.0), Run(30.0, 10.0, 20.0)
+    assert not calm.is_disturbed
+    assert disturbed.is_disturbed
+    share = delayed_share([Point(Link(5, 5), "raw", {FULL: [calm], AUTO: [disturbed]})])
+    assert share == pytest.approx(0.5)
+    assert delayed_sentence({"delayed_share": share}) == "Other processes had the processors for 50 % of the time."
+    assert delayed_sentence({"delayed_share": 0.01}) == ""
