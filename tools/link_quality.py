@@ -7,7 +7,9 @@ Each prompt is BOS and segments; it is asked five questions of each kind (seams.
 BOS; the questions are computed in full. All strategies see the same prompts and questions, so drops are paired. `blend:15@3` is
 `blend:15` with switch layer 3. `unmoved` is naive without rotation: keys stay turned to the position that they had in their
 segment. `facts@1` is a control that knows the task: from switch layer 1 on it computes again the facts and references of each
-second segment, and nothing else.
+second segment, and nothing else. `variants/naive` links variants, taken out of a full prefill of the same documents in another
+order: the one that was last comes first. `codec/int8` is a full prefill whose keys and values went through a codec as those of
+segments do: nothing is computed again, which would hide what the codec loses.
 
 Prints the share of right answers with the drop from a full prefill and its 95 % interval, how far attention of the questions and
 keys deviate by layer, and how alike neighbouring layers rank the tokens (CacheBlend, Figs. 6 and 8).
@@ -47,13 +49,20 @@ from seams import (
     make_questions,
 )
 from seams_quality import SHAPES
+from skymemory.prompt.codecs import get_codec
+from skymemory.segments.capture import take_out
 from skymemory.segments.decoder import Decoder
 from skymemory.segments.linker import Linker
+from skymemory.segments.measure import through_codec
 from skymemory.segments.pieces import SINKS, Piece, TensorSource
 from skymemory.segments.strategy import Kind, Strategy
 
 FOLDER: Final = Path(__file__).parents[1] / "tests" / "models" / "seams"
 UNMOVED: Final = "unmoved"
+VARIANTS: Final = "variants/"
+CODEC: Final = "codec/"
+BLOCK_TOKENS: Final = 128
+EIGHT_BILLION: Final = (32, 2, 8, BLOCK_TOKENS, 128)  # shape of a block: layers, keys and values, heads, tokens, channels
 FACTS: Final = "facts"
 STRATEGIES: Final = (
     "exact",
@@ -74,6 +83,10 @@ STRATEGIES: Final = (
     "blend:15@2",
     "naive@3",
     "blend:15@3",
+    "variants/naive",
+    "variants/blend:5",
+    "variants/blend:15",
+    *(CODEC + name for name in ("raw", "int8", "int4", "int4g16", "int4g32")),
 )
 QUESTIONS: Final = 5  # of each kind and prompt
 DEVIATION_PROMPTS: Final = 50  # of each context; more would change no digit that counts
@@ -169,7 +182,13 @@ class Quality:
             sources = {sinks: self._segments(drawn.segments, sinks) for sinks in {_sinks(name) for name in strategies}}
             caches = {}
             for name, cell in cells.items():
-                cache = self._link(tokens, drawn, sources[_sinks(name)], name, cell)
+                if name.startswith(CODEC):
+                    cache = self._through_codec(tokens, name.removeprefix(CODEC), cell)
+                elif name.startswith(VARIANTS):
+                    segments = self._variants(drawn, sources[0])
+                    cache = self._link(tokens, drawn, segments, name.removeprefix(VARIANTS), cell)
+                else:
+                    cache = self._link(tokens, drawn, sources[_sinks(name)], name, cell)
                 for kind, answers in asked.right(self._model, cache).items():
                     cell.right[kind] += answers
                 if done < deviation_prompts:
@@ -233,6 +252,31 @@ class Quality:
             cell.switch_layer = linked.report.switch_layer
         layers = zip(*([pair[:2] for pair in cache] for cache in caches), strict=True)
         return DynamicCache([tuple(torch.cat(part) for part in zip(*pairs, strict=True)) for pairs in layers])
+
+    def _variants(self, prompts: Prompts, alone: list[Tensor]) -> list[Tensor]:
+        """Return segments of which those are variants that have a segment before them in both orders of the documents."""
+        order = [*range(2, len(alone)), 0, 1]
+        drawn = prompts.segments[:, order]
+        tokens = torch.cat((torch.full((len(drawn), 1), BOS), drawn.flatten(1), torch.full((len(drawn), 1), PAD)), 1)
+        cache = self._linker.link(tokens, [], Strategy.parse("exact")).cache
+        chosen = []
+        for number, segment in enumerate(alone):
+            place = order.index(number)
+            if set(order[:place]) & set(range(number)):
+                start = 1 + place * prompts.shape.segment_tokens
+                segment = take_out(self._decoder, cache, prompts.segments[:, number], start)
+            chosen.append(segment)
+        return chosen
+
+    def _through_codec(self, tokens: Tensor, codec: str, cell: Cell) -> DynamicCache:
+        """Return the cache of a full prefill, of which all but BOS went through a codec, prompt by prompt as blocks do."""
+        cache = self._linker.link(tokens, [], Strategy.parse("exact")).cache
+        own = take_out(self._decoder, cache, tokens[:, 1:-1], 1)
+        stored = torch.stack([through_codec(one, get_codec(codec), BLOCK_TOKENS) for one in own.unbind(2)], 2)
+        piece = Piece(1, tokens.shape[1] - 2, TensorSource(stored), lossless=False)
+        linked = self._linker.link(tokens, [piece], Strategy.parse("naive"))
+        cell.switch_layer = linked.report.switch_layer
+        return linked.cache
 
     def _unmoved(self, segment: Tensor, start: int) -> Tensor:
         """Return a segment whose keys, turned to positions from `start` on, are as if turned to positions from 0 on."""
@@ -338,6 +382,17 @@ def _table(cells: dict[str, Cell], context: int) -> dict[str, Any]:
     return figures
 
 
+def _codec_table(names: Sequence[str]) -> dict[str, float]:
+    """Print how many bytes a token of a large model has, and return it by codec."""
+    found = {}
+    layers, _, heads, _, channels = EIGHT_BILLION
+    print(f"\nbytes a token of a model of {layers} layers with {heads} heads of {channels} channels, bfloat16")
+    for name in names:
+        found[name] = get_codec(name).layer_bytes(EIGHT_BILLION, torch.bfloat16) * layers / BLOCK_TOKENS
+        print(f"{name:11} {found[name]:9,.0f}")
+    return found
+
+
 def _deviation_table(cells: dict[str, Cell], deviations: Deviations, figures: dict[str, Any]) -> None:
     def line(name: str, values: Tensor) -> list[float]:
         rounded = [round(float(value), 3) for value in values / deviations.batches]
@@ -366,6 +421,7 @@ def main() -> int:
     transformers.utils.logging.disable_progress_bar()
     quality = Quality(options.model)
     strategies = dict.fromkeys(("exact", "naive", *options.strategies))
+    codecs = [name.removeprefix(CODEC) for name in strategies if name.startswith(CODEC)]
     result: dict[str, Any] = {"prompts": options.prompts, "questions": QUESTIONS, "seed": options.seed, "layers": quality.layers}
     for shape in SHAPES:
         if shape.context_tokens not in options.contexts:
@@ -375,6 +431,9 @@ def main() -> int:
         _deviation_table(cells, deviations, figures)
         if options.json:
             options.json.write_text(json.dumps(result, indent=2) + "\n")
+    result["bytes a token"] = _codec_table(codecs)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
     return 0
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.model
 
 
 def test_what_strategies_keep_of_the_answers() -> None:
-    strategies = ("exact", "naive", "random:30", "blend:15", "blend:30", "facts@1", "blend:15@3")
+    strategies = ("exact", "naive", "random:30", "blend:15", "blend:30", "facts@1", "blend:15@3", "variants/naive", "codec/int4")
     cells, deviations = Quality().measure(SHAPES[0], strategies, prompts=20, seed=4, deviation_prompts=20)
     full = cells["exact"]
     lost = {name: cell.drop(full)[0] for name, cell in cells.items()}
@@ -27,6 +27,8 @@ def test_what_strategies_keep_of_the_answers() -> None:
     assert lost["blend:30"] <= 0.03
     assert lost["facts@1"] <= 0.03  # a sixth of the rows, if they are the right ones
     assert lost["blend:15@3"] <= 0.05
+    assert lost["variants/naive"] <= 0.03  # what was computed behind its document knows it
+    assert abs(lost["codec/int4"]) <= 0.05
     assert cells["facts@1"].recomputed == pytest.approx(0.172, abs=0.001)
     assert all(len(cell.right[kind]) == 20 for cell in cells.values() for kind in KINDS)
     # Layers up to the switch layer are exact, and neighbours above rank tokens alike

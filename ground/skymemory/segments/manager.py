@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -44,11 +45,10 @@ from skymemory.segments.linking import LinkReport
 from skymemory.segments.manifest import Manifest
 from skymemory.segments.passages import Passage, SeenPassages
 from skymemory.segments.pieces import Piece, check_pieces
+from skymemory.segments.placed_segment import PlacedSegment, with_variants
 from skymemory.segments.planner import EXACT, NOTHING_OPEN, UNMEASURED, Planner, Way
-from skymemory.segments.segment_fetch import SegmentPart
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
-from skymemory.segments.variants import best_variant
 from skymemory.segments.watched_gate import WatchedGate
 
 _log = logging.getLogger(__name__)
@@ -59,19 +59,6 @@ PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment
 _LOOKUPS_MAX: Final = 8
 """Most passages that are looked up at once."""
 _FORM: Final = "a prompt is a list of texts, token ids and segments"
-
-
-@dataclass(frozen=True)
-class PlacedSegment:
-    """A segment at a place in a prompt.
-
-    Attributes:
-        id: Its id.
-        span: Positions of its tokens.
-    """
-
-    id: str
-    span: range
 
 
 @dataclass(frozen=True)
@@ -89,39 +76,6 @@ class LinkedPrompt:
     cache: DynamicCache
     report: LinkReport
     segments: tuple[PlacedSegment, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A segment at a place in a prompt."""
-
-    start: int
-    manifest: Manifest
-    variant: bytes = b""
-    """Name of the variant that is used; empty for what was computed alone."""
-
-    @property
-    def end(self) -> int:
-        """Position behind its last token."""
-        return self.start + len(self.manifest.tokens)
-
-    def part(self, part: SegmentPart, lossless: bool) -> Piece:
-        """Return a part of it that the sky has."""
-        sinks = self.manifest.sinks
-        return Piece(self.start + part.first, part.tokens, part, sinks, lossless, part.first, not self.variant)
-
-    def piece(self, lossless: bool) -> Piece:
-        """Return all of the segment as one piece without a source, to see whether it fits."""
-        tokens, sinks = len(self.manifest.tokens), self.manifest.sinks
-        return Piece(self.start, tokens, _NOTHING, sinks, lossless, alone=not self.variant)
-
-
-class _Nothing:
-    def layer(self, index: int) -> None:
-        """Have no layer."""
-
-
-_NOTHING: Final = _Nothing()
 
 
 class SegmentManager:
@@ -249,6 +203,35 @@ class SegmentManager:
             display_name=display_name or None,
         )
 
+    def add_variants(self, prompt: LinkedPrompt) -> list[Segment]:
+        """Store segments of a prompt as variants, which know the segments before them, out of its cache (Cache-Craft).
+
+        Nothing is computed again. Only segments all of whose keys and values were computed are stored, and that have other
+        segments before them. A segment has up to three variants. Strategies that are chosen by name take the one that has most
+        segments before it in common with their prompt (docs/pic.md).
+
+        Args:
+            prompt: The prompt, as `link` returned it, also after `generate`.
+
+        Returns:
+            The segments that have got a variant.
+
+        Raises:
+            SegmentError: As from `get` and `add`.
+            ValueError: The cache is not of this model, or not of one prompt.
+            UnsupportedModelError: Segments of the model cannot be linked.
+        """
+        linker, sky = self._linked(), self._segments()
+        computed = self._manager.engine.check(prompt.cache)
+        tokens: list[int] = prompt.input_ids[0].tolist()
+        stored = []
+        for number, one in enumerate(prompt.segments):
+            before = [other.id for other in prompt.segments[:number]]
+            if before and one.end <= computed and one.manifest.sinks == 0:
+                take_out = partial(linker.take_out, prompt.cache, tokens[one.start : one.end], one.start)
+                stored.append(sky.put_variant(sky.get(one.id), take_out, Context(tokens[: one.start], before)))
+        return [segment for segment in stored if segment is not None]
+
     def get(self, segment: str) -> Segment:
         """Return the segment of an id, which any host of the tenant may have added.
 
@@ -345,8 +328,8 @@ class SegmentManager:
         if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
         tokens, placed = self._laid_out(pieces, wanted)
-        segments = tuple(PlacedSegment(one.manifest.id, range(one.start, one.end)) for one in placed)
-        placed = list(_with_variants(placed, wanted))
+        segments = tuple(placed)
+        placed = list(with_variants(placed, wanted))
         if wanted.kind is not Kind.AUTO:
             check_pieces([one.piece(self._lossless) for one in placed], len(tokens), wanted)
         prefix = self._manager.get_cache(tokens)
@@ -442,7 +425,7 @@ class SegmentManager:
         first = next((start for start in starts if list(whole[start : start + len(bare)]) == bare), 0)
         return list(whole[:first])
 
-    def _laid_out(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> tuple[list[int], list[_Placed]]:
+    def _laid_out(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> tuple[list[int], list[PlacedSegment]]:
         """Return all token ids of a prompt, and where its segments stand."""
         if isinstance(pieces, (str, Mapping, torch.Tensor)) or not isinstance(pieces, Sequence):
             raise TypeError(f"{_FORM}; not {type(pieces).__name__}")
@@ -456,10 +439,10 @@ class SegmentManager:
         for number, piece in enumerate(pieces):
             if isinstance(piece, Passage):
                 own, manifest = passages[number]
-                placed += [] if manifest is None else [_Placed(len(tokens), manifest)]
+                placed += [] if manifest is None else [PlacedSegment(len(tokens), manifest)]
                 tokens += own
             elif isinstance(piece, Segment):
-                placed.append(_Placed(len(tokens), manifests[piece.id]))
+                placed.append(PlacedSegment(len(tokens), manifests[piece.id]))
                 tokens += manifests[piece.id].tokens
             else:
                 tokens += self._front() if isinstance(piece, str) and number == 0 else []
@@ -505,7 +488,7 @@ class SegmentManager:
     # ---- tokens to a cache ------------------------------------------------------------------------------------------
 
     def _link(
-        self, tokens: list[int], placed: list[_Placed], wanted: Strategy, prefix: DynamicCache, switch_layer: int | None
+        self, tokens: list[int], placed: list[PlacedSegment], wanted: Strategy, prefix: DynamicCache, switch_layer: int | None
     ) -> Linked:
         covered, end = prefix.get_seq_length(), len(tokens) - 1
         behind = [one for one in placed if one.start < end and one.end > covered]
@@ -534,7 +517,7 @@ class SegmentManager:
         self._watched.consider(tokens, way, linked)
         return linked
 
-    def _chosen(self, tokens: list[int], behind: list[_Placed], covered: int) -> Way:
+    def _chosen(self, tokens: list[int], behind: list[PlacedSegment], covered: int) -> Way:
         """Return the way of a prompt whose strategy is to be chosen."""
         if all(one.piece(self._lossless).exact for one in behind):
             return Way()
@@ -560,15 +543,3 @@ class SegmentManager:
         rows = (end - covered,) * layers if end > covered else ()
         report = LinkReport(EXACT, layers, rows, covered, 0, 0, end, self.why_not, waited_s=0.0, total_s=0.0)
         return Linked(cache, report)
-
-
-def _with_variants(placed: Sequence[_Placed], wanted: Strategy) -> Iterator[_Placed]:
-    """Yield segments with the variant that is used of each. One of which there is nothing to use is left to be computed."""
-    before: list[str] = []
-    for one in placed:
-        if wanted.kind in {Kind.EXACT, Kind.AUTO}:  # nothing was measured of variants
-            if one.manifest.is_alone:
-                yield one
-        else:
-            yield replace(one, variant=best_variant(one.manifest, before))
-        before.append(one.manifest.id)

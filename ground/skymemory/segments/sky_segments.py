@@ -21,6 +21,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.blocks import dtype_name
 from skymemory.prompt.codecs import Codec, CodecError, get_codec
@@ -191,6 +193,31 @@ class SkySegments:
         )
         segment = self.directory.put(manifest)
         self._remember(manifest)
+        return segment
+
+    def put_variant(self, manifest: Manifest, tensors: Callable[[], Tensor], context: Context) -> Segment | None:
+        """Store a variant of a segment that is there; its name and expiry stay.
+
+        Args:
+            manifest: The segment.
+            tensors: Function that returns keys and values of the variant, as `put` takes them.
+            context: Context of the variant.
+
+        Returns:
+            The segment; None if it has this variant, or as many as it may have.
+
+        Raises:
+            OtherModelError: The segment is of another model, tokenizer, codec or block size.
+            SegmentError: As from `put`.
+        """
+        self._check_model(manifest)
+        keys = self.directory.keys(manifest)
+        variants = self._put_variant(keys, manifest.variants, context, tensors, manifest.fingerprint)
+        if len(variants) == len(manifest.variants):
+            return None
+        changed = msgspec.structs.replace(manifest, variants=variants)
+        segment = self.directory.put(changed)
+        self._remember(changed)
         return segment
 
     def get(self, segment: str) -> Manifest:

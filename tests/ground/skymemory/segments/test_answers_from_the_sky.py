@@ -66,3 +66,18 @@ def test_answers_are_those_of_a_full_prefill_where_enough_is_computed(segments: 
                 right[name] += answered(model, one) == answer.tolist()
     assert right["full"] == right["blend"] == right["deep"] == PROMPTS * len(KINDS)
     assert right["naive"] < right["full"]  # what a segment says of another one is lost
+
+
+def test_variants_know_the_documents_of_their_segments(segments: SegmentManager, model: Any) -> None:
+    """Nothing is computed again. In each second segment only what was computed behind the first one tells whose it is."""
+    generator = torch.Generator().manual_seed(6)
+    prompts = make_prompts(SHAPES[0], PROMPTS, generator)
+    questions = make_questions(prompts, "carried", generator)
+    right = {"before": 0, "after": 0}
+    for parts, question, answer in zip(prompts.segments, questions.tokens, questions.answers, strict=True):
+        first, second, third, fourth = (segments.add(part) for part in parts)
+        pieces = [[BOS], first, second, third, fourth, question]
+        right["before"] += answered(model, segments.link(pieces, "naive")) == answer.tolist()
+        segments.add_variants(segments.link([[BOS], third, fourth, first, second, question]))
+        right["after"] += answered(model, segments.link(pieces, "naive")) == answer.tolist()
+    assert right == {"before": 0, "after": PROMPTS}

@@ -118,7 +118,7 @@ def test_a_document_that_comes_again_is_a_segment(linking: SegmentManager, store
     assert twice.report.linked_tokens == 2 * segment.tokens
     assert store.blocks == puts  # nothing was put again
     assert linking.add(DOCUMENT).id == segment.id
-    assert torch.equal(twice.input_ids[0, : segment.tokens], again.input_ids[0, again.segments[0].span])
+    assert torch.equal(twice.input_ids[0, : segment.tokens], again.input_ids[0, again.segments[0].start : again.segments[0].end])
 
 
 def test_a_segment_that_is_gone_is_text_and_then_a_segment_again(linking: SegmentManager, store: MemoryStore) -> None:
