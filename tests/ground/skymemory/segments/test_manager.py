@@ -310,12 +310,19 @@ def test_only_strategies_of_the_grid_are_checked(segments: SegmentManager) -> No
 
 
 def linking(manager: KVCManager, tmp_path: Path, gate: Gate | None, **more: Any) -> SegmentManager:
-    """Segments whose controller believes that computing takes a minute a prompt, so that all is linked that may be."""
     segments = SegmentManager(manager, gate=gate, folder=tmp_path, **more)
+    make_slow(segments)
+    return segments
+
+
+def make_slow(segments: SegmentManager) -> None:
+    """Have the controller believe that computing takes a minute a prompt, so that all is linked that may be.
+
+    What is linked then teaches it better, so this is wanted again before the next prompt.
+    """
     request = Request(tokens=402, linked_tokens=0, segments=0)
     for _ in range(20):
         segments.controller.computed(full_work(segments.controller.shape, request, 0, segments.controller.shape.layers), 60.0)
-    return segments
 
 
 def test_a_canary_counts_and_becomes_an_exact_prefix(tokenizer: Any, tmp_path: Path) -> None:
@@ -348,10 +355,12 @@ def test_only_what_was_linked_whole_by_the_gate_is_a_canary(tokenizer: Any, tmp_
     segments.link([[5, 6, 7]])
     assert not requests
     for _ in range(2):
+        make_slow(segments)
         segments.link([[5], one, [6]])
     assert len(set(requests)) == 2  # a number of its own
     directory = SegmentDirectory(store, folder=tmp_path)
     del store.blocks[directory.keys(directory.get(one.id).manifest).of_group(0)[1]]
+    make_slow(segments)
     assert segments.link([[5], one, [9]]).report.linked_tokens == 100 - BLOCK
     assert len(requests) == 2
     assert segments.check_canaries() == 0
@@ -368,6 +377,7 @@ def test_canaries_close_a_point_that_fails_for_all_programs(model: Any, tokenize
     one = segments.add(tokens_of(200))
     strategies = []
     for number in range(12):
+        make_slow(segments)
         strategies.append(str(segments.link([tokens_of(30, number), one, [11 + number]]).report.strategy))
         segments.check_canaries()
     assert strategies[:3] == ["naive"] * 3
