@@ -108,12 +108,21 @@ class Server:
     def client_of(self, api_key: str) -> openai.OpenAI:
         return openai.OpenAI(base_url=f"{self.address}/v1", api_key=api_key, max_retries=0)
 
-    def request(self, path: str, body: bytes | None = None, content_type: str = "application/json", **headers: str) -> Response:
-        """Plain HTTP: GET, or POST of a body."""
+    def request(
+        self,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        *,
+        method: str | None = None,
+        **headers: str,
+    ) -> Response:
+        """Plain HTTP: GET, or POST of a body, unless a method is named."""
         if body is not None:
             headers["Content-Type"] = content_type
+        request = urllib.request.Request(self.address + path, body, headers, method=method)
         try:
-            with urllib.request.urlopen(urllib.request.Request(self.address + path, body, headers), timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return Response(answer.status, answer.headers, answer.read().decode())
         except urllib.error.HTTPError as answer:
             return Response(answer.status, answer.headers, answer.read().decode())

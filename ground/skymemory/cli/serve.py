@@ -20,6 +20,7 @@ from skymemory.cli.common import (
 from skymemory.common.extras import how_to_install
 from skymemory.common.secret_files import SecretFileError
 from skymemory.common.tenant_secrets import read_tenant_secret
+from skymemory.segments.strategy import Strategy
 from skymemory.serve.api_keys import list_keys
 from skymemory.serve.listener import bound
 from skymemory.sky.tenant_secret import secret_of
@@ -82,6 +83,18 @@ from skymemory.sky.tenant_secret import secret_of
     help="Where the model runs, in torch's words: cpu, cuda, cuda:1, mps. Default: cuda if there is one, else cpu.",
 )
 @click.option(
+    "--link-strategy",
+    default="auto",
+    show_envvar=True,
+    help="How segments are linked: auto takes what the gate allows for this model and else computes them; exact, naive, lego:K, "
+    "lego0, blend:R and random:R are taken without proof.",
+)
+@click.option(
+    "--segment-separator",
+    show_envvar=True,
+    help="Text around the segments of a prompt of /v1/completions; the model does not see it. Default: there are none.",
+)
+@click.option(
     "--constellation",
     "constellation_path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -102,6 +115,8 @@ def serve(
     max_model_len: int | None,
     dtype: str,
     device: str | None,
+    link_strategy: str,
+    segment_separator: str | None,
     constellation_path: Path | None,
     tenant_secret_file: Path | None,
 ) -> None:
@@ -112,6 +127,12 @@ def serve(
     """
     if api_key and api_keys is not None:
         raise BadInput("--api-key and --api-keys: allowed is one of them")
+    try:
+        Strategy.parse(link_strategy)
+    except ValueError as error:
+        raise BadInput(f"--link-strategy: {error}") from error
+    if segment_separator == "":
+        raise BadInput("--segment-separator: allowed is text of one character or more")
     if tenant_secret_file is not None:
         read_tenant_secret(tenant_secret_file)
     secret = partial(secret_of, file=tenant_secret_file)
@@ -143,6 +164,8 @@ def serve(
             dtype=dtype,
             device=device,
             context_tokens=max_model_len,
+            link_strategy=link_strategy,
+            segment_separator=segment_separator,
         )
         try:
             serve(

@@ -60,6 +60,20 @@ def token_list(prompt: Prompt, tokenizer: PreTrainedTokenizerBase, vocabulary: i
     return [int(token) for token in given]
 
 
+def plain_tokens(text: str, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Return the token ids of a text without special tokens."""
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def tokens_in_front(tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Return the token ids that a tokenizer puts in front of a text."""
+    text = "a"
+    whole, bare = list(tokenizer(text)["input_ids"]), plain_tokens(text, tokenizer)
+    starts = range(len(whole) - len(bare) + 1)
+    first = next((start for start in starts if whole[start : start + len(bare)] == bare), 0)
+    return whole[:first]
+
+
 def token_lists(prompts: Prompts, tokenizer: PreTrainedTokenizerBase, vocabulary: int) -> list[list[int]]:
     """Return the token ids of each prompt of a batch; arguments and errors are those of `token_list`."""
     given: Any = _rows(prompts) if isinstance(prompts, Mapping) else prompts

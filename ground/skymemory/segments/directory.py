@@ -128,6 +128,7 @@ class SegmentDirectory:
             display_name=manifest.display_name,
             beginning=beginning_of(self.keys(manifest)),
             version=held.version,
+            fingerprint=manifest.fingerprint.hex(),
         )
 
     def put(self, manifest: Manifest) -> Segment:

@@ -41,6 +41,8 @@ class Segment(Struct, frozen=True, kw_only=True):
     """Name for the segment's first block: segments that share blocks have the same one."""
     version: int
     """Version of the manifest."""
+    fingerprint: str = ""
+    """Digest of model and tokenizer, hexadecimal."""
 
     def is_over(self, now_unix_ms: int) -> bool:
         """Return True if the segment has expired."""

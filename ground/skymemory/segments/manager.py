@@ -13,6 +13,7 @@ comes first, then segments; all else is computed. What does not come is computed
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +31,7 @@ from transformers import DynamicCache
 from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager, time_to_come
-from skymemory.prompt.prompts import Encoding, Prompt, token_list
+from skymemory.prompt.prompts import Encoding, Prompt, plain_tokens, token_list, tokens_in_front
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
 from skymemory.segments.check import read_prompts
@@ -40,12 +41,13 @@ from skymemory.segments.gate import Gate, is_canary
 from skymemory.segments.grid import Option, checked_strategies, options
 from skymemory.segments.groups import layer_groups
 from skymemory.segments.host_list import Segment
+from skymemory.segments.layout import LaidOut, SegmentId
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.manifest import Manifest
 from skymemory.segments.passages import Passage, SeenPassages
-from skymemory.segments.pieces import Piece, check_pieces
-from skymemory.segments.placed_segment import PlacedSegment, with_variants
+from skymemory.segments.pieces import Piece
+from skymemory.segments.placed_segment import PlacedSegment
 from skymemory.segments.planner import EXACT, NOTHING_OPEN, UNMEASURED, Planner, Way
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
@@ -53,8 +55,8 @@ from skymemory.segments.watched_gate import WatchedGate
 
 _log = logging.getLogger(__name__)
 
-PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment | Passage
-"""Text; token ids; what a tokenizer returns; a segment; or a passage, which becomes a segment when it is seen again."""
+PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment | SegmentId | Passage
+"""Text; token ids; what a tokenizer returns; a segment, or its id; a passage, which becomes a segment when it comes again."""
 
 _LOOKUPS_MAX: Final = 8
 """Most passages that are looked up at once."""
@@ -88,6 +90,7 @@ class SegmentManager:
         gate: Gate | None = None,
         folder: Path | None = None,
         is_canary: Callable[[bytes], bool] = is_canary,
+        scope: bytes = b"",
     ) -> None:
         """Check with a few tokens whether segments of the model can be linked.
 
@@ -99,9 +102,11 @@ class SegmentManager:
                 (`skymemory.segments.kept_gate`).
             folder: Folder of the host's list of segments and of its gate's records; the state folder by default.
             is_canary: Chooses requests that are computed in full, too, from their tokens and a number of their own.
+            scope: Name of one of several users of a tenant, who never find each other's segments.
         """
         self._manager = manager
         self._folder = folder
+        self._scope = scope
         self._lossless = manager.codec.name == "raw"
         self._linker: Linker | None = None
         self._planner: Planner | None = None
@@ -134,6 +139,16 @@ class SegmentManager:
         self._linked()
         assert self._planner is not None
         return self._planner.controller
+
+    def fingerprint(self) -> bytes:
+        """Return the digest of model and tokenizer (`KVCManager.fingerprint`)."""
+        return self._manager.fingerprint()
+
+    def scoped(self, scope: bytes) -> SegmentManager:
+        """Return a manager of the segments of another scope, which shares model, gate and controller with this one."""
+        other = copy.copy(self)
+        other._scope, other._sky, other._passages = scope, None, SeenPassages()  # noqa: SLF001  # it is of this class
+        return other
 
     def add(
         self,
@@ -300,7 +315,33 @@ class SegmentManager:
         """
         return self._segments().expire(segment)
 
-    def link(self, pieces: Sequence[PromptPiece], strategy: str = "auto", *, switch_layer: int | None = None) -> LinkedPrompt:
+    def may_link(self, strategy: str = "auto") -> bool:
+        """Return True if a strategy may link segments now, and not only those that are exact.
+
+        Raises:
+            ValueError: There is no such strategy, or the model cannot be digested now.
+        """
+        wanted = Strategy.parse(strategy)
+        if self._planner is not None and wanted.kind is Kind.AUTO:
+            self._watched.look(self._manager.fingerprint())
+        return self._may_link(wanted)
+
+    def lay_out(self, pieces: Sequence[PromptPiece], strategy: str = "auto") -> LaidOut:
+        """Return the tokens of a prompt from its pieces, and where its segments stand (arguments and errors as of `link`)."""
+        wanted = Strategy.parse(strategy)
+        tokens, placed = self._laid_out(pieces, wanted)
+        laid = LaidOut(tokens, tuple(placed), self._lossless)
+        laid.check(wanted)
+        return laid
+
+    def link(
+        self,
+        pieces: Sequence[PromptPiece] | LaidOut,
+        strategy: str = "auto",
+        *,
+        switch_layer: int | None = None,
+        prefix_scope: bytes | None = None,
+    ) -> LinkedPrompt:
         """Make the cache of a prompt from its pieces.
 
         Pieces are tokenised apart, without special tokens. A text that comes first gets what the tokenizer puts in front, such as
@@ -309,11 +350,12 @@ class SegmentManager:
         No failure of the sky raises once the segments are known: what does not come is computed.
 
         Args:
-            pieces: Texts, token ids, segments and passages, in order.
+            pieces: Texts, token ids, segments and passages, in order; or what `lay_out` made of them.
             strategy: One word of `skymemory.segments.strategy`. `auto` takes one that the gate allows, where that is faster, and
                 else computes all that is not exact. The others link without having proved that answers stay as they are.
             switch_layer: Layer below which all rows are computed (docs/pic.md); 1 for a blend and else 0 by default. `auto`
                 chooses it.
+            prefix_scope: Scope of the prompt's exact blocks (`KVCManager.get_cache`); that of the segments by default.
 
         Raises:
             TypeError: A piece is neither text nor token ids nor a segment.
@@ -327,18 +369,15 @@ class SegmentManager:
         wanted = Strategy.parse(strategy)
         if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
-        tokens, placed = self._laid_out(pieces, wanted)
-        segments = tuple(placed)
-        placed = list(with_variants(placed, wanted))
-        if wanted.kind is not Kind.AUTO:
-            check_pieces([one.piece(self._lossless) for one in placed], len(tokens), wanted)
-        prefix = self._manager.get_cache(tokens)
+        laid = pieces if isinstance(pieces, LaidOut) else self.lay_out(pieces, strategy)
+        tokens, scope = laid.tokens, self._scope if prefix_scope is None else prefix_scope
+        prefix = self._manager.get_cache(tokens, scope=scope)
         if self._linker is None:
             linked = self._computed(tokens, prefix)
         else:
-            linked = self._link(tokens, placed, wanted, prefix, switch_layer)
+            linked = self._link(tokens, laid.used(wanted), wanted, prefix, switch_layer, scope)
         ids = torch.tensor([tokens], device=self._manager.engine.model.device)
-        return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s), segments)
+        return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s), laid.placed)
 
     def check_canaries(self) -> int:
         """Compute the canaries that wait, and return their number.
@@ -373,7 +412,7 @@ class SegmentManager:
             UnsupportedModelError: Segments of the model cannot be linked.
         """
         linker, bos = self._linked(), self._bos()
-        prompts = read_prompts(lines, lambda text, index: (self._front() if index == 0 else []) + self._plain(text))
+        prompts = read_prompts(lines, lambda text, index: self._front(index) + self._plain(text))
         grid = options(checked_strategies(strategies, bos), layer_groups(linker.layers))
         if not grid:
             raise ValueError(f"the model has {linker.layers} layers, of which these strategies would load none")
@@ -399,6 +438,7 @@ class SegmentManager:
                 codec=self._manager.codec,
                 block_tokens=self._manager.block_tokens,
                 tenant_secret=self._manager.tenant_secret,
+                scope=self._scope,
                 folder=self._folder,
             )
             self._sky = known = (store, made)
@@ -414,25 +454,21 @@ class SegmentManager:
     def _plain(self, content: Prompt) -> list[int]:
         """Return the token ids of a piece, without special tokens if it is text."""
         if isinstance(content, str):
-            content = self._manager.tokenizer(content, add_special_tokens=False)["input_ids"]
+            content = plain_tokens(content, self._manager.tokenizer)
         return token_list(content, self._manager.tokenizer, self._manager.engine.vocabulary)
 
-    def _front(self) -> list[int]:
-        """Return the token ids that the tokenizer puts in front of a text."""
-        text = "a"
-        whole, bare = self._manager.tokenizer(text)["input_ids"], self._plain(text)
-        starts = range(len(whole) - len(bare) + 1)
-        first = next((start for start in starts if list(whole[start : start + len(bare)]) == bare), 0)
-        return list(whole[:first])
+    def _front(self, index: int) -> list[int]:
+        """Return the token ids that the tokenizer puts in front of a text that is piece `index`."""
+        return tokens_in_front(self._manager.tokenizer) if index == 0 else []
 
     def _laid_out(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> tuple[list[int], list[PlacedSegment]]:
         """Return all token ids of a prompt, and where its segments stand."""
         if isinstance(pieces, (str, Mapping, torch.Tensor)) or not isinstance(pieces, Sequence):
             raise TypeError(f"{_FORM}; not {type(pieces).__name__}")
         for number, piece in enumerate(pieces, 1):
-            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment, Passage)):
+            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment, SegmentId, Passage)):
                 raise TypeError(f"{_FORM}; piece {number} is {type(piece).__name__}")
-        manifests = self._manifests({piece.id for piece in pieces if isinstance(piece, Segment)})
+        manifests = self._manifests({piece.id for piece in pieces if isinstance(piece, (Segment, SegmentId))})
         passages = self._of_passages(pieces, wanted)
         tokens: list[int] = []
         placed = []
@@ -441,11 +477,11 @@ class SegmentManager:
                 own, manifest = passages[number]
                 placed += [] if manifest is None else [PlacedSegment(len(tokens), manifest)]
                 tokens += own
-            elif isinstance(piece, Segment):
+            elif isinstance(piece, (Segment, SegmentId)):
                 placed.append(PlacedSegment(len(tokens), manifests[piece.id]))
                 tokens += manifests[piece.id].tokens
             else:
-                tokens += self._front() if isinstance(piece, str) and number == 0 else []
+                tokens += self._front(number) if isinstance(piece, str) else []
                 tokens += self._plain(piece)
         if not tokens:
             raise SegmentError("the prompt has no token; it needs one or more")
@@ -488,7 +524,13 @@ class SegmentManager:
     # ---- tokens to a cache ------------------------------------------------------------------------------------------
 
     def _link(
-        self, tokens: list[int], placed: list[PlacedSegment], wanted: Strategy, prefix: DynamicCache, switch_layer: int | None
+        self,
+        tokens: list[int],
+        placed: Sequence[PlacedSegment],
+        wanted: Strategy,
+        prefix: DynamicCache,
+        switch_layer: int | None,
+        scope: bytes,
     ) -> Linked:
         covered, end = prefix.get_seq_length(), len(tokens) - 1
         behind = [one for one in placed if one.start < end and one.end > covered]
@@ -514,7 +556,7 @@ class SegmentManager:
         lacking = sum(len(one.manifest.tokens) for one in needed) - sum(piece.tokens for piece in came)
         whys = [way.why, f"the sky did not give {lacking:,} tokens of segments" if lacking else "", linked.report.why]
         linked = replace(linked, report=replace(linked.report, why="; ".join(filter(None, whys))))
-        self._watched.consider(tokens, way, linked)
+        self._watched.consider(tokens, way, linked, scope)
         return linked
 
     def _chosen(self, tokens: list[int], behind: list[PlacedSegment], covered: int) -> Way:

@@ -19,12 +19,18 @@ class Usage:
     prompt_tokens: int
     cached_tokens: int = 0
     """Tokens of the prompt that came from the sky."""
+    linked_tokens: int = 0
+    """Tokens of linked segments."""
+    recomputed_tokens: int = 0
+    """Tokens of linked segments that were computed again."""
     completion_tokens: int = 0
 
     def count(self, event: Event) -> None:
         """Count the tokens of an event."""
         if isinstance(event, Begun):
             self.cached_tokens += event.cached_tokens
+            self.linked_tokens += event.linked_tokens
+            self.recomputed_tokens += event.recomputed_tokens
         elif isinstance(event, Finished):
             self.completion_tokens += event.tokens
 
@@ -34,7 +40,11 @@ class Usage:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
-            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+            "prompt_tokens_details": {
+                "cached_tokens": self.cached_tokens,
+                "linked_tokens": self.linked_tokens,
+                "recomputed_tokens": self.recomputed_tokens,
+            },
         }
 
 

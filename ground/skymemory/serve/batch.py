@@ -7,7 +7,8 @@ where the time of a small batch goes. Attention runs once for each row, without 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from transformers import AttentionInterface, AttentionMaskInterface, DynamicCach
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
+
+from skymemory.prompt.huggingface import LinkedCache
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -94,19 +97,29 @@ class Batch:
 
 
 def with_room(cache: DynamicCache) -> DynamicCache:
-    """Return a copy of a cache that grows without a copy of itself for each token."""
-    return _of(_RoomyLayer(keys, values) for keys, values in _tensors(cache))
+    """Return a copy of a cache that grows without a copy of itself for each token.
+
+    The copy of a `LinkedCache` is one, too: what is written behind linked segments is no more exact than they are.
+    """
+    made = copy.copy(cache)
+    made.layers = [_RoomyLayer(keys, values) for keys, values in _tensors(cache)]
+    return made
+
+
+def exact_tokens(cache: DynamicCache) -> int:
+    """Return for how many tokens from the beginning a cache has what the model computes."""
+    return min(cache.get_seq_length(), cache.exact_tokens) if isinstance(cache, LinkedCache) else cache.get_seq_length()
 
 
 def beginning(cache: DynamicCache, tokens: int) -> DynamicCache:
-    """Return a cache of the first tokens of another one. Both share the memory, and neither writes into it."""
-    return _of(_layer(keys[:, :, :tokens], values[:, :, :tokens]) for keys, values in _tensors(cache))
+    """Return a cache of the first tokens of another one, all of which are exact.
 
-
-def _of(layers: Iterable[DynamicLayer]) -> DynamicCache:
-    cache = DynamicCache()
-    cache.layers = list(layers)
-    return cache
+    Both share the memory, and neither writes into it.
+    """
+    assert tokens <= exact_tokens(cache)
+    made = DynamicCache()
+    made.layers = [_layer(keys[:, :, :tokens], values[:, :, :tokens]) for keys, values in _tensors(cache)]
+    return made
 
 
 def _layer(keys: torch.Tensor, values: torch.Tensor) -> DynamicLayer:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from skymemory.serve.batch import Batch, beginning, with_room
+from skymemory.serve.batch import Batch, beginning, exact_tokens, with_room
 from skymemory.serve.detokeniser import Detokeniser, StopStrings
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling, TokenSampler
@@ -34,6 +34,10 @@ class Begun:
     """Index of the prompt, from 0."""
     cached_tokens: int
     """Tokens from the sky, or from a prompt that runs beside this one."""
+    linked_tokens: int = 0
+    """Tokens of segments that were linked, with those that were computed again."""
+    recomputed_tokens: int = 0
+    """Tokens of linked segments that were computed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,20 @@ class Ended:
 Event: TypeAlias = Begun | Piece | Finished | Ended
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Cache of a prompt's beginning, and how many of its tokens came from where."""
+
+    cache: DynamicCache
+    cached_tokens: int
+    linked_tokens: int = 0
+    recomputed_tokens: int = 0
+
+
+Finder: TypeAlias = Callable[[Callable[[], bool]], Found]
+"""Function that makes a cache; its argument tells whether nobody waits for it any more. It does not raise."""
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """The work of one request."""
@@ -76,6 +94,8 @@ class Job:
     """Function for events, called in the thread of the `JobQueue`; the last event is `Ended`."""
     scope: bytes = b""
     """Scope of the prompts' blocks: only jobs of the same one share any."""
+    finders: Mapping[int, Finder] = field(default_factory=dict)
+    """Finders of the caches of prompts with segments, by the prompt's index."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     submitted_s: float = field(default_factory=time.monotonic)
 
@@ -96,7 +116,7 @@ class _Prompt:
     job: Job
     index: int
     tokens: Sequence[int]
-    fetched: Future[DynamicCache] | None = None
+    fetched: Future[Found] | None = None
     past: DynamicCache | None = None
     """Cache of the tokens that were read so far."""
     full: int = 0
@@ -213,19 +233,28 @@ class Generator:
         beside = self._beside(prompt.job.scope, prompt.tokens)
         had = 0 if beside is None else beside.get_seq_length()
         if had == self._full(prompt.tokens) and beside is not None:
-            prompt.past = beside
+            found = Found(beside, had)
         else:
             if prompt.fetched is None:
-                job = prompt.job
-                prompt.fetched = self._fetching.submit(self._cache.get, prompt.tokens, job.cancelled.is_set, job.scope)
+                prompt.fetched = self._fetching.submit(self._find, prompt)
             wait([prompt.fetched], 0 if self._rows else _LOOK_S)
             if not prompt.fetched.done():
                 return
-            fetched = prompt.fetched.result()
-            prompt.past = beside if beside is not None and had > fetched.get_seq_length() else fetched
-        done = prompt.past.get_seq_length()
-        prompt.full = max(done, self._full(prompt.tokens))
-        prompt.job.tell(Begun(prompt.index, done))
+            found = prompt.fetched.result()
+            if beside is not None and had > found.cache.get_seq_length():
+                found = Found(beside, had)
+        prompt.past = found.cache
+        prompt.full = max(found.cache.get_seq_length(), self._full(prompt.tokens))
+        prompt.job.tell(Begun(prompt.index, found.cached_tokens, found.linked_tokens, found.recomputed_tokens))
+
+    def _find(self, prompt: _Prompt) -> Found:
+        """Return the cache of a prompt's beginning, in the thread that asks the sky."""
+        job = prompt.job
+        finder = job.finders.get(prompt.index)
+        if finder is not None:
+            return finder(job.cancelled.is_set)
+        cache = self._cache.get(prompt.tokens, job.cancelled.is_set, job.scope)
+        return Found(cache, cache.get_seq_length())
 
     def _read_piece(self, prompt: _Prompt) -> bool:
         """Read the next tokens of a prompt. Return True at its end; then its answers have their first tokens."""
@@ -257,7 +286,7 @@ class Generator:
         for row in (*self._rows, *self._ready):
             if row.job.scope != scope:
                 continue
-            covered = min(row.past.get_seq_length(), self._full(prompt))
+            covered = min(exact_tokens(row.past), self._full(prompt))
             same = _same(prompt, [*row.prompt, *row.tokens], covered)
             same = same if same == self._full(prompt) else same // size * size
             if same > longest:

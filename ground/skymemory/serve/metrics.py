@@ -30,6 +30,10 @@ class ServeMetrics:
             "Tokens of prompts that came from the sky, or from a prompt beside",
             registry=registry,
         )
+        self.linked_tokens = Counter("skymem_serve_linked_tokens_total", "Tokens of segments that were linked", registry=registry)
+        self.recomputed_tokens = Counter(
+            "skymem_serve_recomputed_tokens_total", "Tokens of linked segments that were computed again", registry=registry
+        )
         self.completion_tokens = Counter("skymem_serve_completion_tokens_total", "Tokens of answers", registry=registry)
         self.cancelled = Counter(
             "skymem_serve_cancelled_total", "Generations whose client went away before the end", registry=registry

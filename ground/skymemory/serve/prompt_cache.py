@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Condition, Thread
+from threading import Condition, RLock, Thread
 from typing import TYPE_CHECKING
 
 from skymemory.agent.constellation_source import ConstellationSource
@@ -43,7 +44,7 @@ class PromptCache:
 
     A keyring that is replaced is taken once satellites take its keys. One that is wrong changes nothing until it is right.
 
-    `get` is for one thread, `keep` for one that may be another. Nothing that happens in the sky raises.
+    For several threads. Nothing that happens in the sky raises.
     """
 
     def __init__(
@@ -72,6 +73,9 @@ class PromptCache:
         self._waiting_max = waiting_max
         self._waiting: deque[_KeptPrompt] = deque()
         self._changed = Condition()
+        self._users = 0
+        """Threads that use the manager, so that its store may not be closed."""
+        self._following = RLock()
         self._closed = False
         self._follow()
         self._thread = Thread(target=self._store_all, name="store", daemon=True)
@@ -102,12 +106,34 @@ class PromptCache:
         Args:
             scope: Scope of the blocks (`KVCManager.get_cache`): those of another one are neither found nor waited for.
         """
-        self._follow()
-        if self._manager is None:
-            return self.engine.empty_cache()
+        with self.in_use() as manager:
+            if manager is None:
+                return self.engine.empty_cache()
+            self.await_stored(tokens, cancelled, scope)
+            return manager.get_cache(list(tokens), scope=scope)
+
+    def await_stored(self, tokens: Sequence[int], cancelled: Callable[[], bool], scope: bytes = b"") -> None:
+        """Wait for blocks that a prompt continues, or shares for the most part, and that are still on their way up."""
         with self._changed:
             self._wait(lambda: cancelled() or not any(_continues(tokens, kept) for kept in self._waiting if kept.scope == scope))
-        return self._manager.get_cache(list(tokens), scope=scope)
+
+    @contextmanager
+    def in_use(self) -> Iterator[KVCManager | None]:
+        """Yield the manager of the constellation that is up, whose store stays open meanwhile; None: none is up.
+
+        A thread may not enter it twice.
+        """
+        with self._following:
+            self._follow()
+            with self._changed:
+                manager = self._manager
+                self._users += 1
+        try:
+            yield manager
+        finally:
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
 
     def keep(self, tokens: Sequence[int], prompt_tokens: int, cache: DynamicCache, scope: bytes = b"") -> None:
         """Store the cache that a run of the model left, soon.
@@ -206,7 +232,7 @@ class PromptCache:
             manager: Manager that goes on, on the same constellation; None: a new one is made.
         """
         with self._changed:
-            self._changed.wait_for(lambda: not self._waiting or self._closed)
+            self._changed.wait_for(lambda: (not self._waiting or self._closed) and not self._users)
             before, self._store, self._manager, self._keyring = self._store, None, None, None
         if before is not None:
             before.close()

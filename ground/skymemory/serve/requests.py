@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import from_json
@@ -17,7 +17,8 @@ _STOP_CHARACTERS_MAX = 256
 _SALT_CHARACTERS_MAX = 1024
 _INT64_MAX = (1 << 63) - 1
 
-_NO_EFFECT = frozenset(("user", "metadata", "safety_identifier", "prompt_cache_key"))
+_SEGMENT_CHARACTERS_MAX = 256
+_NO_EFFECT = frozenset(("user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "cache_control"))
 """Parameters that do not change the answer."""
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "best_of": (1,),
@@ -45,15 +46,16 @@ def _listed(value: Any) -> Any:
 
 def _prompts(value: Any) -> list[str | list[int]]:
     """Check prompts as text or token ids; raise ValueError."""
-    given = [value] if isinstance(value, str) or _is_tokens(value) else value
+    given = [value] if isinstance(value, str) or is_tokens(value) else value
     if not isinstance(given, list) or not 1 <= len(given) <= CHOICES_MAX:
         given = [None]
-    if all(isinstance(one, str) for one in given) or all(_is_tokens(one) for one in given):
+    if all(isinstance(one, str) for one in given) or all(is_tokens(one) for one in given):
         return given
     raise ValueError(f"allowed are text, token ids, and lists of 1 to {CHOICES_MAX} of either")
 
 
-def _is_tokens(value: Any) -> bool:
+def is_tokens(value: Any) -> bool:
+    """Return True if a value may be the token ids of one prompt."""
     return isinstance(value, list) and len(value) > 0 and all(type(token) is int for token in value)
 
 
@@ -61,7 +63,9 @@ def _content(value: Any) -> Any:
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Object of a request: no other types, and no other fields."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @model_validator(mode="before")
@@ -70,25 +74,66 @@ class _Strict(BaseModel):
         return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
-class StreamOptions(_Strict):
+class StreamOptions(Strict):
     """Parameter `stream_options`."""
 
     include_usage: bool = False
 
 
-class TextPart(_Strict):
-    """A part of a message's content."""
+class TextPart(Strict):
+    """A part of a message's content that is text."""
 
     type: Literal["text"]
     text: str
+    segment: bool = False
+    """True if the text is to become a segment."""
+    cache_control: Any = None
+    """Anthropic's wish to cache what ends here. It has no effect, as all is cached."""
+
+    @property
+    def is_segment(self) -> bool:
+        """True if it stands for a segment in a chat template."""
+        return self.segment and self.text != ""
+
+    @property
+    def shown(self) -> str:
+        """Text for the chat template."""
+        return self.text
 
 
-class ChatMessage(_Strict):
+class CachedContentPart(Strict):
+    """A part of a message's content that is a segment, by its id."""
+
+    type: Literal["cached_content"]
+    id: Annotated[str, Field(min_length=1, max_length=_SEGMENT_CHARACTERS_MAX)]
+    cache_control: Any = None
+    is_segment: ClassVar[bool] = True
+    shown: ClassVar[str] = ""
+
+
+Part: TypeAlias = TextPart | CachedContentPart
+
+
+class _AnyPart(Strict):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["text", "cached_content"]
+
+
+def _part(value: Any) -> Part:
+    """Check a part by its type."""
+    kind = _AnyPart.model_validate(value).type
+    return CachedContentPart.model_validate(value) if kind == "cached_content" else TextPart.model_validate(value)
+
+
+class ChatMessage(Strict):
     """A message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[list[TextPart], BeforeValidator(_content)]
+    content: Annotated[list[Annotated[Part, PlainValidator(_part)]], BeforeValidator(_content)]
     name: str | None = None
+    cache_control: Any = None
+    """As in a part."""
 
     @model_validator(mode="before")
     @classmethod
@@ -96,14 +141,18 @@ class ChatMessage(_Strict):
         """Drop empty lists: clients send back the message that they got, with lists of what was not in it."""
         return {name: value for name, value in given.items() if value != []} if isinstance(given, dict) else given
 
-    def for_template(self) -> dict[str, str]:
-        """Return the message as chat templates take it; they know no developers."""
+    def for_template(self, shown: Callable[[Part], str]) -> dict[str, str]:
+        """Return the message as chat templates take it; they know no developers.
+
+        Args:
+            shown: Returns the text of a part.
+        """
         role = "system" if self.role == "developer" else self.role
         named = {} if self.name is None else {"name": self.name}
-        return {"role": role, "content": "\n".join(part.text for part in self.content), **named}
+        return {"role": role, "content": "\n".join(map(shown, self.content)), **named}
 
 
-class _Generation(_Strict):
+class _Generation(Strict):
     """The parameters of both kinds of requests."""
 
     model: str
@@ -143,7 +192,7 @@ class ChatRequest(_Generation):
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
-_R = TypeVar("_R", bound=_Generation)
+_R = TypeVar("_R", bound=Strict)
 
 
 def parse(kind: type[_R], body: bytes) -> _R:
@@ -162,12 +211,12 @@ def parse(kind: type[_R], body: bytes) -> _R:
         request = kind.model_validate(_supported(kind, given))
     except ValidationError as error:
         raise _told(error) from error
-    if request.stream_options is not None and not request.stream:
+    if isinstance(request, _Generation) and request.stream_options is not None and not request.stream:
         raise ApiError("stream_options: allowed only with stream", param="stream_options")
     return request
 
 
-def _supported(kind: type[_Generation], given: dict[str, Any]) -> dict[str, Any]:
+def _supported(kind: type[Strict], given: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that change the answer; refuse those that are not supported."""
     left = {}
     for name, value in given.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -21,12 +21,14 @@ from skymemory.serve.answers import CompletionAnswer, Kind, Usage
 from skymemory.serve.api_keys import ApiKey, ApiKeys, scope_of
 from skymemory.serve.connections import BodyMemoryError, ConnectionLimits, Connections
 from skymemory.serve.errors import ApiError, busy, failed
-from skymemory.serve.generation import Cancelled, Ended, Event, Job, Piece
+from skymemory.serve.generation import Cancelled, Ended, Event, Finder, Job, Piece
 from skymemory.serve.job_queue import JobQueue, QueueFullError
 from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.requests import CHOICES_MAX, ChatRequest, CompletionRequest, parse
 from skymemory.serve.sampling import Sampling
-from skymemory.serve.tokens import RequestTokens
+from skymemory.serve.segment_routes import SegmentRoutes
+from skymemory.serve.segments import ServedSegments
+from skymemory.serve.tokens import NewSegment, PromptPiece, RequestTokens, tokens_of
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +37,8 @@ _METRICS = "/metrics"
 _JSON = msgspec.json.Encoder()
 _EVENTS_MAX = 16_384
 """Events of an answer that its client has not taken: one more ends it."""
+_WORKS = ("POST", "PATCH")
+"""Methods with a body, whose requests the server answers before it ends."""
 _KEY = "skymemory.api_key"
 """Name under which a request keeps the API key that it came with."""
 _RETRY_DRAINING_S = 5
@@ -59,6 +63,17 @@ class ServedModel:
     """`top_p` of requests that do not give one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Prompts:
+    """Prompts of a request."""
+
+    tokens: list[list[int]]
+    finders: dict[int, Finder]
+    """Finders of the caches of those with segments, by index."""
+    scope: bytes
+    """Scope of their blocks."""
+
+
 class Api:
     """The routes of the server."""
 
@@ -67,6 +82,7 @@ class Api:
         served: ServedModel,
         queue: JobQueue,
         request_tokens: RequestTokens,
+        segments: ServedSegments,
         metrics: ServeMetrics,
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008  # it never changes
         guesses: Guesses | None = None,
@@ -83,6 +99,7 @@ class Api:
         self._guesses = Guesses() if guesses is None else guesses
         self._queue = queue
         self._request_tokens = request_tokens
+        self._segments = segments
         self._metrics = metrics
         self._created = int(time.time())
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
@@ -104,6 +121,7 @@ class Api:
                 web.post("/v1/chat/completions", self._chat),
                 web.get("/health", self._health),
                 web.get(_METRICS, self._scrape),
+                *self._segment_routes().routes(),
             ]
         )
         return application
@@ -119,8 +137,9 @@ class Api:
             self._queue.cancel(job)
 
     def close(self) -> None:
-        """End the thread of the tokenizer."""
+        """End the threads of the tokenizer and of segments."""
         self._encoding.shutdown(cancel_futures=True)
+        self._segments.close()
 
     # ---- routes -----------------------------------------------------------------------------------------------------
 
@@ -141,10 +160,12 @@ class Api:
         async with self._place(request) as body:
             asked = parse(CompletionRequest, body)
             self._check_model(asked.model)
-            prompts = await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
-        if len(prompts) * asked.n > CHOICES_MAX:
-            raise ApiError(f"n: {len(prompts)} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
-        max_tokens = self._request_tokens.room(prompts, asked.max_tokens, "prompt")
+            count = len(asked.prompt)
+            if count * asked.n > CHOICES_MAX:
+                raise ApiError(f"n: {count} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
+            pieces = await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
+            prompts = await self._prompts(request, asked, pieces, asked.max_tokens, "prompt")
+        max_tokens = self._request_tokens.room([*map(len, prompts.tokens)], asked.max_tokens, "prompt")
         echoes = [self._request_tokens.text(one) if asked.echo else "" for one in asked.prompt for _ in range(asked.n)]
         return await self._answer(request, "completion", asked, prompts, max_tokens, echoes)
 
@@ -152,10 +173,56 @@ class Api:
         async with self._place(request) as body:
             asked = parse(ChatRequest, body)
             self._check_model(asked.model)
-            prompt = await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
-        wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
-        max_tokens = self._request_tokens.room([prompt], wanted, "messages")
-        return await self._answer(request, "chat", asked, [prompt], max_tokens, [""] * asked.n)
+            wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
+            pieces = await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
+            prompts = await self._prompts(request, asked, [pieces], wanted, "messages")
+        max_tokens = self._request_tokens.room([*map(len, prompts.tokens)], wanted, "messages")
+        return await self._answer(request, "chat", asked, prompts, max_tokens, [""] * asked.n)
+
+    def _segment_routes(self) -> SegmentRoutes:
+        return SegmentRoutes(
+            self._served.name,
+            self._segments,
+            self._request_tokens,
+            body=self._place,
+            tokenizing=self._in_thread,
+            scope=_scope,
+            check_model=self._check_model,
+        )
+
+    async def _prompts(
+        self,
+        request: web.Request,
+        asked: CompletionRequest | ChatRequest,
+        pieces: list[list[PromptPiece]],
+        max_tokens: int | None,
+        param: str,
+    ) -> _Prompts:
+        """Return the tokens of prompts, after what is to become a segment was stored.
+
+        Raises:
+            ApiError: A prompt is too long, a segment cannot be used, or a new one comes with a salt.
+        """
+        prompts = _Prompts([], {}, _scope(request, asked.cache_salt or ""))
+        # Nothing is computed for a prompt that cannot fit, and a segment of which only the id is known makes it but longer
+        self._request_tokens.room([sum(len(tokens_of(piece)) for piece in one) for one in pieces], max_tokens, param)
+        for index, one in enumerate(pieces):
+            if all(isinstance(piece, list) for piece in one):
+                prompts.tokens.append([token for piece in one for token in tokens_of(piece)])
+                continue
+            if asked.cache_salt is not None and any(isinstance(piece, NewSegment) for piece in one):
+                raise ApiError(
+                    "cache_salt: not allowed with text that becomes a segment, which all clients of the API key share",
+                    param="cache_salt",
+                )
+            scope = _scope(request)
+            laid = await asyncio.get_running_loop().run_in_executor(
+                self._segments.threads, self._segments.lay_out, one, scope, param
+            )
+            prompts.tokens.append(laid.tokens)
+            if laid.placed:
+                prompts.finders[index] = self._segments.finder(laid, scope, prompts.scope)
+        return prompts
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
@@ -164,7 +231,7 @@ class Api:
         request: web.Request,
         kind: Kind,
         asked: CompletionRequest | ChatRequest,
-        prompts: Sequence[Sequence[int]],
+        prompts: _Prompts,
         max_tokens: int,
         echoes: list[str],
     ) -> web.StreamResponse:
@@ -176,20 +243,16 @@ class Api:
             stop=tuple(asked.stop),
             choices=asked.n,
         )
-        usage = Usage(sum(map(len, prompts)))
+        usage = Usage(sum(map(len, prompts.tokens)))
         answer = CompletionAnswer(kind, self._served.name, usage, echoes, usage_in_chunks=asked.include_usage)
-        key: ApiKey | None = request.get(_KEY)
-        scope = scope_of(b"" if key is None else key.root, asked.cache_salt or "")
-        async with aclosing(self._events(prompts, sampling, usage, scope)) as events:
+        async with aclosing(self._events(prompts, sampling, usage)) as events:
             if asked.stream:
                 return await _stream(request, answer, events, self._limits.take_s, with_usage=asked.include_usage)
             async for event in events:
                 answer.take(event)
         return _json(answer.whole())
 
-    async def _events(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, usage: Usage, scope: bytes
-    ) -> AsyncGenerator[Event, None]:
+    async def _events(self, prompts: _Prompts, sampling: Sampling, usage: Usage) -> AsyncGenerator[Event, None]:
         """Yield the events of a job until it ends. Leaving early cancels the job.
 
         Raises:
@@ -207,7 +270,7 @@ class Api:
         def tell(event: Event) -> None:
             loop.call_soon_threadsafe(take, event)
 
-        job = Job(prompts, sampling, tell, scope)
+        job = Job(prompts.tokens, sampling, tell, prompts.scope, prompts.finders)
         self._queue.submit(job)
         self._jobs.append(job)
         first_s: float | None = None
@@ -233,6 +296,8 @@ class Api:
         metrics.duration.observe(duration_s)
         metrics.prompt_tokens.inc(usage.prompt_tokens)
         metrics.cached_tokens.inc(usage.cached_tokens)
+        metrics.linked_tokens.inc(usage.linked_tokens)
+        metrics.recomputed_tokens.inc(usage.recomputed_tokens)
         metrics.completion_tokens.inc(usage.completion_tokens)
         metrics.cancelled.inc(not whole)
         _log.info(
@@ -251,8 +316,8 @@ class Api:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Ask for the key, refuse while draining, and give every error the shape that clients know."""
         status = 500
-        generates = request.method == "POST"
-        self._accepted += generates
+        works = request.method in _WORKS
+        self._accepted += works
         self._idle.clear()
         try:
             response = await self._admitted(request, handler)
@@ -265,7 +330,7 @@ class Api:
             resource = request.match_info.route.resource
             path = "unknown" if resource is None else resource.canonical
             self._metrics.requests.labels(path, str(status)).inc()
-            self._accepted -= generates
+            self._accepted -= works
             if not self._accepted:
                 self._idle.set()
 
@@ -273,7 +338,7 @@ class Api:
         try:
             self._check_host(request)
             await self._check_key(request)
-            if request.method == "POST":
+            if request.method in _WORKS:
                 if self._draining:
                     raise _ending()
                 if request.content_type != "application/json":  # a browser sends the other types for a page of another site
@@ -419,6 +484,12 @@ async def _stream(
     except ConnectionError:
         _log.info("the client of a stream went away before its end")
     return response
+
+
+def _scope(request: web.Request, salt: str = "") -> bytes:
+    """Return the scope of a request's API key, with a salt or without."""
+    key: ApiKey | None = request.get(_KEY)
+    return scope_of(b"" if key is None else key.root, salt)
 
 
 def _ending() -> ApiError:

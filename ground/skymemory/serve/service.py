@@ -23,6 +23,7 @@ from skymemory.serve.listener import url
 from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.routes import Api, ServedModel
+from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import RequestTokens, context_tokens
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class ServeOptions:
     """Torch device; None: a GPU if there is one."""
     context_tokens: int | None = None
     """Most tokens of prompt and answer; None: as many as the model was made for."""
+    link_strategy: str = "auto"
+    """Strategy by which segments are linked."""
+    segment_separator: str | None = None
+    """Text around the segments of a completion's prompt; None: there are none."""
 
 
 def serve(
@@ -113,7 +118,8 @@ async def _serve(
     queue = JobQueue(generator, options.queue_max)
     metrics = ServeMetrics()
     metrics.watch(queue, cache)
-    api = Api(served, queue, RequestTokens(tokenizer, cache.engine.vocabulary, served.context_tokens), metrics)
+    request_tokens = RequestTokens(tokenizer, cache.engine.vocabulary, served.context_tokens, options.segment_separator)
+    api = Api(served, queue, request_tokens, ServedSegments(cache, options.link_strategy), metrics)
     runner = web.AppRunner(api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None)
     await runner.setup()
     try:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jinja2
 
-from skymemory.prompt.prompts import Prompt, token_list
+from skymemory.prompt.prompts import Prompt, plain_tokens, token_list, tokens_in_front
+from skymemory.segments.layout import SegmentId
 from skymemory.serve.errors import ApiError
-from skymemory.serve.requests import ChatMessage
+from skymemory.serve.requests import CachedContentPart, ChatMessage, Part
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -18,70 +22,165 @@ if TYPE_CHECKING:
 
 _CHARACTERS_PER_TOKEN_MAX = 16
 """Most characters of a token: no text has so many on average; single tokens do, such as long runs of spaces."""
+_SENTINEL_BYTES = 16
+"""Random bytes of a word that stands for a segment in a chat template, so that no text of a client has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSegment:
+    """Tokens of a prompt that are to become a segment."""
+
+    tokens: list[int]
+
+
+PromptPiece: TypeAlias = list[int] | NewSegment | SegmentId
+"""Piece of a prompt: tokens that are computed, or a segment."""
 
 
 class RequestTokens:
     """Tokens of prompts and chats, for one model. For one thread: tokenizers are not made for several."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, vocabulary: int, context_tokens: int) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, vocabulary: int, context_tokens: int, segment_separator: str | None = None
+    ) -> None:
         """Measure the tokenizer.
 
         Args:
             vocabulary: Number of token ids of the model, which begin at 0.
             context_tokens: Most tokens of prompt and answer together.
+            segment_separator: Text around the segments of a completion's prompt; None: there are none.
         """
+        self._separator = segment_separator
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._context_tokens = context_tokens
         longest = max(map(len, tokenizer.get_vocab()), default=1)
         self._characters_per_token = min(longest, _CHARACTERS_PER_TOKEN_MAX)
 
-    def completion(self, prompts: Sequence[str | list[int]]) -> list[list[int]]:
-        """Return the token ids of each prompt.
+    def completion(self, prompts: Sequence[str | list[int]]) -> list[list[PromptPiece]]:
+        """Return the pieces of each prompt. Between two separators stands a segment; separators are left out.
 
         Raises:
-            ApiError: A prompt has no token, a token id that the model does not have, or too long a text.
+            ApiError: A prompt has no token, a token id that the model does not have, too long a text, or a separator in a word.
         """
         for one in prompts:
             if isinstance(one, str):
                 self._check_length(len(one), "prompt")
-        return [self._tokens(one, "prompt") for one in prompts]
+        return [self._completion(one) for one in prompts]
+
+    def _completion(self, prompt: str | list[int]) -> list[PromptPiece]:
+        separator = self._separator
+        if not isinstance(prompt, str) or separator is None or separator not in prompt:
+            return [self._tokens(prompt, "prompt")]
+        texts = prompt.split(separator)
+        for before, after in pairwise(texts):
+            _check_between_words(before, separator, after)
+        pieces: list[PromptPiece] = [[*tokens_in_front(self._tokenizer), *self.plain(texts[0], "prompt")]]
+        pieces += [NewSegment(self.plain(text, "prompt")) for text in texts[1:-1] if text]
+        pieces.append(self.plain(texts[-1], "prompt"))
+        return _with_tokens(pieces, "prompt")
 
     def text(self, prompt: str | list[int]) -> str:
-        """Return a prompt as it is echoed."""
+        """Return a prompt as it is echoed: as the model sees it."""
         if isinstance(prompt, str):
-            return prompt
+            return prompt if self._separator is None else prompt.replace(self._separator, "")
         text = self._tokenizer.decode(prompt, clean_up_tokenization_spaces=False)
         assert isinstance(text, str)
         return text
 
-    def chat(self, messages: Sequence[ChatMessage]) -> list[int]:
-        """Return the token ids of a chat, up to where the answer begins.
+    def plain(self, content: str | list[int], param: str) -> list[int]:
+        """Return the token ids of a content without special tokens; there may be none.
 
         Raises:
-            ApiError: The tokenizer has no chat template, its template refuses the messages, or they are too long.
+            ApiError: The text is too long, or the model does not have a token id.
         """
-        self._check_length(sum(len(part.text) for message in messages for part in message.content), "messages")
+        if isinstance(content, str):
+            self._check_length(len(content), param)
+            content = plain_tokens(content, self._tokenizer)
+        try:
+            return token_list(content, self._tokenizer, self._vocabulary)
+        except ValueError as error:
+            raise ApiError(f"{param}: {error}", param=param) from error
+
+    def segment(self, content: str | list[int]) -> list[int]:
+        """Return the token ids of a segment.
+
+        Raises:
+            ApiError: It has no token, a token id that the model does not have, or more tokens than the model's context.
+        """
+        tokens = self.plain(content, "contents")
+        if not tokens:
+            raise ApiError("contents: there is no token in it; at least one is needed", param="contents")
+        if len(tokens) >= self._context_tokens:
+            raise ApiError(
+                f"contents: {len(tokens):,} tokens; the model's context is {self._context_tokens:,}, one of them for the answer",
+                param="contents",
+                code="context_length_exceeded",
+            )
+        return tokens
+
+    def chat(self, messages: Sequence[ChatMessage]) -> list[PromptPiece]:
+        """Return the pieces of a chat, up to where the answer begins.
+
+        Where segments stand, the chat template is given a random word for each. What it makes of the rest is cut at these words.
+
+        Raises:
+            ApiError: The tokenizer has no chat template, its template refuses the messages, does not leave each segment once and
+                in order, or they are too long.
+        """
+        self._check_length(sum(len(part.shown) for message in messages for part in message.content), "messages")
         if not self._tokenizer.chat_template:
             raise ApiError(
                 "the model's tokenizer has no chat template; use /v1/completions", param="messages", code="no_chat_template"
             )
+        parts: dict[str, Part] = {}
+
+        def shown(part: Part) -> str:
+            if not part.is_segment:
+                return part.shown
+            parts[word := f"segment{secrets.token_hex(_SENTINEL_BYTES)}"] = part
+            return word
+
+        given = [message.for_template(shown) for message in messages]
+        if not parts:
+            return [self._tokens(self._rendered(given, tokenize=True), "messages")]
+        return _with_tokens(self._cut(self._rendered(given, tokenize=False), parts), "messages")
+
+    def _rendered(self, messages: list[dict[str, str]], *, tokenize: bool) -> Any:
         try:
-            ids: Any = self._tokenizer.apply_chat_template(
-                [message.for_template() for message in messages], add_generation_prompt=True, return_dict=False
-            )
+            return self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False, tokenize=tokenize)
         except (jinja2.TemplateError, ValueError, TypeError) as error:
             raise ApiError(f"messages: the model's chat template refuses them: {error}", param="messages") from error
-        return self._tokens(ids, "messages")
 
-    def room(self, prompts: Sequence[Sequence[int]], max_tokens: int | None, param: str) -> int:
+    def _cut(self, text: str, parts: dict[str, Part]) -> list[PromptPiece]:
+        """Return the pieces of a rendered chat with a word for each segment."""
+        pieces: list[PromptPiece] = []
+        rest = text
+        for word, part in parts.items():
+            before, found, rest = rest.partition(word)
+            if not found or text.count(word) != 1:
+                raise ApiError(
+                    "messages: the model's chat template does not leave each segment where it stands, once and in order; send "
+                    "these messages as text",
+                    param="messages",
+                    code="segments_misplaced",
+                )
+            pieces.append(self.plain(before, "messages"))
+            if isinstance(part, CachedContentPart):
+                pieces.append(SegmentId(part.id))
+            else:
+                pieces.append(NewSegment(self.plain(part.text, "messages")))
+        return [*pieces, self.plain(rest, "messages")]
+
+    def room(self, lengths: Sequence[int], max_tokens: int | None, param: str) -> int:
         """Return how many tokens an answer may have.
 
         Args:
+            lengths: Tokens of each prompt.
             max_tokens: Tokens that were asked for; None: as many as fit.
             param: Parameter that the prompts came in.
         """
-        longest = max(map(len, prompts))
+        longest = max(lengths)
         wanted = 1 if max_tokens is None else max_tokens
         if longest + wanted > self._context_tokens:
             raise ApiError(
@@ -111,6 +210,33 @@ class RequestTokens:
         if not tokens:
             raise ApiError(f"{param}: there is no token in it; at least one is needed", param=param)
         return tokens
+
+
+def tokens_of(piece: PromptPiece) -> list[int]:
+    """Return the tokens of a piece; none of a segment of which only the id is known."""
+    if isinstance(piece, SegmentId):
+        return []
+    return piece.tokens if isinstance(piece, NewSegment) else piece
+
+
+def _with_tokens(pieces: Sequence[PromptPiece], param: str) -> list[PromptPiece]:
+    """Return the pieces that have tokens. A segment of which only the id is known has some."""
+    left = [
+        piece for piece in pieces if isinstance(piece, SegmentId) or (piece.tokens if isinstance(piece, NewSegment) else piece)
+    ]
+    if not left:
+        raise ApiError(f"{param}: there is no token in it; at least one is needed", param=param)
+    return left
+
+
+def _check_between_words(before: str, separator: str, after: str) -> None:
+    """Refuse a separator in a word: without white space at its ends, between two letters or digits."""
+    if before[-1:].isalnum() and after[:1].isalnum() and not separator[0].isspace() and not separator[-1].isspace():
+        raise ApiError(
+            f"prompt: a segment separator stands in a word ({before[-10:]}{separator}{after[:10]}); it is allowed between words",
+            param="prompt",
+            code="separator_in_word",
+        )
 
 
 def context_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:

@@ -14,7 +14,18 @@ def skymem(*words: object) -> Result:
 
 def test_help_names_the_environment() -> None:
     text = skymem("--help").output
-    for name in ("HOST", "PORT", "MODEL_NAME", "API_KEY", "MAX_QUEUE", "MAX_MODEL_LEN", "DTYPE", "DEVICE", "CONSTELLATION"):
+    for name in (
+        "HOST",
+        "PORT",
+        "MODEL_NAME",
+        "API_KEY",
+        "MAX_QUEUE",
+        "MAX_MODEL_LEN",
+        "DTYPE",
+        "DEVICE",
+        "LINK_STRATEGY",
+        "CONSTELLATION",
+    ):
         assert f"SKYMEM_SERVE_{name}" in text
 
 
@@ -34,6 +45,8 @@ def test_a_port_that_is_taken_is_told_before_the_model_is_looked_for(host: str) 
         (("--dtype", "int8"), 2, "bfloat16"),
         (("--max-queue", "-1"), 2, "--max-queue"),
         (("--constellation", "/nowhere.toml"), 2, "/nowhere.toml"),
+        (("--link-strategy", "lego"), 2, "lego:1..1024"),
+        (("--segment-separator", ""), 2, "--segment-separator"),
     ],
 )
 def test_wrong_options_are_told_in_one_line(words: tuple[str, ...], status: int, said: str) -> None:

@@ -233,3 +233,22 @@ def test_what_cannot_be_stored_is_logged_and_no_more(loaded, tokens, small_sourc
     assert cache.get(tokens, never).get_seq_length() == 96
     assert [record.message for record in caplog.records] == ["an answer of 100 tokens could not be stored"]
     cache.close()
+
+
+def test_a_store_that_a_thread_uses_is_not_closed(loaded, tokens, state, small_sky) -> None:
+    state.save(running(small_sky))
+    cache = PromptCache(*loaded, RunningSource())
+    cache.keep(tokens, 100, computed(cache, tokens))
+    wait_until(lambda: not cache.waiting, "it is stored")
+    other = threading.Thread(target=cache.get, args=(tokens, never))
+    with cache.in_use() as manager:
+        assert manager is not None
+        state.clear()  # the other thread finds out, and would close the store
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+        assert manager.get_cache(tokens).get_seq_length() == 96
+    other.join()
+    with cache.in_use() as manager:
+        assert manager is None
+    cache.close()

@@ -164,10 +164,44 @@ def test_stop_is_one_string_or_some() -> None:
 def test_a_message_comes_back_as_clients_got_it() -> None:
     got = {"role": "assistant", "content": "hi", "refusal": None, "annotations": [], "audio": None, "tool_calls": None}
     request = chat(messages=[*HELLO, got])
-    assert [one.for_template() for one in request.messages][1] == {"role": "assistant", "content": "hi"}
+    assert [one.for_template(lambda part: part.shown) for one in request.messages][1] == {"role": "assistant", "content": "hi"}
 
 
 def test_parts_are_lines_and_developers_are_the_system() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     request = chat(messages=[{"role": "developer", "content": parts, "name": "n"}])
-    assert request.messages[0].for_template() == {"role": "system", "content": "a\nb", "name": "n"}
+    assert request.messages[0].for_template(lambda part: part.shown) == {"role": "system", "content": "a\nb", "name": "n"}
+
+
+def test_parts_that_are_segments() -> None:
+    wish = {"cache_control": {"type": "ephemeral"}}
+    parts = [
+        {"type": "text", "text": "a", "segment": True, **wish},
+        {"type": "cached_content", "id": "x", **wish},
+        {"type": "text", "text": "b", "segment": False},
+        {"type": "text", "text": "", "segment": True},
+    ]
+    [only] = chat(**message(parts, **wish), prompt_cache_retention="24h", cache_control={}).messages
+    assert [part.is_segment for part in only.content] == [True, True, False, False]
+    assert only.for_template(lambda part: "<>" if part.is_segment else part.shown)["content"] == "<>\n<>\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("part", "param"),
+    [
+        ({"type": "cached_content"}, "id"),
+        ({"type": "cached_content", "id": ""}, "id"),
+        ({"type": "cached_content", "id": 5}, "id"),
+        ({"type": "cached_content", "id": "x" * 257}, "id"),
+        ({"type": "cached_content", "id": "x", "text": "a"}, "text"),
+        ({"type": "text", "text": "a", "segment": "yes"}, "segment"),
+        ({"type": "text", "text": "a", "id": "x"}, "id"),
+        ({"type": "cached"}, "type"),
+        ({"type": ["text"], "text": "a"}, "type"),
+        ({"text": "a"}, "type"),
+    ],
+)
+def test_parts_that_are_refused(part: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        chat(**message([part]))
+    assert caught.value.body["error"]["param"] == f"messages[0].content[0].{param}"

@@ -11,6 +11,7 @@ from skymemory.serve.generation import Generator
 from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.routes import Api, ServedModel
+from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import RequestTokens
 
 pytestmark = pytest.mark.model
@@ -28,7 +29,8 @@ def test_a_body_that_does_not_come_gives_its_place_back() -> None:
                 assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
 
     queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
-    api = Api(ServedModel("model", 100), queue, Mock(spec=RequestTokens), ServeMetrics(), ConnectionLimits(body_s=0.01))
+    tokens, segments = Mock(spec=RequestTokens), Mock(spec=ServedSegments)
+    api = Api(ServedModel("model", 100), queue, tokens, segments, ServeMetrics(), ConnectionLimits(body_s=0.01))
     try:
         asyncio.run(asyncio.wait_for(ask(api), 60))
     finally:

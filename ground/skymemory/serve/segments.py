@@ -1,0 +1,253 @@
+"""Segments of the served model, in the constellation that is up. Those of each API key are apart."""
+
+from __future__ import annotations
+
+import logging
+import time
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import Final
+
+from blake3 import blake3
+
+from skymemory.prompt.huggingface import UnsupportedModelError
+from skymemory.prompt.manager import KVCManager
+from skymemory.segments.errors import (
+    ExpiredSegmentError,
+    OtherModelError,
+    SegmentError,
+    SilentSkyError,
+    UnknownSegmentError,
+)
+from skymemory.segments.host_list import Segment
+from skymemory.segments.layout import LaidOut, SegmentId
+from skymemory.segments.manager import SegmentManager
+from skymemory.segments.pieces import SINKS
+from skymemory.segments.strategy import Kind, Strategy
+from skymemory.serve.errors import ApiError, busy
+from skymemory.serve.generation import Finder, Found
+from skymemory.serve.prompt_cache import PromptCache
+from skymemory.serve.tokens import NewSegment, PromptPiece, tokens_of
+
+_log = logging.getLogger(__name__)
+
+TTL_S: Final = 3600.0
+"""Seconds until a segment expires if a client does not say. It is that of Gemini."""
+_THREADS: Final = 4
+"""Segments that are looked up or computed at once."""
+_KNOWN_MAX: Final = 4096
+"""Segments of prompts of which it is remembered that they are in the sky."""
+_RETRY_S: Final = 5
+
+
+class ServedSegments:
+    """Segments of the served model. Its methods wait for the sky, and for the model; `threads` is for them. Thread-safe."""
+
+    def __init__(self, cache: PromptCache, strategy: str = "auto") -> None:
+        """Link by a strategy (`skymemory.segments.strategy`).
+
+        Raises:
+            ValueError: There is no such strategy.
+        """
+        self._cache = cache
+        self._strategy = Strategy.parse(strategy)
+        self._sinks = SINKS if self._strategy.kind is Kind.LEGO0 else 0
+        self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="segments")
+        self._lock = Lock()
+        self._manager: tuple[KVCManager, SegmentManager] | None = None
+        self._scoped: dict[bytes, SegmentManager] = {}
+        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        """Ids of segments of prompts by what they hold, and the time until which they need not be added again."""
+
+    def add(self, tokens: list[int], scope: bytes, ttl_s: float, display_name: str) -> Segment:
+        """Compute a segment and store it, if the sky does not have it (`SegmentManager.add`).
+
+        Raises:
+            ApiError: The sky cannot take it, or segments of the model cannot be linked.
+        """
+        with self._managed(scope) as manager:
+            return manager.add(tokens, ttl_s, self._sinks, display_name)
+
+    def get(self, segment: str, scope: bytes) -> Segment:
+        """Return the segment of an id.
+
+        Raises:
+            ApiError: There is none, it is of another model, or the sky does not tell.
+        """
+        with self._managed(scope) as manager:
+            return manager.get(segment)
+
+    def listed(self, scope: bytes) -> list[Segment]:
+        """Return the model's segments that this host put and that have not expired.
+
+        Raises:
+            ApiError: No constellation is up, or segments of the model cannot be linked.
+        """
+        with self._managed(scope) as manager:
+            return [segment for segment in manager.listed() if segment.fingerprint == manager.fingerprint().hex()]
+
+    def update(
+        self, segment: str, scope: bytes, *, ttl_s: float | None, expires_unix_s: float | None, display_name: str | None
+    ) -> Segment:
+        """Change when a segment expires, or its name (`SegmentManager.update`).
+
+        Raises:
+            ApiError: As from `get`, or an argument is out of range.
+        """
+        with self._managed(scope) as manager:
+            manager.get(segment)  # one of another model stays as it is
+            return manager.update(segment, ttl_s=ttl_s, expires_unix_s=expires_unix_s, display_name=display_name)
+
+    def expire(self, segment: str, scope: bytes) -> None:
+        """Purge a segment (`SegmentManager.expire`).
+
+        Raises:
+            ApiError: There is none, or nobody answered.
+        """
+        with self._managed(scope) as manager:
+            if not manager.expire(segment):
+                _log.warning("segment %s is purged, but not every satellite confirmed it", segment)
+
+    # ---- prompts ------------------------------------------------------------------------------------------------------
+
+    def lay_out(self, pieces: Sequence[PromptPiece], scope: bytes, param: str) -> LaidOut:
+        """Return the tokens of a prompt from its pieces, and where its segments stand.
+
+        What is to become a segment is stored first. If the sky does not take it, its tokens are computed with the prompt.
+
+        Args:
+            pieces: The pieces.
+            scope: Scope of the segments.
+            param: Parameter that the pieces came in.
+
+        Raises:
+            ApiError: An id is unknown, has expired, is of another model or cannot be looked up now; or a segment does not go with
+                the strategy.
+        """
+        has_ids = any(isinstance(piece, SegmentId) for piece in pieces)
+        with _told(param), self._cache.in_use() as kvc:
+            if kvc is None:
+                if has_ids:
+                    raise _no_sky()
+                return LaidOut(_plain(pieces), (), lossless=True)
+            manager = self._of(kvc, scope)
+            return self._laid_out(manager, pieces, scope)
+
+    def finder(self, laid: LaidOut, scope: bytes, prompt_scope: bytes) -> Finder:
+        """Return a function that makes the cache of a prompt.
+
+        Args:
+            laid: The prompt.
+            scope: Scope of its segments.
+            prompt_scope: Scope of its exact blocks.
+        """
+
+        def find(cancelled: Callable[[], bool]) -> Found:
+            try:
+                with self._cache.in_use() as kvc:
+                    if kvc is not None:
+                        self._cache.await_stored(laid.tokens, cancelled, prompt_scope)
+                        made = self._of(kvc, scope).link(laid, str(self._strategy), prefix_scope=prompt_scope)
+                        report = made.report
+                        if report.why:
+                            _log.info("a prompt of %d tokens: %s", len(laid.tokens), report.why)
+                        return Found(made.cache, report.prefix_tokens, report.linked_tokens, report.recomputed_tokens)
+            except Exception:  # whatever it is, the prompt can be computed
+                _log.exception("segments could not be linked")
+            cache = self._cache.get(laid.tokens, cancelled, prompt_scope)
+            return Found(cache, cache.get_seq_length())
+
+        return find
+
+    def close(self) -> None:
+        """End the threads."""
+        self.threads.shutdown(cancel_futures=True)
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _managed(self, scope: bytes) -> Iterator[SegmentManager]:
+        """Yield the manager of a scope's segments, and make errors about them those of the API."""
+        with _told(None), self._cache.in_use() as kvc:
+            if kvc is None:
+                raise _no_sky()
+            yield self._of(kvc, scope)
+
+    def _of(self, kvc: KVCManager, scope: bytes) -> SegmentManager:
+        with self._lock:
+            if self._manager is None or self._manager[0] is not kvc:
+                self._manager = (kvc, SegmentManager(kvc))
+                self._scoped.clear()
+                self._known.clear()
+                if why := self._manager[1].why_not:
+                    _log.warning("segments are computed with their prompts: %s", why)
+            if scope not in self._scoped:
+                self._scoped[scope] = self._manager[1].scoped(scope)
+            return self._scoped[scope]
+
+    def _laid_out(self, manager: SegmentManager, pieces: Sequence[PromptPiece], scope: bytes) -> LaidOut:
+        new = {_digest(piece, scope): piece for piece in pieces if isinstance(piece, NewSegment)}
+        attempts = (False, True) if new and manager.may_link(str(self._strategy)) else ()  # else a segment would help nobody
+        for is_fresh in attempts:
+            ids = {digest: self._id(manager, digest, piece, is_fresh) for digest, piece in new.items()}
+            made = [ids[_digest(piece, scope)] if isinstance(piece, NewSegment) else piece for piece in pieces]
+            try:
+                return manager.lay_out(made, str(self._strategy))
+            except SilentSkyError:
+                break
+            except SegmentError as error:  # one that was there before may have been evicted
+                _log.info("segments of a prompt are added again: %s", error)
+        made = [piece.tokens if isinstance(piece, NewSegment) else piece for piece in pieces]
+        return manager.lay_out(made, str(self._strategy))
+
+    def _id(self, manager: SegmentManager, digest: bytes, piece: NewSegment, is_fresh: bool) -> SegmentId | list[int]:
+        """Return the id of a segment that is in the sky now, or its tokens if the sky does not take it."""
+        now_s = time.monotonic()
+        with self._lock:
+            known, until_s = self._known.get(digest, ("", 0.0))
+        if now_s < until_s and not is_fresh:
+            return SegmentId(known)
+        try:
+            added = manager.add(piece.tokens, TTL_S, self._sinks)
+        except ValueError as error:
+            _log.info("a segment of %d tokens is computed with its prompt: %s", len(piece.tokens), error)
+            return piece.tokens
+        with self._lock:
+            self._known[digest] = (added.id, now_s + TTL_S / 2)
+            self._known.move_to_end(digest)
+            while len(self._known) > _KNOWN_MAX:
+                self._known.popitem(last=False)
+        return SegmentId(added.id)
+
+
+@contextmanager
+def _told(param: str | None) -> Iterator[None]:
+    """Make errors about segments those of the API."""
+    try:
+        yield
+    except (UnknownSegmentError, ExpiredSegmentError) as error:
+        raise ApiError(str(error), status=404, param=param, code="cached_content_not_found") from error
+    except OtherModelError as error:
+        raise ApiError(str(error), status=409, param=param, code="other_model") from error
+    except SilentSkyError as error:
+        raise busy(str(error), "sky_silent", _RETRY_S, 503) from error
+    except UnsupportedModelError as error:
+        raise ApiError(f"segments of this model cannot be linked: {error}", param=param, code="unsupported_model") from error
+    except ValueError as error:
+        raise ApiError(str(error), param=param) from error
+
+
+def _no_sky() -> ApiError:
+    return busy("no constellation is up, so there are no segments", "no_sky", _RETRY_S, 503)
+
+
+def _plain(pieces: Sequence[PromptPiece]) -> list[int]:
+    return [token for piece in pieces for token in tokens_of(piece)]
+
+
+def _digest(piece: NewSegment, scope: bytes) -> bytes:
+    return blake3(len(scope).to_bytes(8) + scope + array("q", piece.tokens).tobytes()).digest()

@@ -1,0 +1,149 @@
+"""Pieces of prompts: where segments stand in what the model reads."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from skymemory.segments.layout import SegmentId
+from skymemory.serve.errors import ApiError
+from skymemory.serve.requests import ChatMessage
+from skymemory.serve.tokens import NewSegment, RequestTokens
+
+pytestmark = pytest.mark.model
+
+CONTEXT = 1000
+
+
+@pytest.fixture
+def read(letters) -> Callable[..., Any]:
+    """`read(pieces)`: pieces with their tokens as text."""
+
+    def read(pieces: Any) -> list[Any]:
+        def shown(tokens: list[int]) -> str:
+            return str(letters.decode(tokens, clean_up_tokenization_spaces=False))
+
+        return [
+            shown(piece) if isinstance(piece, list) else {shown(piece.tokens)} if isinstance(piece, NewSegment) else piece
+            for piece in pieces
+        ]
+
+    return read
+
+
+@pytest.fixture
+def make_tokens(letters) -> Callable[..., RequestTokens]:
+    def make(template: str | None = None, separator: str | None = None) -> RequestTokens:
+        letters.chat_template = template or template_before
+        return RequestTokens(letters, len(letters), CONTEXT, separator)
+
+    template_before = letters.chat_template
+    yield make
+    letters.chat_template = template_before
+
+
+def message(*parts: Any, role: str = "user") -> ChatMessage:
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+    return ChatMessage.model_validate({"role": role, "content": content})
+
+
+NEW = {"type": "text", "text": "new", "segment": True}
+KNOWN = {"type": "cached_content", "id": "known"}
+
+
+def test_segments_stand_where_the_template_puts_them(make_tokens, read) -> None:
+    chat = [message(KNOWN, role="system"), message("a", NEW, "b", NEW), message("c", KNOWN)]
+    assert read(make_tokens().chat(chat)) == [
+        "[system] ",
+        SegmentId("known"),
+        "\n[user] a\n",
+        {"new"},
+        "\nb\n",
+        {"new"},
+        "\n[user] c\n",
+        SegmentId("known"),
+        "\n[assistant] ",
+    ]
+
+
+def test_text_that_looks_like_a_word_for_a_segment_stays_text(make_tokens, read) -> None:
+    text = "segment" + "0" * 32 + " segment"
+    assert read(make_tokens().chat([message(text, NEW)])) == [f"[user] {text}\n", {"new"}, "\n[assistant] "]
+
+
+def test_pieces_without_text_are_left_out(make_tokens, read) -> None:
+    template = "{% for message in messages %}{{ message.content | trim }}{% endfor %}"
+    assert read(make_tokens(template).chat([message(NEW), message(KNOWN)])) == [{"new"}, SegmentId("known")]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ messages[0].content }}",
+        "{{ messages[0].content }}{{ messages[1].content }}{{ messages[0].content }}",
+        "{{ messages[1].content }}{{ messages[0].content }}",
+        "{{ messages[0].content | upper }}{{ messages[1].content }}",
+        "{{ messages[0].content[:9] }}{{ messages[1].content }}",
+        "nothing",
+    ],
+    ids=["drops", "repeats", "reorders", "changes", "cuts", "nothing"],
+)
+def test_templates_that_do_not_leave_segments_are_refused(make_tokens, template) -> None:
+    with pytest.raises(ApiError, match="once and in order") as caught:
+        make_tokens(template).chat([message("a", NEW), message(KNOWN)])
+    assert (caught.value.status, caught.value.body["error"]["code"]) == (400, "segments_misplaced")
+    make_tokens(template).chat([message("a"), message("b")])  # without segments it may do what it wants
+
+
+def test_separators_are_split_off_before_tokens_are_made(make_tokens, read) -> None:
+    tokens = make_tokens(separator="##")
+    prompts = ["no separator", "one ##two", "one ## two## three ", "##two##", "a####b", "##one##-##three##", [5, 6]]
+    assert [read(pieces) for pieces in tokens.completion(prompts)] == [
+        ["no separator"],
+        ["one ", "two"],
+        ["one ", {" two"}, " three "],
+        [{"two"}],
+        ["a", "b"],
+        [{"one"}, {"-"}, {"three"}],
+        ["%&"],
+    ]
+    assert [tokens.text(prompt) for prompt in prompts[:3]] == ["no separator", "one two", "one  two three "]
+    with pytest.raises(ApiError, match="there is no token"):
+        tokens.completion(["####"])
+
+
+@pytest.mark.parametrize(
+    ("separator", "prompt", "is_refused"),
+    [
+        ("##", "wo##rd", True),
+        ("##", "one ##two## three", False),
+        ("##", "one##. Two", False),
+        ("##", "4##2", True),
+        ("x", "axis", True),
+        (" ## ", "one ## two", False),
+        ("\n", "one\ntwo", False),
+        ("## ", "one## two", False),
+    ],
+)
+def test_a_separator_in_a_word_is_refused(make_tokens, separator, prompt, is_refused) -> None:
+    tokens = make_tokens(separator=separator)
+    if not is_refused:
+        assert len(tokens.completion([prompt])) == 1
+        return
+    with pytest.raises(ApiError, match="stands in a word") as caught:
+        tokens.completion([prompt])
+    assert (caught.value.status, caught.value.body["error"]["code"]) == (400, "separator_in_word")
+
+
+def test_contents_that_are_no_segment_are_refused(make_tokens) -> None:
+    tokens = make_tokens()
+    for content, words in (
+        ("", "no token"),
+        ([5, 96], "token id 96"),
+        ("a" * CONTEXT, "1,000 tokens"),
+        ("a" * 1001, "characters"),
+    ):
+        with pytest.raises(ApiError, match=words) as caught:
+            tokens.segment(content)
+        assert caught.value.body["error"]["param"] == "contents"
+    assert len(tokens.segment("a" * (CONTEXT - 1))) == CONTEXT - 1
