@@ -61,7 +61,7 @@ def check(
     """
     words = [word for word in (part.strip() for part in strategies.split(",")) if word]
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").split("\n")  # and nowhere else: texts may have other line separators
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from error
     with open_store(constellation_path, tenant_secret_file) as store, loaded(model, dtype, device) as (network, tokenizer):

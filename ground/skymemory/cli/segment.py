@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from skymemory.cli.common import (
@@ -182,5 +183,10 @@ def _table(known: list[Segment]) -> Table:
     for one in known:
         expires = shown_time(one.expires_unix_ms) if one.expires_unix_ms else "never"
         size = f"{one.size_bytes / 1e6:,.2f}"
-        table.add_row(one.id, one.display_name, f"{one.tokens:,}", size, str(one.sinks), one.codec, expires)
+        table.add_row(one.id, _shown(one.display_name), f"{one.tokens:,}", size, str(one.sinks), one.codec, expires)
     return table
+
+
+def _shown(name: str) -> str:
+    """Return a name as a table takes it: other hosts gave it, so it may have markup or control characters."""
+    return escape("".join(character if character.isprintable() else "?" for character in name))

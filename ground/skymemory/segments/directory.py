@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Final, NamedTuple, NoReturn
 
 import msgspec
@@ -26,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 TTL_S_MAX: Final = 366 * 86_400
 """Most seconds until a segment expires."""
+_SWEPT_MAX: Final = 4
+"""Expired segments that one sweep looks at, at most."""
 
 
 class Held(NamedTuple):
@@ -67,6 +70,7 @@ class SegmentDirectory:
         self.scope = scope
         self._keys = ManifestKeys(self.tenant_secret, scope)
         self._list = HostList((folder or default_folder()) / f"segments-{self._keys.public_name[:8].hex()}.json")
+        self._sweeping = Lock()
         self._versions = Versions() if versions is None else versions
         for segment in self._list.read():
             self._versions.stored(self._keys.key_of(segment.id), segment.version)
@@ -206,12 +210,21 @@ class SegmentDirectory:
         return blocks.confirmed and itself.confirmed
 
     def sweep(self) -> int:
-        """Expire the segments of this host's list that are over by its clock, and return their number.
+        """Expire some of the segments of this host's list that are over by its clock, and return their number.
 
-        Whether another host has prolonged one is looked up first. Errors are logged and do not raise.
+        Each takes some round trips, so a call looks at four at most, and does nothing while another one goes on. Whether another
+        host has prolonged one is looked up first. Errors are logged and do not raise.
         """
+        if not self._sweeping.acquire(blocking=False):
+            return 0
+        try:
+            return self._sweep([one for one in self._list.read() if one.is_over(self._clock())][:_SWEPT_MAX])
+        finally:
+            self._sweeping.release()
+
+    def _sweep(self, over: list[Segment]) -> int:
         swept = 0
-        for listed in [one for one in self._list.read() if one.is_over(self._clock())]:
+        for listed in over:
             try:
                 held = self._read(listed.id)
                 if held.manifest.is_over(self._clock()):
@@ -330,8 +343,10 @@ def checked_name(display_name: str) -> str:
     """Return a display name.
 
     Raises:
-        SegmentError: It is too long.
+        SegmentError: It is too long, or has a control character, which would reach the terminals of others.
     """
+    if not display_name.isprintable():
+        raise SegmentError("the display name has a character that cannot be printed, such as a line break")
     if len(display_name) > NAME_CHARACTERS_MAX:
         raise SegmentError(f"the display name has {len(display_name)} characters; allowed are {NAME_CHARACTERS_MAX}")
     return display_name

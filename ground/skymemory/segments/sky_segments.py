@@ -54,7 +54,9 @@ _ATTEMPTS: Final = 6
 _WAIT_S: Final = 0.05
 """Seconds, at most, that the second attempt waits; the following ones wait up to 3, 7, ... times as long."""
 _REMEMBERED: Final = 64
-"""Manifests that are kept in memory, for a sky that falls silent."""
+"""Manifests that are kept in memory, at most, for a sky that falls silent."""
+_REMEMBERED_TOKENS: Final = 1 << 20
+"""Token ids of these manifests, at most, but for the last one. They take 36 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,8 +474,9 @@ class SkySegments:
         with self._lock:
             self._remembered[manifest.id] = manifest
             self._remembered.move_to_end(manifest.id)
-            if len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
+            tokens = sum(len(one.tokens) for one in self._remembered.values())
+            while len(self._remembered) > _REMEMBERED or (tokens > _REMEMBERED_TOKENS and len(self._remembered) > 1):
+                tokens -= len(self._remembered.popitem(last=False)[1].tokens)
 
     def _forget(self, segment: str) -> None:
         with self._lock:

@@ -49,7 +49,10 @@ def never_checked(tmp_path_factory: pytest.TempPathFactory, make_llama: Callable
 @pytest.fixture(scope="module")
 def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("prompts") / "prompts.jsonl"
-    file.write_text("\n".join(prompt_lines(200)) + "\n")
+    first, *others = prompt_lines(200)
+    pieces = json.loads(first)
+    pieces[-1] += "\u2028"  # a separator of lines of text, not of the file's
+    file.write_text("\n".join([json.dumps(pieces, ensure_ascii=False), *others]) + "\n", encoding="utf-8")
     return file
 
 
@@ -90,7 +93,7 @@ def test_what_a_check_does_not_open_says_why(run: Run, model_folder: Path, promp
 
 
 def test_bad_input_is_one_clear_line(run: Run, never_checked: Path, prompts: Path, tmp_path: Path) -> None:
-    lines = prompts.read_text().splitlines()
+    lines = prompts.read_text().strip().split("\n")
     for name, content, why in (
         ("few", lines[:199], "199 different prompts; a check needs 200 or more"),
         ("broken", [*lines, "["], "line 201 is no JSON"),

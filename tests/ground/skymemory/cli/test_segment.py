@@ -32,7 +32,7 @@ def test_a_segment_is_added_listed_and_removed(run: Run, model_folder: Path, tmp
     file = tmp_path / "document.txt"
     file.write_text(TEXT)
     add = ("segment", "add", "--model", model_folder)
-    added = report(run(*add, file, "--ttl", "3600", "--name", "the document", "--json"))
+    added = report(run(*add, file, "--ttl", "3600", "--name", "the [/] document", "--json"))
     assert set(added) == {"id", "name", "tokens", "bytes", "sinks", "codec", "created_unix_s", "expires_unix_s", "seconds"}
     assert added["tokens"] > 128
     assert added["bytes"] > 0
@@ -46,10 +46,11 @@ def test_a_segment_is_added_listed_and_removed(run: Run, model_folder: Path, tmp
 
     listed = report(run("segment", "list", "--json"))["segments"]
     assert [one["id"] for one in listed] == [added["id"], behind["id"]]
-    assert (listed[0]["name"], listed[0]["expires_unix_s"], listed[1]["sinks"]) == ("the document", None, 4)
+    assert (listed[0]["name"], listed[0]["expires_unix_s"], listed[1]["sinks"]) == ("the [/] document", None, 4)
     table = run("segment", "list").stdout
     assert added["id"] in table
     assert "never" in table
+    assert "the [/]" in table
 
     removed = run("segment", "rm", added["id"], "seg-" + "0" * 32)
     assert removed.exit_code == 1

@@ -415,6 +415,22 @@ def test_a_sweep_leaves_what_another_host_has_prolonged(
     assert segments.get(found)
 
 
+def test_a_put_waits_for_few_expired_segments(segments: SkySegments, clock: Clock) -> None:
+    for index in range(10):
+        stored(segments, tokens_of(40, seed=index), ttl_s=3600)
+    clock.now_unix_ms += HOUR_MS
+    assert [segments.directory.sweep() for _ in range(4)] == [4, 4, 2, 0]
+
+
+def test_names_can_be_printed(segments: SkySegments) -> None:
+    with pytest.raises(SegmentError, match="cannot be printed"):
+        stored(segments, tokens_of(40), display_name="\x1b]0;title\x07")
+    found = stored(segments, tokens_of(40), display_name="Handbuch \u00e4, [v2]")
+    with pytest.raises(SegmentError, match="cannot be printed"):
+        segments.update(found, display_name="two\nlines")
+    assert segments.segment(found).display_name == "Handbuch \u00e4, [v2]"
+
+
 def test_what_may_be_changed(segments: SkySegments, clock: Clock) -> None:
     found = stored(segments, tokens_of(40), ttl_s=3600, display_name="one")
     assert segments.update(found, ttl_s=60).expires_unix_ms == NOW_MS + 60_000  # a change may also shorten
