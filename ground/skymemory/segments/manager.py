@@ -326,10 +326,21 @@ class SegmentManager:
             self._watched.look(self._manager.fingerprint())
         return self._may_link(wanted)
 
-    def lay_out(self, pieces: Sequence[PromptPiece], strategy: str = "auto") -> LaidOut:
-        """Return the tokens of a prompt from its pieces, and where its segments stand (arguments and errors as of `link`)."""
+    def lay_out(
+        self, pieces: Sequence[PromptPiece], strategy: str = "auto", *, check_length: Callable[[int], object] = lambda _: None
+    ) -> LaidOut:
+        """Return the tokens of a prompt from its pieces, and where its segments stand.
+
+        Args:
+            pieces: As of `link`.
+            strategy: As of `link`.
+            check_length: Called with the number of tokens before they are put together. It may raise, and so refuse the prompt.
+
+        Raises:
+            As `link` does, and what `check_length` raises.
+        """
         wanted = Strategy.parse(strategy)
-        tokens, placed = self._laid_out(pieces, wanted)
+        tokens, placed = self._laid_out(pieces, wanted, check_length)
         laid = LaidOut(tokens, tuple(placed), self._lossless)
         laid.check(wanted)
         return laid
@@ -461,7 +472,9 @@ class SegmentManager:
         """Return the token ids that the tokenizer puts in front of a text that is piece `index`."""
         return tokens_in_front(self._manager.tokenizer) if index == 0 else []
 
-    def _laid_out(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> tuple[list[int], list[PlacedSegment]]:
+    def _laid_out(
+        self, pieces: Sequence[PromptPiece], wanted: Strategy, check_length: Callable[[int], object]
+    ) -> tuple[list[int], list[PlacedSegment]]:
         """Return all token ids of a prompt, and where its segments stand."""
         if isinstance(pieces, (str, Mapping, torch.Tensor)) or not isinstance(pieces, Sequence):
             raise TypeError(f"{_FORM}; not {type(pieces).__name__}")
@@ -470,19 +483,20 @@ class SegmentManager:
                 raise TypeError(f"{_FORM}; piece {number} is {type(piece).__name__}")
         manifests = self._manifests({piece.id for piece in pieces if isinstance(piece, (Segment, SegmentId))})
         passages = self._of_passages(pieces, wanted)
-        tokens: list[int] = []
-        placed = []
+        parts: list[tuple[Sequence[int], Manifest | None]] = []
         for number, piece in enumerate(pieces):
             if isinstance(piece, Passage):
-                own, manifest = passages[number]
-                placed += [] if manifest is None else [PlacedSegment(len(tokens), manifest)]
-                tokens += own
+                parts.append(passages[number])
             elif isinstance(piece, (Segment, SegmentId)):
-                placed.append(PlacedSegment(len(tokens), manifests[piece.id]))
-                tokens += manifests[piece.id].tokens
+                parts.append((manifests[piece.id].tokens, manifests[piece.id]))
             else:
-                tokens += self._front(number) if isinstance(piece, str) else []
-                tokens += self._plain(piece)
+                parts.append(((self._front(number) if isinstance(piece, str) else []) + self._plain(piece), None))
+        check_length(sum(len(own) for own, _ in parts))
+        tokens: list[int] = []
+        placed = []
+        for own, manifest in parts:
+            placed += [] if manifest is None else [PlacedSegment(len(tokens), manifest)]
+            tokens += own
         if not tokens:
             raise SegmentError("the prompt has no token; it needs one or more")
         return tokens, placed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+_RETRY_ENDING_S: Final = 5
 
 
 class ApiError(Exception):
@@ -28,6 +30,11 @@ def busy(message: str, code: str, retry_after_s: int, status: int) -> ApiError:
     """Return the error of a server that cannot take the request now; clients ask again after `retry_after_s` seconds."""
     headers = {"Retry-After": str(retry_after_s)}
     return ApiError(message, status=status, kind="server_busy", code=code, headers=headers)
+
+
+def ending() -> ApiError:
+    """Return the error of a server that is about to end."""
+    return busy("the server is about to end", "shutting_down", _RETRY_ENDING_S, 503)
 
 
 def failed() -> ApiError:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,10 +19,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from skymemory.agent.watch.origins import strange_name, strange_name_on_loopback
 from skymemory.common.guesses import Guesses, TooManyGuessesError
+from skymemory.segments.layout import LaidOut
 from skymemory.serve.answers import CompletionAnswer, Kind, Usage
 from skymemory.serve.api_keys import ApiKey, ApiKeys, scope_of
 from skymemory.serve.connections import BodyMemoryError, ConnectionLimits, Connections
-from skymemory.serve.errors import ApiError, busy, failed
+from skymemory.serve.errors import ApiError, busy, ending, failed
 from skymemory.serve.generation import Cancelled, Ended, Event, Finder, Job, Piece
 from skymemory.serve.job_queue import JobQueue, QueueFullError
 from skymemory.serve.metrics import ServeMetrics
@@ -41,7 +44,6 @@ _WORKS = ("POST", "PATCH")
 """Methods with a body, whose requests the server answers before it ends."""
 _KEY = "skymemory.api_key"
 """Name under which a request keeps the API key that it came with."""
-_RETRY_DRAINING_S = 5
 _RETRY_GUESSES_S = 10
 
 _T = TypeVar("_T")
@@ -132,7 +134,8 @@ class Api:
         await self._idle.wait()
 
     def cancel_all(self) -> None:
-        """Make all jobs end now."""
+        """Make all jobs end now, and compute no more segments."""
+        self._segments.stop()
         for job in self._jobs:
             self._queue.cancel(job)
 
@@ -216,13 +219,27 @@ class Api:
                     param="cache_salt",
                 )
             scope = _scope(request)
-            laid = await asyncio.get_running_loop().run_in_executor(
-                self._segments.threads, self._segments.lay_out, one, scope, param
-            )
+            laid = await self._laid_out(one, scope, max_tokens, param)
             prompts.tokens.append(laid.tokens)
             if laid.placed:
                 prompts.finders[index] = self._segments.finder(laid, scope, prompts.scope)
         return prompts
+
+    async def _laid_out(self, pieces: list[PromptPiece], scope: bytes, max_tokens: int | None, param: str) -> LaidOut:
+        """Lay out a prompt in a thread of the segments, which learns if the client goes away."""
+        is_left = threading.Event()
+        lay_out = partial(
+            self._segments.lay_out,
+            pieces,
+            scope,
+            param,
+            check_length=lambda tokens: self._request_tokens.room([tokens], max_tokens, param),
+            cancelled=is_left.is_set,
+        )
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._segments.threads, lay_out)
+        finally:
+            is_left.set()
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
@@ -286,7 +303,7 @@ class Api:
             self._jobs.remove(job)
             self._count(usage, time.monotonic() - job.submitted_s, first_s, whole=event == Ended())
         if isinstance(event.error, Cancelled):
-            raise _ending() from event.error
+            raise ending() from event.error
         if event.error is not None:
             _log.error("the model failed during a generation", exc_info=event.error)
             raise failed() from event.error
@@ -340,7 +357,7 @@ class Api:
             await self._check_key(request)
             if request.method in _WORKS:
                 if self._draining:
-                    raise _ending()
+                    raise ending()
                 if request.content_type != "application/json":  # a browser sends the other types for a page of another site
                     raise ApiError(f"Content-Type is {request.content_type!r}; allowed is application/json", status=415)
             with self.connections.at_work(request):
@@ -490,10 +507,6 @@ def _scope(request: web.Request, salt: str = "") -> bytes:
     """Return the scope of a request's API key, with a salt or without."""
     key: ApiKey | None = request.get(_KEY)
     return scope_of(b"" if key is None else key.root, salt)
-
-
-def _ending() -> ApiError:
-    return busy("the server is about to end", "shutting_down", _RETRY_DRAINING_S, 503)
 
 
 def _json(value: Any, status: int = 200) -> web.Response:

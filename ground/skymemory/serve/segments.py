@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Lock
+from threading import Event, Lock
 from typing import Final
 
 from blake3 import blake3
@@ -28,8 +28,8 @@ from skymemory.segments.layout import LaidOut, SegmentId
 from skymemory.segments.manager import SegmentManager
 from skymemory.segments.pieces import SINKS
 from skymemory.segments.strategy import Kind, Strategy
-from skymemory.serve.errors import ApiError, busy
-from skymemory.serve.generation import Finder, Found
+from skymemory.serve.errors import ApiError, busy, ending
+from skymemory.serve.generation import Cancelled, Finder, Found
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.tokens import NewSegment, PromptPiece, tokens_of
 
@@ -57,6 +57,7 @@ class ServedSegments:
         self._strategy = Strategy.parse(strategy)
         self._sinks = SINKS if self._strategy.kind is Kind.LEGO0 else 0
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="segments")
+        self._stopped = Event()
         self._lock = Lock()
         self._manager: tuple[KVCManager, SegmentManager] | None = None
         self._scoped: dict[bytes, SegmentManager] = {}
@@ -67,8 +68,10 @@ class ServedSegments:
         """Compute a segment and store it, if the sky does not have it (`SegmentManager.add`).
 
         Raises:
-            ApiError: The sky cannot take it, or segments of the model cannot be linked.
+            ApiError: The sky cannot take it, segments of the model cannot be linked, or `stop` was called.
         """
+        if self._stopped.is_set():
+            raise ending()
         with self._managed(scope) as manager:
             return manager.add(tokens, ttl_s, self._sinks, display_name)
 
@@ -114,7 +117,15 @@ class ServedSegments:
 
     # ---- prompts ------------------------------------------------------------------------------------------------------
 
-    def lay_out(self, pieces: Sequence[PromptPiece], scope: bytes, param: str) -> LaidOut:
+    def lay_out(
+        self,
+        pieces: Sequence[PromptPiece],
+        scope: bytes,
+        param: str,
+        *,
+        check_length: Callable[[int], object] = lambda _: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> LaidOut:
         """Return the tokens of a prompt from its pieces, and where its segments stand.
 
         What is to become a segment is stored first. If the sky does not take it, its tokens are computed with the prompt.
@@ -123,10 +134,13 @@ class ServedSegments:
             pieces: The pieces.
             scope: Scope of the segments.
             param: Parameter that the pieces came in.
+            check_length: Called with the number of tokens before they are put together. It may raise, and so refuse the prompt.
+            cancelled: Tells whether nobody waits for the prompt any more. No more segments are added then.
 
         Raises:
-            ApiError: An id is unknown, has expired, is of another model or cannot be looked up now; or a segment does not go with
-                the strategy.
+            ApiError: An id is unknown, has expired, is of another model or cannot be looked up now; a segment does not go with
+                the strategy; or `stop` was called.
+            Cancelled: Nobody waits for the prompt any more.
         """
         has_ids = any(isinstance(piece, SegmentId) for piece in pieces)
         with _told(param), self._cache.in_use() as kvc:
@@ -135,7 +149,14 @@ class ServedSegments:
                     raise _no_sky()
                 return LaidOut(_plain(pieces), (), lossless=True)
             manager = self._of(kvc, scope)
-            return self._laid_out(manager, pieces, scope)
+
+            def check() -> None:
+                if self._stopped.is_set():
+                    raise ending()
+                if cancelled():
+                    raise Cancelled
+
+            return self._laid_out(manager, pieces, scope, check_length, check)
 
     def finder(self, laid: LaidOut, scope: bytes, prompt_scope: bytes) -> Finder:
         """Return a function that makes the cache of a prompt.
@@ -163,9 +184,14 @@ class ServedSegments:
 
         return find
 
+    def stop(self) -> None:
+        """Add no more segments: what would is refused from now on, also between the segments of a prompt."""
+        self._stopped.set()
+
     def close(self) -> None:
-        """End the threads."""
-        self.threads.shutdown(cancel_futures=True)
+        """Have the threads end after the segments that they compute now, without waiting for that."""
+        self.stop()
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -189,20 +215,31 @@ class ServedSegments:
                 self._scoped[scope] = self._manager[1].scoped(scope)
             return self._scoped[scope]
 
-    def _laid_out(self, manager: SegmentManager, pieces: Sequence[PromptPiece], scope: bytes) -> LaidOut:
+    def _laid_out(
+        self,
+        manager: SegmentManager,
+        pieces: Sequence[PromptPiece],
+        scope: bytes,
+        check_length: Callable[[int], object],
+        check: Callable[[], None],
+    ) -> LaidOut:
+        """Add what is to become a segment, and lay out all. `check` is called before each segment, and may raise."""
         new = {_digest(piece, scope): piece for piece in pieces if isinstance(piece, NewSegment)}
         attempts = (False, True) if new and manager.may_link(str(self._strategy)) else ()  # else a segment would help nobody
         for is_fresh in attempts:
-            ids = {digest: self._id(manager, digest, piece, is_fresh) for digest, piece in new.items()}
+            ids = {}
+            for digest, piece in new.items():
+                check()
+                ids[digest] = self._id(manager, digest, piece, is_fresh)
             made = [ids[_digest(piece, scope)] if isinstance(piece, NewSegment) else piece for piece in pieces]
             try:
-                return manager.lay_out(made, str(self._strategy))
+                return manager.lay_out(made, str(self._strategy), check_length=check_length)
             except SilentSkyError:
                 break
             except SegmentError as error:  # one that was there before may have been evicted
                 _log.info("segments of a prompt are added again: %s", error)
         made = [piece.tokens if isinstance(piece, NewSegment) else piece for piece in pieces]
-        return manager.lay_out(made, str(self._strategy))
+        return manager.lay_out(made, str(self._strategy), check_length=check_length)
 
     def _id(self, manager: SegmentManager, digest: bytes, piece: NewSegment, is_fresh: bool) -> SegmentId | list[int]:
         """Return the id of a segment that is in the sky now, or its tokens if the sky does not take it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _CHARACTERS_PER_TOKEN_MAX = 16
 """Most characters of a token: no text has so many on average; single tokens do, such as long runs of spaces."""
+SEGMENTS_MAX = 64
+"""Most segments in the prompts of a request."""
 _SENTINEL_BYTES = 16
 """Random bytes of a word that stands for a segment in a chat template, so that no text of a client has it."""
 
@@ -61,11 +64,14 @@ class RequestTokens:
         """Return the pieces of each prompt. Between two separators stands a segment; separators are left out.
 
         Raises:
-            ApiError: A prompt has no token, a token id that the model does not have, too long a text, or a separator in a word.
+            ApiError: A prompt has no token, a token id that the model does not have, too long a text, or a separator in a word,
+                or the prompts have too many segments.
         """
-        for one in prompts:
-            if isinstance(one, str):
-                self._check_length(len(one), "prompt")
+        texts = [one for one in prompts if isinstance(one, str)]
+        for one in texts:
+            self._check_length(len(one), "prompt")
+        if self._separator is not None:
+            _check_segments(sum(max(0, one.count(self._separator) - 1) for one in texts), "prompt")
         return [self._completion(one) for one in prompts]
 
     def _completion(self, prompt: str | list[int]) -> list[PromptPiece]:
@@ -126,8 +132,9 @@ class RequestTokens:
 
         Raises:
             ApiError: The tokenizer has no chat template, its template refuses the messages, does not leave each segment once and
-                in order, or they are too long.
+                in order, or they are too long or have too many segments.
         """
+        _check_segments(sum(part.is_segment for message in messages for part in message.content), "messages")
         self._check_length(sum(len(part.shown) for message in messages for part in message.content), "messages")
         if not self._tokenizer.chat_template:
             raise ApiError(
@@ -154,17 +161,16 @@ class RequestTokens:
 
     def _cut(self, text: str, parts: dict[str, Part]) -> list[PromptPiece]:
         """Return the pieces of a rendered chat with a word for each segment."""
+        *cut, rest = re.split(f"({'|'.join(parts)})", text)
+        if cut[1::2] != list(parts):
+            raise ApiError(
+                "messages: the model's chat template does not leave each segment where it stands, once and in order; send these "
+                "messages as text",
+                param="messages",
+                code="segments_misplaced",
+            )
         pieces: list[PromptPiece] = []
-        rest = text
-        for word, part in parts.items():
-            before, found, rest = rest.partition(word)
-            if not found or text.count(word) != 1:
-                raise ApiError(
-                    "messages: the model's chat template does not leave each segment where it stands, once and in order; send "
-                    "these messages as text",
-                    param="messages",
-                    code="segments_misplaced",
-                )
+        for before, part in zip(cut[::2], parts.values(), strict=True):
             pieces.append(self.plain(before, "messages"))
             if isinstance(part, CachedContentPart):
                 pieces.append(SegmentId(part.id))
@@ -227,6 +233,11 @@ def _with_tokens(pieces: Sequence[PromptPiece], param: str) -> list[PromptPiece]
     if not left:
         raise ApiError(f"{param}: there is no token in it; at least one is needed", param=param)
     return left
+
+
+def _check_segments(count: int, param: str) -> None:
+    if count > SEGMENTS_MAX:
+        raise ApiError(f"{param}: {count:,} segments; allowed are {SEGMENTS_MAX}", param=param, code="too_many_segments")
 
 
 def _check_between_words(before: str, separator: str, after: str) -> None:

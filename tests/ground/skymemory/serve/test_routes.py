@@ -1,6 +1,11 @@
 """Routes of the server without its model."""
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -13,26 +18,79 @@ from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.routes import Api, ServedModel
 from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import RequestTokens
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.model
 
 
-def test_a_body_that_does_not_come_gives_its_place_back() -> None:
+JSON = {"Content-Type": "application/json"}
+CHAT = {"model": "model", "max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "cached_content", "id": "one"}]}]}
+
+
+def try_api(
+    ask: Callable[[TestClient[Any, Any]], Awaitable[None]], segments: Any, request_tokens: Any = None, **limits: Any
+) -> None:
+    """Ask an API whose model does nothing."""
+    queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
+    tokens = Mock(spec=RequestTokens) if request_tokens is None else request_tokens
+    api = Api(ServedModel("model", 100), queue, tokens, segments, ServeMetrics(), ConnectionLimits(**limits))
+
+    async def run() -> None:
+        async with TestClient(TestServer(api.application())) as client:
+            await ask(client)
+
+    try:
+        asyncio.run(asyncio.wait_for(run(), 60))
+    finally:
+        api.close()
+        queue.close()
+
+
+@pytest.fixture
+def segments() -> Iterator[Mock]:
+    """Segments that are not there, and a thread for them."""
+    with ThreadPoolExecutor(1) as threads:
+        yield Mock(spec=ServedSegments, threads=threads)
+
+
+def test_a_body_that_does_not_come_gives_its_place_back(segments) -> None:
     async def body():
         yield b"{"
         await asyncio.Event().wait()
 
-    async def ask(api: Api) -> None:
-        async with TestClient(TestServer(api.application())) as client:
-            for _ in range(2):  # there is one place
-                answer = await client.post("/v1/completions", data=body(), headers={"Content-Type": "application/json"})
-                assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
+    async def ask(client: TestClient[Any, Any]) -> None:
+        for _ in range(2):  # there is one place
+            answer = await client.post("/v1/completions", data=body(), headers=JSON)
+            assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
 
-    queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
-    tokens, segments = Mock(spec=RequestTokens), Mock(spec=ServedSegments)
-    api = Api(ServedModel("model", 100), queue, tokens, segments, ServeMetrics(), ConnectionLimits(body_s=0.01))
-    try:
-        asyncio.run(asyncio.wait_for(ask(api), 60))
-    finally:
-        api.close()
-        queue.close()
+    try_api(ask, segments, body_s=0.01)
+
+
+def test_the_length_of_a_prompt_is_checked_before_its_segments_are_put_together(segments, letters) -> None:
+    def lay_out(*_: Any, check_length: Callable[[int], None], **__: Any) -> None:
+        check_length(1_000_000)
+
+    async def ask(client: TestClient[Any, Any]) -> None:
+        answer = await client.post("/v1/chat/completions", data=json.dumps(CHAT), headers=JSON)
+        assert (answer.status, (await answer.json())["error"]["code"]) == (400, "context_length_exceeded")
+
+    segments.lay_out.side_effect = lay_out
+    try_api(ask, segments, RequestTokens(letters, len(letters), 100))
+
+
+def test_segments_learn_that_a_client_has_left(segments, letters) -> None:
+    has_begun, has_learned = Event(), Event()
+
+    def lay_out(*_: Any, cancelled: Callable[[], bool], **__: Any) -> None:
+        has_begun.set()
+        wait_until(cancelled)
+        has_learned.set()
+
+    async def ask(client: TestClient[Any, Any]) -> None:
+        asked = asyncio.create_task(client.post("/v1/chat/completions", data=json.dumps(CHAT), headers=JSON))
+        assert await asyncio.to_thread(has_begun.wait, 30)
+        asked.cancel()
+        assert await asyncio.to_thread(has_learned.wait, 30)
+
+    segments.lay_out.side_effect = lay_out
+    try_api(ask, segments, RequestTokens(letters, len(letters), 100))

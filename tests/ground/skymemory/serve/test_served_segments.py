@@ -1,5 +1,6 @@
 """Segments in prompts of the generator, without HTTP: what is linked, and what of it others may find."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +16,7 @@ from skymemory.prompt.huggingface import LinkedCache
 from skymemory.segments.layout import SegmentId
 from skymemory.serve.batch import Batch, beginning, exact_tokens, with_room
 from skymemory.serve.errors import ApiError
-from skymemory.serve.generation import Begun, Ended, Event, Generator, Job, Piece
+from skymemory.serve.generation import Begun, Cancelled, Ended, Event, Generator, Job, Piece
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling
 from skymemory.serve.segments import ServedSegments
@@ -288,6 +289,65 @@ def test_a_model_that_cannot_be_linked_computes_new_segments_and_refuses_ids(cac
     with pytest.raises(ApiError, match="needs a model with a BOS") as caught:
         segments.add(DOCUMENT, KEY, 60, "")
     assert caught.value.status == 400
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_that_is_too_long_is_refused_before_its_segments_are_put_together(make_segments) -> None:
+    segments = make_segments("naive")
+    added = segments.add(DOCUMENT, KEY, 60, "")
+    lengths: list[int] = []
+
+    def refuse(tokens: int) -> None:
+        lengths.append(tokens)
+        raise ApiError("too long")
+
+    for pieces in ([SegmentId(added.id)] * 60, [QUESTION, NewSegment(DOCUMENT), SegmentId(added.id)]):
+        with pytest.raises(ApiError, match="too long"):
+            segments.lay_out(pieces, KEY, "messages", check_length=refuse)
+    assert lengths == [60 * len(DOCUMENT), len(QUESTION) + 2 * len(DOCUMENT)]
+
+
+def test_no_more_segments_are_added_once_nobody_waits(make_segments) -> None:
+    segments = make_segments("naive")
+    scope = b"nobody waits"
+    pieces = [NewSegment(tokens_of(first, 20)) for first in range(5)]
+    with pytest.raises(Cancelled):
+        segments.lay_out(pieces, scope, "messages", cancelled=iter([False, False, True]).__next__)
+    assert len(segments.listed(scope)) == 2
+
+
+def test_a_server_that_ends_adds_no_more_segments(make_segments) -> None:
+    segments = make_segments("naive")
+    scope = b"ends"
+    pieces = [NewSegment(tokens_of(first, 20)) for first in range(5)]
+    looks = 0
+
+    def never() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            segments.stop()
+        return False
+
+    for refused in (
+        lambda: segments.lay_out(pieces, scope, "messages", cancelled=never),
+        lambda: segments.add(DOCUMENT, scope, 60, ""),
+    ):
+        with pytest.raises(ApiError, match="about to end") as caught:
+            refused()
+        assert (caught.value.status, caught.value.body["error"]["code"]) == (503, "shutting_down")
+    assert len(segments.listed(scope)) == 2
+
+
+def test_closing_does_not_wait_for_what_is_computed(make_segments) -> None:
+    segments = make_segments("naive")
+    is_computed = threading.Event()
+    computing = segments.threads.submit(is_computed.wait, 60)
+    segments.close()
+    assert not computing.done()
+    is_computed.set()
 
 
 # ---- a sky that is silent --------------------------------------------------------------------------------------------

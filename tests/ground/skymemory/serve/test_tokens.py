@@ -135,6 +135,24 @@ def test_a_separator_in_a_word_is_refused(make_tokens, separator, prompt, is_ref
     assert (caught.value.status, caught.value.body["error"]["code"]) == (400, "separator_in_word")
 
 
+def test_a_request_has_64_segments_at_most(make_tokens) -> None:
+    tokens = make_tokens(separator="##")
+    for allowed in ("##".join(["a "] * 66), ["##".join(["a "] * 34)] * 2):
+        pieces = tokens.completion([allowed] if isinstance(allowed, str) else allowed)
+        assert sum(isinstance(piece, NewSegment) for one in pieces for piece in one) == 64
+    assert len(tokens.chat([message(*[NEW, KNOWN] * 32)])) == 129
+    for refused, param in (
+        (lambda: tokens.completion(["##".join(["a "] * 67)]), "prompt"),
+        (lambda: tokens.completion(["##".join(["a "] * 34), "##".join(["a "] * 35)]), "prompt"),
+        (lambda: tokens.chat([message(*[NEW] * 65)]), "messages"),
+        (lambda: tokens.chat([message(*[KNOWN] * 30), message(*[KNOWN, NEW] * 20)]), "messages"),
+    ):
+        with pytest.raises(ApiError, match="segments; allowed are 64") as caught:
+            refused()
+        error = caught.value.body["error"]
+        assert (caught.value.status, error["param"], error["code"]) == (400, param, "too_many_segments")
+
+
 def test_contents_that_are_no_segment_are_refused(make_tokens) -> None:
     tokens = make_tokens()
     for content, words in (
