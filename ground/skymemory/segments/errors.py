@@ -17,5 +17,9 @@ class OtherModelError(SegmentError):
     """The segment is of another model, tokenizer, codec or block size than this program's."""
 
 
+class CancelledLinkError(Exception):
+    """Nobody waits for the cache of a prompt any more."""
+
+
 class SilentSkyError(SegmentError):
     """Nobody answered, so that nothing is known of the segment."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,6 +29,7 @@ from transformers.cache_utils import DynamicLayer
 from skymemory.prompt.huggingface import PREFILL_TOKENS, LinkedCache
 from skymemory.segments.capture import capture, take_out
 from skymemory.segments.decoder import Decoder
+from skymemory.segments.errors import CancelledLinkError
 from skymemory.segments.linking import Linking, LinkReport
 from skymemory.segments.pieces import Piece, check_pieces
 from skymemory.segments.strategy import Strategy
@@ -115,6 +116,7 @@ class Linker:
         *,
         prefix: DynamicCache | None = None,
         switch_layer: int | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> Linked:
         """Make the cache of a prompt.
 
@@ -126,8 +128,10 @@ class Linker:
             strategy: Strategy that says which rows of segments are computed again.
             prefix: Exact keys and values of a beginning of the prompt. They are copied.
             switch_layer: The switch layer; 1 for a blend and else 0 by default.
+            cancelled: Tells, before each layer, whether nobody waits for the cache any more.
 
         Raises:
+            CancelledLinkError: Nobody waits for the cache any more.
             ValueError: Pieces overlap or do not lie in the prompt, the model does not have a token id, the strategy is `auto`, or
                 it does not go with the sinks or the switch layer.
         """
@@ -140,12 +144,14 @@ class Linker:
         switch = lowest if switch_layer is None else switch_layer
         if not lowest <= switch <= self.layers:
             raise ValueError(f"the switch layer is {switch}; allowed for {strategy} are {lowest} to {self.layers}")
-        work = Linking(self._decoder, ids, pieces, strategy, prefix, switch)
+        work = Linking(self._decoder, ids, pieces, strategy, prefix, switch, cancelled)
         try:
             work.run()
+        except CancelledLinkError:
+            raise
         except Exception as error:  # whatever it is, the prompt can be computed
             _log.warning("segments could not be linked, so the whole prompt is computed", exc_info=True)
-            work = Linking(self._decoder, ids, [], strategy, prefix, self.layers)
+            work = Linking(self._decoder, ids, [], strategy, prefix, self.layers, cancelled)
             work.why = f"an error: {error!r}"
             work.run()
         report = work.report(time.monotonic() - begin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from transformers import DynamicCache
 
 from skymemory.segments.choice import Choice
 from skymemory.segments.decoder import Decoder
+from skymemory.segments.errors import CancelledLinkError
 from skymemory.segments.pieces import Piece
 from skymemory.segments.rows import Rows, take
 from skymemory.segments.strategy import Kind, Strategy
@@ -78,9 +79,11 @@ class Linking:
         strategy: Strategy,
         prefix: DynamicCache | None,
         switch_layer: int,
+        cancelled: Callable[[], bool],
     ) -> None:
         """Begin a cache with the prefix. The arguments are those of `Linker.link`, checked; `ids` is [batch, tokens]."""
         self._decoder = decoder
+        self._cancelled = cancelled
         self._end = ids.shape[1] - 1
         self._first = 0 if prefix is None else min(prefix.get_seq_length(), self._end)
         self._ids = ids[:, self._first : self._end]
@@ -144,6 +147,8 @@ class Linking:
         self._compute(begin, self._decoder.layers, hidden, rows)
 
     def _layer(self, index: int, hidden: Tensor, rows: Rows) -> Tensor:
+        if self._cancelled():
+            raise CancelledLinkError
         self._row_counts.append(len(rows))
         if index == self._decoder.layers - 1:  # nobody needs what the last layer makes of hidden states
             self._decoder.project(index, hidden, rows, self.kept[index])

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -48,7 +49,7 @@ from skymemory.segments.manifest import Manifest
 from skymemory.segments.passages import Passage, SeenPassages
 from skymemory.segments.pieces import Piece
 from skymemory.segments.placed_segment import PlacedSegment
-from skymemory.segments.planner import EXACT, NOTHING_OPEN, UNMEASURED, Planner, Way
+from skymemory.segments.planner import EXACT, NOTHING_OPEN, SLOWER, UNMEASURED, Planner, Way
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
 from skymemory.segments.watched_gate import WatchedGate
@@ -113,6 +114,7 @@ class SegmentManager:
         self._sky: tuple[Any, SkySegments] | None = None
         self._watched = WatchedGate(manager, gate, folder, is_canary)
         self._passages = SeenPassages()
+        self._computing = Lock()
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
         try:
@@ -180,9 +182,14 @@ class SegmentManager:
         if sinks and bos is None:
             raise SegmentError(f"a segment behind {sinks} sinks needs a model with a BOS token, and this one has none")
         tokens = self._plain(content)
+
+        def compute() -> torch.Tensor:
+            with self._computing:  # one after the other, so that threads do not fill the memory
+                return linker.compute(tokens, sinks=sinks, bos=bos)
+
         return sky.put(
             tokens,
-            lambda: linker.compute(tokens, sinks=sinks, bos=bos),
+            compute,
             sinks=sinks,
             ttl_s=ttl_s,
             display_name=display_name or None,
@@ -352,6 +359,8 @@ class SegmentManager:
         *,
         switch_layer: int | None = None,
         prefix_scope: bytes | None = None,
+        computes: bool = True,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> LinkedPrompt:
         """Make the cache of a prompt from its pieces.
 
@@ -367,8 +376,11 @@ class SegmentManager:
             switch_layer: Layer below which all rows are computed (docs/pic.md); 1 for a blend and else 0 by default. `auto`
                 chooses it.
             prefix_scope: Scope of the prompt's exact blocks (`KVCManager.get_cache`); that of the segments by default.
+            computes: False: where nothing is to be linked, the cache may have the exact prefix alone.
+            cancelled: Tells, before each layer, whether nobody waits for the prompt any more.
 
         Raises:
+            CancelledLinkError: Nobody waits for the prompt any more.
             TypeError: A piece is neither text nor token ids nor a segment.
             ValueError: There is no such strategy, it does not go with the switch layer or the sinks of a segment, or the model
                 does not have a token id.
@@ -386,7 +398,7 @@ class SegmentManager:
         if self._linker is None:
             linked = self._computed(tokens, prefix)
         else:
-            linked = self._link(tokens, laid.used(wanted), wanted, prefix, switch_layer, scope)
+            linked = self._link(tokens, laid.used(wanted), wanted, prefix, switch_layer, scope, computes, cancelled)
         ids = torch.tensor([tokens], device=self._manager.engine.model.device)
         return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s), laid.placed)
 
@@ -545,6 +557,8 @@ class SegmentManager:
         prefix: DynamicCache,
         switch_layer: int | None,
         scope: bytes,
+        computes: bool,
+        cancelled: Callable[[], bool],
     ) -> Linked:
         covered, end = prefix.get_seq_length(), len(tokens) - 1
         behind = [one for one in placed if one.start < end and one.end > covered]
@@ -553,6 +567,8 @@ class SegmentManager:
         else:
             way = Way(wanted, wanted.switch_layer_min if switch_layer is None else switch_layer)
         needed = [one for one in behind if way.strategy.kind is not Kind.EXACT or one.piece(self._lossless).exact]
+        if not (needed or computes or way.why == SLOWER):  # the controller learns from what it found to be slower
+            tokens = tokens[: covered + 1]
         fetch = None
         came: list[Piece] = []
         with ExitStack() as stack:
@@ -563,7 +579,9 @@ class SegmentManager:
                 fetch = self._segments().fetch(manifests, variants=variants, first_layer=first, deadlines_s=way.deadlines_s)
                 stack.enter_context(fetch)
                 came = [one.part(part, self._lossless) for one, parts in zip(needed, fetch.parts, strict=True) for part in parts]
-            linked = self._linked().link(tokens, came, way.strategy, prefix=prefix, switch_layer=way.switch_layer)
+            linked = self._linked().link(
+                tokens, came, way.strategy, prefix=prefix, switch_layer=way.switch_layer, cancelled=cancelled
+            )
         assert self._planner is not None
         starts = [piece.start for piece in came if linked.report.linked_tokens and piece.segment_start > 0 and not piece.first]
         self._planner.learn(Request(end, linked.report.linked_tokens, len(starts), covered), linked.report, fetch)

@@ -361,6 +361,8 @@ class Generator:
         reading = self._reading
         if reading is not None and reading.job is job:
             self._reading = None
+            if reading.fetched is not None:
+                reading.fetched.cancel()
             if reading.past is not None and isinstance(error, Cancelled):
                 self._cache.keep(reading.tokens, len(reading.tokens), reading.past, job.scope)
         for row in (*self._rows, *self._ready):

@@ -17,6 +17,7 @@ from blake3 import blake3
 from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
 from skymemory.segments.errors import (
+    CancelledLinkError,
     ExpiredSegmentError,
     OtherModelError,
     SegmentError,
@@ -168,15 +169,21 @@ class ServedSegments:
         """
 
         def find(cancelled: Callable[[], bool]) -> Found:
+            if cancelled():
+                return Found(self._cache.engine.empty_cache(), 0)
             try:
                 with self._cache.in_use() as kvc:
                     if kvc is not None:
                         self._cache.await_stored(laid.tokens, cancelled, prompt_scope)
-                        made = self._of(kvc, scope).link(laid, str(self._strategy), prefix_scope=prompt_scope)
+                        made = self._of(kvc, scope).link(
+                            laid, str(self._strategy), prefix_scope=prompt_scope, computes=False, cancelled=cancelled
+                        )
                         report = made.report
                         if report.why:
                             _log.info("a prompt of %d tokens: %s", len(laid.tokens), report.why)
                         return Found(made.cache, report.prefix_tokens, report.linked_tokens, report.recomputed_tokens)
+            except CancelledLinkError:
+                return Found(self._cache.engine.empty_cache(), 0)
             except Exception:  # whatever it is, the prompt can be computed
                 _log.exception("segments could not be linked")
             cache = self._cache.get(laid.tokens, cancelled, prompt_scope)
@@ -225,7 +232,7 @@ class ServedSegments:
     ) -> LaidOut:
         """Add what is to become a segment, and lay out all. `check` is called before each segment, and may raise."""
         new = {_digest(piece, scope): piece for piece in pieces if isinstance(piece, NewSegment)}
-        attempts = (False, True) if new and manager.may_link(str(self._strategy)) else ()  # else a segment would help nobody
+        attempts = (False, True) if new and self._may_link(manager) else ()  # else a segment would help nobody
         for is_fresh in attempts:
             ids = {}
             for digest, piece in new.items():
@@ -241,6 +248,13 @@ class ServedSegments:
         made = [piece.tokens if isinstance(piece, NewSegment) else piece for piece in pieces]
         return manager.lay_out(made, str(self._strategy), check_length=check_length)
 
+    def _may_link(self, manager: SegmentManager) -> bool:
+        try:
+            return manager.may_link(str(self._strategy))
+        except Exception:  # whatever it is, the prompt can be computed
+            _log.exception("segments are computed with their prompt")
+            return False
+
     def _id(self, manager: SegmentManager, digest: bytes, piece: NewSegment, is_fresh: bool) -> SegmentId | list[int]:
         """Return the id of a segment that is in the sky now, or its tokens if the sky does not take it."""
         now_s = time.monotonic()
@@ -252,6 +266,9 @@ class ServedSegments:
             added = manager.add(piece.tokens, TTL_S, self._sinks)
         except ValueError as error:
             _log.info("a segment of %d tokens is computed with its prompt: %s", len(piece.tokens), error)
+            return piece.tokens
+        except Exception:  # the memory may have run out; the prompt is computed in pieces
+            _log.exception("a segment of %d tokens is computed with its prompt", len(piece.tokens))
             return piece.tokens
         with self._lock:
             self._known[digest] = (added.id, now_s + TTL_S / 2)

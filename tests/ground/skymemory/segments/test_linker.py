@@ -13,6 +13,7 @@ from transformers import DynamicCache
 
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.huggingface import HuggingFaceEngine, LinkedCache
+from skymemory.segments.errors import CancelledLinkError
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.pieces import Piece, TensorSource
 from skymemory.segments.strategy import Strategy
@@ -100,6 +101,14 @@ def linker(llama) -> Linker:
 @pytest.fixture(scope="module")
 def tokens() -> list[int]:
     return some_tokens(LENGTH)
+
+
+def test_a_prompt_that_nobody_waits_for_is_given_up_between_two_layers(linker, tokens) -> None:
+    for strategy in ("naive", "blend:15"):
+        with pytest.raises(CancelledLinkError):
+            linker.link(
+                tokens, pieces_of(linker, tokens), Strategy.parse(strategy), cancelled=iter([False, False, True]).__next__
+            )
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,30 @@
 """What the model computes, without HTTP."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import torch
+from transformers import DynamicCache
 
 from skymemory.agent.constellation_source import RunningSource
 from skymemory.demo.model import load
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.serve.batch import Batch
-from skymemory.serve.generation import Begun, Cancelled, Ended, Event, Finished, Generator, Job, Piece
+from skymemory.serve.generation import (
+    Begun,
+    Cancelled,
+    Ended,
+    Event,
+    Finder,
+    Finished,
+    Found,
+    Generator,
+    Job,
+    Piece,
+)
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling
 from skymemory.testbed.run_record import Running, RunRecord
@@ -78,6 +91,31 @@ def finish(generator: Generator, *jobs: Job) -> None:
 
 def settled(cache: PromptCache) -> None:
     wait_until(lambda: not cache.waiting, "all answers are stored")
+
+
+def test_a_cancelled_prompt_is_not_looked_for_any_more(generator) -> None:
+    may_go_on, begun = threading.Event(), []
+
+    def find(name: str) -> Finder:
+        def find(cancelled: Callable[[], bool]) -> Found:
+            begun.append(name)
+            may_go_on.wait(60)
+            return Found(DynamicCache(), 0)
+
+        return find
+
+    sampling = Sampling(max_tokens=1, temperature=0.0, top_p=1.0, seed=None, stop=(), choices=1)
+    jobs = [Job([PROMPT[::-1]], sampling, lambda _: None, finders={0: find(name)}) for name in ("first", "second", "third")]
+    for job in jobs:
+        generator.admit(job)
+    for job in jobs[:2]:
+        generator.turn()
+        job.cancelled.set()
+        generator.turn()
+    may_go_on.set()
+    while generator.busy:
+        generator.turn()
+    assert begun == ["first", "third"]
 
 
 def test_blocks_from_the_sky_give_the_same_logits_to_the_last_bit(make_generator, cache, monkeypatch) -> None:

@@ -1,6 +1,8 @@
 """Segments in prompts of the generator, without HTTP: what is linked, and what of it others may find."""
 
+import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -348,6 +350,104 @@ def test_closing_does_not_wait_for_what_is_computed(make_segments) -> None:
     segments.close()
     assert not computing.done()
     is_computed.set()
+
+
+def test_a_prompt_that_nobody_waits_for_is_not_linked(make_segments) -> None:
+    segments = make_segments("naive")
+    laid = segments.lay_out([front_of(71), NewSegment(DOCUMENT), QUESTION], KEY, "messages")
+    whole = segments.finder(laid, KEY, KEY)(lambda: False)
+    assert (whole.cache.get_seq_length(), whole.linked_tokens) == (len(laid.tokens) - 1, len(DOCUMENT))
+    for looks_before in (0, 1, 2, 3):
+        looks = itertools.count()
+        given_up = segments.finder(laid, KEY, KEY)(lambda looks=looks, before=looks_before: next(looks) >= before)
+        assert (given_up.cache.get_seq_length(), given_up.cached_tokens, given_up.linked_tokens) == (0, 0, 0)
+        assert next(looks) <= looks_before + 2, "it goes on"
+
+
+@pytest.mark.parametrize("strategy", ["auto", "exact"])
+def test_what_is_not_linked_is_left_to_the_generator_and_its_pieces(cache, make_segments, make_generator, strategy) -> None:
+    segments, scope = make_segments(strategy), strategy.encode() + b" in pieces"
+    added = segments.add(DOCUMENT, scope, 60, "")
+    laid = segments.lay_out([front_of(72), SegmentId(added.id), QUESTION], scope, "messages")
+    find = segments.finder(laid, scope, scope)
+    cold = find(lambda: False)
+    assert (cold.cache.get_seq_length(), cold.cached_tokens) == (0, 0)
+    plain(make_generator(cache), laid.tokens, scope=scope)
+    wait_until(lambda: not cache.waiting, "all answers are stored")
+    warm = find(lambda: False)
+    assert (warm.cache.get_seq_length(), warm.cached_tokens) == (112, 112)
+    assert type(warm.cache) is DynamicCache
+
+
+class Watched(torch.nn.Module):
+    """A part of a model that tells when it runs."""
+
+    def __init__(self, inner: torch.nn.Module, tell: Callable[[], None]) -> None:
+        super().__init__()
+        self.inner = inner
+        self.tell = tell
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        self.tell()
+        return self.inner(hidden)
+
+
+@pytest.fixture
+def make_watched(babbler, small_source) -> Iterator[Callable[[Callable[[], None]], PromptCache]]:
+    """Makes the cache of a model that calls a function in its first layer."""
+    with ExitStack() as stack:
+
+        def make(tell: Callable[[], None]) -> PromptCache:
+            model, tokenizer = load(str(babbler), device="cpu")
+            model.model.layers[0].mlp = Watched(model.model.layers[0].mlp, tell)
+            cache = PromptCache(model, tokenizer, small_source())
+            stack.callback(cache.close)
+            return cache
+
+        yield make
+
+
+def test_one_segment_is_computed_at_a_time(make_watched, make_segments) -> None:
+    running: set[int] = set()
+    most: list[int] = []
+
+    def tell() -> None:
+        running.add(threading.get_ident())
+        most.append(len(running))
+        time.sleep(0.1)
+        running.discard(threading.get_ident())
+
+    segments = make_segments("naive", make_watched(tell))
+    segments.listed(KEY)
+    most.clear()
+    added = [segments.threads.submit(segments.add, tokens_of(first, 40), KEY, 60, "") for first in range(4)]
+    assert len({one.result().id for one in added}) == 4
+    assert most == [1] * 4
+
+
+def test_a_segment_for_which_there_is_no_memory_is_computed_with_its_prompt(make_watched, make_segments) -> None:
+    is_full = False
+
+    def tell() -> None:
+        if is_full:
+            raise torch.OutOfMemoryError
+
+    segments = make_segments("naive", make_watched(tell))
+    segments.listed(KEY)
+    is_full = True
+    laid = segments.lay_out([front_of(73), NewSegment(tokens_of(3, 40))], KEY, "messages")
+    assert (laid.tokens, laid.placed) == (front_of(73) + tokens_of(3, 40), ())
+
+
+def test_new_segments_of_a_model_that_cannot_be_digested_now_are_computed_with_their_prompt(babbler, small_source, make_segments):
+    model, tokenizer = load(str(babbler), device="cpu")
+    cache = PromptCache(model, tokenizer, small_source())
+    segments = make_segments("auto", cache)
+    segments.listed(KEY)
+    model.model.norm.register_forward_hook(lambda *_: None)
+    laid = segments.lay_out([front_of(74), NewSegment(DOCUMENT)], KEY, "messages")
+    assert (laid.tokens, laid.placed) == (front_of(74) + DOCUMENT, ())
+    cache.close()
 
 
 # ---- a sky that is silent --------------------------------------------------------------------------------------------
