@@ -27,6 +27,7 @@ from skymemory.cli.models import loaded, model_options, tell_stage
 from skymemory.segments.directory import TTL_S_MAX, SegmentDirectory, checked_name
 from skymemory.segments.errors import SegmentError
 from skymemory.segments.host_list import Segment
+from skymemory.segments.keys import ID_CHARACTERS
 from skymemory.segments.manifest import SINKS_MAX, shown_time
 
 
@@ -178,7 +179,8 @@ def _report(one: Segment) -> dict[str, Any]:
 
 def _table(known: list[Segment]) -> Table:
     table = Table()
-    for column in ("id", "name", "tokens", "MB", "sinks", "codec", "expires"):
+    table.add_column("id", min_width=ID_CHARACTERS)  # whole in narrow terminals, too: `rm` wants it
+    for column in ("name", "tokens", "MB", "sinks", "codec", "expires"):
         table.add_column(column, justify="right" if column in {"tokens", "MB", "sinks"} else "left")
     for one in known:
         expires = shown_time(one.expires_unix_ms) if one.expires_unix_ms else "never"
