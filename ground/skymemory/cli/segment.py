@@ -27,7 +27,6 @@ from skymemory.cli.models import loaded, model_options, tell_stage
 from skymemory.segments.directory import TTL_S_MAX, SegmentDirectory, checked_name
 from skymemory.segments.errors import SegmentError
 from skymemory.segments.host_list import Segment
-from skymemory.segments.keys import ID_CHARACTERS
 from skymemory.segments.manifest import SINKS_MAX, shown_time
 
 
@@ -179,7 +178,7 @@ def _report(one: Segment) -> dict[str, Any]:
 
 def _table(known: list[Segment]) -> Table:
     table = Table()
-    table.add_column("id", min_width=ID_CHARACTERS)  # whole in narrow terminals, too: `rm` wants it
+    table.add_column("id", overflow="fold")  # whole in narrow terminals, too: `rm` wants it
     for column in ("name", "tokens", "MB", "sinks", "codec", "expires"):
         table.add_column(column, justify="right" if column in {"tokens", "MB", "sinks"} else "left")
     for one in known:

@@ -27,8 +27,6 @@ _SCOPE: Final = b"scope"
 _VARIANT: Final = b"variant"
 _ID_BYTES: Final = 16
 _ID_START: Final = "seg-"
-ID_CHARACTERS: Final = len(_ID_START) + 2 * _ID_BYTES
-"""Characters of a segment's id."""
 
 
 def segment_root(

@@ -26,7 +26,9 @@ def report(done: Result) -> dict:
     return json.loads(done.stdout)
 
 
-def test_a_segment_is_added_listed_and_removed(run: Run, model_folder: Path, tmp_path: Path) -> None:
+def test_a_segment_is_added_listed_and_removed(
+    run: Run, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run("segment", "list").stdout == "this host has no segment in that sky\n"
     assert report(run("segment", "list", "--json")) == {"segments": []}
     file = tmp_path / "document.txt"
@@ -47,6 +49,10 @@ def test_a_segment_is_added_listed_and_removed(run: Run, model_folder: Path, tmp
     listed = report(run("segment", "list", "--json"))["segments"]
     assert [one["id"] for one in listed] == [added["id"], behind["id"]]
     assert (listed[0]["name"], listed[0]["expires_unix_s"], listed[1]["sinks"]) == ("the [/] document", None, 4)
+    monkeypatch.setenv("COLUMNS", "80")
+    folded = [line.split("\u2502")[1].strip() for line in run("segment", "list").stdout.splitlines() if "\u2502" in line]
+    assert "".join(folded) == added["id"] + behind["id"]
+    monkeypatch.setenv("COLUMNS", "160")
     table = run("segment", "list").stdout
     assert added["id"] in table
     assert "never" in table
