@@ -89,7 +89,7 @@ class _Connection(web.RequestHandler):
             self.transport.abort()  # what it has not taken is dropped
 
 
-class _Body:
+class Body:
     """Bytes of a body that came so far."""
 
     __slots__ = ("connection", "count", "is_whole")
@@ -111,7 +111,7 @@ class Connections:
         self.limits = limits
         self._open: set[_Connection] = set()
         self._of_source: Counter[str] = Counter()
-        self._bodies: dict[_Body, None] = {}
+        self._bodies: dict[Body, None] = {}
         self._bodies_bytes = 0
         self._server: web.Server | None = None
         self._settings: dict[str, Any] = {}
@@ -203,10 +203,10 @@ class Connections:
             connection.enter(_Stage.IDLE)
 
     @contextmanager
-    def body(self, request: web.Request) -> Iterator[_Body]:
+    def body(self, request: web.Request) -> Iterator[Body]:
         """Count the bytes of a request's body, which `read` reads, until the end of this context."""
         connection = request.protocol if isinstance(request.protocol, _Connection) else None
-        body = _Body(connection)
+        body = Body(connection)
         self._bodies[body] = None
         try:
             yield body
@@ -214,7 +214,7 @@ class Connections:
             del self._bodies[body]
             self._bodies_bytes -= body.count
 
-    async def read(self, request: web.Request, body: _Body) -> bytes:
+    async def read(self, request: web.Request, body: Body) -> bytes:
         """Read a whole body. Its connection may have to make room meanwhile.
 
         Raises:
@@ -242,7 +242,7 @@ class Connections:
         body.is_whole = True
         return bytes(came)
 
-    def _take(self, body: _Body, count: int) -> None:
+    def _take(self, body: Body, count: int) -> None:
         """Count bytes. If bodies take too much together, the oldest unfinished one of the source that has most of them goes."""
         while self._bodies_bytes + count > self.limits.bodies_bytes_max:
             halves = [one for one in self._bodies if not one.is_whole and one is not body and one.count and one.connection]
@@ -261,7 +261,7 @@ class Connections:
         self._bodies_bytes += count
 
 
-def _source(body: _Body) -> str:
+def _source(body: Body) -> str:
     return "" if body.connection is None else body.connection.source
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from skymemory.common.guesses import Guesses, TooManyGuessesError
 from skymemory.segments.layout import LaidOut
 from skymemory.serve.answers import CompletionAnswer, Kind, Usage
 from skymemory.serve.api_keys import ApiKey, ApiKeys, scope_of
-from skymemory.serve.connections import BodyMemoryError, ConnectionLimits, Connections
+from skymemory.serve.connections import Body, BodyMemoryError, ConnectionLimits, Connections
 from skymemory.serve.errors import ApiError, busy, ending, failed
 from skymemory.serve.generation import Cancelled, Ended, Event, Finder, Job, Piece
 from skymemory.serve.job_queue import JobQueue, QueueFullError
@@ -160,24 +160,28 @@ class Api:
         return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
-        async with self._place(request) as body:
+        async def read(body: bytes) -> tuple[CompletionRequest, list[list[PromptPiece]]]:
             asked = parse(CompletionRequest, body)
             self._check_model(asked.model)
             count = len(asked.prompt)
             if count * asked.n > CHOICES_MAX:
                 raise ApiError(f"n: {count} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
-            pieces = await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
+            return asked, await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
+
+        async with self._place(request, read) as (asked, pieces):
             prompts = await self._prompts(request, asked, pieces, asked.max_tokens, "prompt")
         max_tokens = self._request_tokens.room([*map(len, prompts.tokens)], asked.max_tokens, "prompt")
         echoes = [self._request_tokens.text(one) if asked.echo else "" for one in asked.prompt for _ in range(asked.n)]
         return await self._answer(request, "completion", asked, prompts, max_tokens, echoes)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        async with self._place(request) as body:
+        async def read(body: bytes) -> tuple[ChatRequest, list[PromptPiece]]:
             asked = parse(ChatRequest, body)
             self._check_model(asked.model)
+            return asked, await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
+
+        async with self._place(request, read) as (asked, pieces):
             wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
-            pieces = await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
             prompts = await self._prompts(request, asked, [pieces], wanted, "messages")
         max_tokens = self._request_tokens.room([*map(len, prompts.tokens)], wanted, "messages")
         return await self._answer(request, "chat", asked, prompts, max_tokens, [""] * asked.n)
@@ -187,7 +191,7 @@ class Api:
             self._served.name,
             self._segments,
             self._request_tokens,
-            body=self._place,
+            place=self._place,
             tokenizing=self._in_thread,
             scope=_scope,
             check_model=self._check_model,
@@ -418,33 +422,40 @@ class Api:
             )
 
     @asynccontextmanager
-    async def _place(self, request: web.Request) -> AsyncIterator[bytes]:
-        """Yield a request's body, and hold a place in the queue until its job exists.
+    async def _place(self, request: web.Request, read: Callable[[bytes], Awaitable[_T]]) -> AsyncIterator[_T]:
+        """Yield what `read` makes of a request's body, and hold a place in the queue until its job exists.
 
         A place is taken once the body is whole: half a body keeps nobody out. The job then takes the place at once: nothing is
-        awaited in between.
+        awaited in between. The body counts until it was read, so that segments may be computed without it.
 
         Raises:
             ApiError: The queue is full, or the body does not come.
         """
         self._check_room()  # before the body takes memory
-        with self.connections.body(request) as counted:
-            try:
-                body = await self.connections.read(request, counted)
-            except TimeoutError as error:
-                raise ApiError(f"the body did not come within {self._limits.body_s:.0f} s", status=408) from error
-            except BodyMemoryError as error:
-                raise busy(str(error), "queue_full", 1, 429) from error
-            except web.HTTPRequestEntityTooLarge:
-                raise
-            except (ConnectionError, web.RequestPayloadError) as error:  # only half of the request came
-                raise ApiError("the request ended before its body did") from error
-            self._check_room()
-            self._coming += 1
-            try:
-                yield body
-            finally:
-                self._coming -= 1
+        with ExitStack() as place:
+            with self.connections.body(request) as counted:
+                body = await self._body(request, counted)
+                self._check_room()
+                self._coming += 1
+                place.callback(self._leave)
+                asked = await read(body)
+                del body
+            yield asked
+
+    def _leave(self) -> None:
+        self._coming -= 1
+
+    async def _body(self, request: web.Request, counted: Body) -> bytes:
+        try:
+            return await self.connections.read(request, counted)
+        except TimeoutError as error:
+            raise ApiError(f"the body did not come within {self._limits.body_s:.0f} s", status=408) from error
+        except BodyMemoryError as error:
+            raise busy(str(error), "queue_full", 1, 429) from error
+        except web.HTTPRequestEntityTooLarge:
+            raise
+        except (ConnectionError, web.RequestPayloadError) as error:  # only half of the request came
+            raise ApiError("the request ended before its body did") from error
 
     def _check_room(self) -> None:
         try:

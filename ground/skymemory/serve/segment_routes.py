@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -29,8 +29,6 @@ _CONTENTS: Final = 'allowed are text, token ids, and a list of {"role": "user", 
 _JSON: Final = msgspec.json.Encoder()
 
 _T = TypeVar("_T")
-Body = Callable[[web.Request], AbstractAsyncContextManager[bytes]]
-"""Gives the body of a request, which has a place in the queue meanwhile."""
 Run = Callable[[Callable[[], list[int]]], Any]
 
 
@@ -86,6 +84,12 @@ class ChangedCachedContent(_Expiry):
     """`PATCH /v1/cached_contents/ID`."""
 
 
+class Place(Protocol):
+    """Gives what a function makes of a request's body. The request has a place in the queue meanwhile."""
+
+    def __call__(self, request: web.Request, read: Callable[[bytes], Awaitable[_T]], /) -> AbstractAsyncContextManager[_T]: ...
+
+
 class SegmentRoutes:
     """The routes. Each sees the segments of its API key."""
 
@@ -95,7 +99,7 @@ class SegmentRoutes:
         segments: ServedSegments,
         request_tokens: RequestTokens,
         *,
-        body: Body,
+        place: Place,
         tokenizing: Run,
         scope: Callable[[web.Request], bytes],
         check_model: Callable[[str], None],
@@ -106,7 +110,7 @@ class SegmentRoutes:
             model: Name of the model for clients.
             segments: The segments.
             request_tokens: Tokens of requests.
-            body: Gives a request's body.
+            place: Gives what a function makes of a request's body. The request has a place in the queue meanwhile.
             tokenizing: Runs a function in the thread of the tokenizer.
             scope: Returns the scope of a request's segments.
             check_model: Raises ApiError for the name of a model that is not served.
@@ -114,7 +118,7 @@ class SegmentRoutes:
         self._model = model
         self._segments = segments
         self._request_tokens = request_tokens
-        self._body = body
+        self._place = place
         self._tokenizing = tokenizing
         self._scope = scope
         self._check_model = check_model
@@ -131,11 +135,13 @@ class SegmentRoutes:
         ]
 
     async def _add(self, request: web.Request) -> web.StreamResponse:
-        async with self._body(request) as body:
+        async def read(body: bytes) -> tuple[NewCachedContent, list[int]]:
             asked = parse(NewCachedContent, body)
             self._check_model(asked.model)
             _check_one_expiry(asked)
-            tokens = await self._tokenizing(lambda: self._request_tokens.segment(asked.contents))
+            return asked, await self._tokenizing(lambda: self._request_tokens.segment(asked.contents))
+
+        async with self._place(request, read) as (asked, tokens):
             ttl_s = TTL_S if asked.ttl_s is None else asked.ttl_s
             if asked.expire_time is not None:
                 ttl_s = asked.expire_time - time.time()
@@ -153,11 +159,14 @@ class SegmentRoutes:
         return _json(self._shown(segment))
 
     async def _change(self, request: web.Request) -> web.StreamResponse:
-        async with self._body(request) as body:
+        async def read(body: bytes) -> ChangedCachedContent:
             asked = parse(ChangedCachedContent, body)
             _check_one_expiry(asked)
             if asked.ttl is None and asked.expire_time is None and asked.display_name is None:
                 raise ApiError("nothing is to be changed; allowed are ttl, expire_time and display_name")
+            return asked
+
+        async with self._place(request, read) as asked:
             change = partial(
                 self._segments.update,
                 request.match_info["id"],

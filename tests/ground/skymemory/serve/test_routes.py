@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Event, Semaphore
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,6 +12,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from skymemory.serve.connections import ConnectionLimits
+from skymemory.serve.errors import ApiError
 from skymemory.serve.generation import Generator
 from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.metrics import ServeMetrics
@@ -28,10 +29,14 @@ CHAT = {"model": "model", "max_tokens": 1, "messages": [{"role": "user", "conten
 
 
 def try_api(
-    ask: Callable[[TestClient[Any, Any]], Awaitable[None]], segments: Any, request_tokens: Any = None, **limits: Any
+    ask: Callable[[TestClient[Any, Any]], Awaitable[None]],
+    segments: Any,
+    request_tokens: Any = None,
+    queue_max: int = 0,
+    **limits: Any,
 ) -> None:
     """Ask an API whose model does nothing."""
-    queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
+    queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), queue_max)
     tokens = Mock(spec=RequestTokens) if request_tokens is None else request_tokens
     api = Api(ServedModel("model", 100), queue, tokens, segments, ServeMetrics(), ConnectionLimits(**limits))
 
@@ -48,8 +53,8 @@ def try_api(
 
 @pytest.fixture
 def segments() -> Iterator[Mock]:
-    """Segments that are not there, and a thread for them."""
-    with ThreadPoolExecutor(1) as threads:
+    """Segments that are not there, and threads for them."""
+    with ThreadPoolExecutor(2) as threads:
         yield Mock(spec=ServedSegments, threads=threads)
 
 
@@ -94,3 +99,35 @@ def test_segments_learn_that_a_client_has_left(segments, letters) -> None:
 
     segments.lay_out.side_effect = lay_out
     try_api(ask, segments, RequestTokens(letters, len(letters), 100))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "asked", "name"),
+    [
+        ("POST", "/v1/chat/completions", CHAT, "lay_out"),
+        ("POST", "/v1/cached_contents", {"model": "model", "contents": "a"}, "add"),
+        ("PATCH", "/v1/cached_contents/one", {"ttl": "60s"}, "update"),
+    ],
+)
+def test_bodies_do_not_count_while_segments_are_computed(segments, letters, method, path, asked, name) -> None:
+    begun, may_end = Semaphore(0), Event()
+
+    def compute(*_: Any, **__: Any) -> None:
+        begun.release()
+        may_end.wait(30)
+        raise ApiError("computed", status=418)
+
+    async def ask(client: TestClient[Any, Any]) -> None:
+        async def send() -> int:
+            return (await client.request(method, path, data=json.dumps(asked) + " " * 2000, headers=JSON)).status
+
+        first = asyncio.create_task(send())
+        assert await asyncio.to_thread(begun.acquire, timeout=30)
+        second = asyncio.create_task(send())
+        while not (second.done() or begun.acquire(blocking=False)):
+            await asyncio.sleep(0.01)
+        may_end.set()
+        assert [await first, await second] == [418, 418]
+
+    getattr(segments, name).side_effect = compute
+    try_api(ask, segments, RequestTokens(letters, len(letters), 100), queue_max=4, bodies_bytes_max=3000)
