@@ -336,15 +336,9 @@ class SegmentManager:
     def lay_out(
         self, pieces: Sequence[PromptPiece], strategy: str = "auto", *, check_length: Callable[[int], object] = lambda _: None
     ) -> LaidOut:
-        """Return the tokens of a prompt from its pieces, and where its segments stand.
+        """Return the tokens of a prompt from its pieces, and where its segments stand (arguments and errors as of `link`).
 
-        Args:
-            pieces: As of `link`.
-            strategy: As of `link`.
-            check_length: Called with the number of tokens before they are put together. It may raise, and so refuse the prompt.
-
-        Raises:
-            As `link` does, and what `check_length` raises.
+        `check_length` is called with the number of tokens before they are put together. It may raise, and so refuse the prompt.
         """
         wanted = Strategy.parse(strategy)
         tokens, placed = self._laid_out(pieces, wanted, check_length)
