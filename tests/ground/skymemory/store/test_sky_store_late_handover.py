@@ -21,7 +21,8 @@ from support.waiting import PATIENT, wait_until
 
 StartSky = Callable[..., LocalConstellation]
 GRID = {"planes": 5, "slots": 9}
-CACHE = {"servers": 9, "parity": 0, "deadline_ms": 20_000, "handover_s": 1.0}
+CACHE = {"servers": 9, "parity": 0, "deadline_ms": 60_000, "handover_s": 1.0}
+"""A deadline that is long for such links: no get shall end because they are slow."""
 SLOW = {"rate_kbps": 1000, "delay_us": 10_000}
 """what one satellite holds here takes some seconds over such a link"""
 CENTRES = [Satellite(2, 2), Satellite(3, 5), *(Satellite(3 + index % 2, 6) for index in range(7))]
