@@ -174,6 +174,7 @@ struct SKYT_Active
     uint32_t               block, host;
     uint32_t               epoch;   /**< row that the host takes the block to be prefetched for */
     uint64_t               version; /**< of a value; 0: the block has none, or it is not known yet */
+    uint64_t               known;   /**< newest version that the host knew when it began */
     uint64_t               started_us;
     uint32_t               deadline_ms; /**< deadline of an attempt */
     uint64_t               deadline_us; /**< deadline of the running attempt */

@@ -430,6 +430,7 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->started_us  = twin->now_us;
     active->deadline_ms = op->deadline_ms;
     active->version     = op->kind == SKYT_OP_GET ? 0u : SKYT_Version_Next(twin, active, 0);
+    active->known       = SKYT_Version_Known(twin, active);
     const bool is_value = SKYT_Version_IsValue(twin, active->block);
     active->first = op->kind == SKYT_OP_GET && !is_value && twin->config.ask_first > 0u && number % twin->config.ask_first == 0u
                         ? SKYT_FIRST_DUE

@@ -489,6 +489,8 @@ bool SKYT_Version_Init(SKYT_Twin_t *twin);
 bool SKYT_Version_IsValue(const SKYT_Twin_t *twin, uint32_t block);
 /** Return the version under which a host puts a value, or purges it, now; 0 for other blocks. @param above  a version that it is to be above */
 uint64_t SKYT_Version_Next(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t above);
+/** Return the newest version of the operation's value that its host knows; 0 for other blocks, or if it knows none. */
+uint64_t SKYT_Version_Known(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Let a get go on with the version that satellites have named. @return false if the host knows a newer one */
 bool SKYT_Version_Take(const SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** Note that an operation with a version has ended well. */

@@ -4,7 +4,8 @@
  *
  *     at a satellite  no older version takes the place of a newer one; a purge of a version removes that and older ones, and no newer one;
  *                     what is held under a version is of that version
- *     at a host       what a get brings is of one version, and none older than the newest that the host knows: by a put or a get of its own
+ *     at a host       what a get brings is of one version, and none older than the newest that the host knew when it began: by a put or a
+ *                     get of its own
  *
  * A version is the clock of the host that puts, or one above the newest that it knows, with the host's number below. Clocks of hosts differ,
  * so a later put may have an older version; it is then refused, and repeated above the one that is held.
@@ -34,6 +35,11 @@ bool SKYT_Version_IsValue(const SKYT_Twin_t *twin, uint32_t block)
 static uint64_t *known_by(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     return &twin->known[(size_t)(active->host - 1u) * twin->block_count + active->block];
+}
+
+uint64_t SKYT_Version_Known(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    return SKYT_Version_IsValue(twin, active->block) ? *known_by(twin, active) : 0u;
 }
 
 uint64_t SKYT_Version_Next(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t above)
@@ -69,7 +75,7 @@ void SKYT_Version_Ended(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
     uint64_t *known = known_by(twin, active);
 
-    if (active->kind == SKYT_OP_GET && active->version < *known)
+    if (active->kind == SKYT_OP_GET && active->version < active->known) /* a put of the host may have ended since */
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_VERSION, SKYT_NONE, active->op, active->block, SKYT_NONE,
                         "a get brought an older version of a value than the host knows");
