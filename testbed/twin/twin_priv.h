@@ -529,6 +529,9 @@ void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node);
 void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground);
 /** Check that a block is whole, as servers say. @param began_us  time since which its bits in `have` say what was nowhere */
 void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t began_us);
+/** Find a holder of a chunk that the purge of its block was to reach: not one that the host calls lost, nor in the layout hop a former
+ *  stand-in, which nobody asks and which keeps its chunks. @return SKYT_NONE if there is none */
+uint32_t SKYT_Truth_Unpurged(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 /** Check that the operation's block is purged, as satellites say. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Note that a satellite has purged a block on a neighbour's word. @param could_be_had  as SKYT_Truth_Scrubbed */

@@ -163,12 +163,9 @@ bool SKYT_Rows_AreReachable(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     return !SKYT_Rows_AreTooMany(twin, active, is_elsewhere);
 }
 
-/* Return true if a chunk is not held, but for satellites that the host calls lost. */
 static bool is_purged(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
-    const uint32_t holder = SKYT_Truth_Holder(twin, active->block, chunk, false);
-
-    return holder == SKYT_NONE || SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder));
+    return SKYT_Truth_Unpurged(twin, active, chunk) == SKYT_NONE;
 }
 
 bool SKYT_Rows_ArePurged(const SKYT_Twin_t *twin, const SKYT_Active_t *active)

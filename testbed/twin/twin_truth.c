@@ -277,9 +277,26 @@ static bool is_disturbed(const SKYT_Truth_t *truth, uint64_t began_us)
     return truth->putting > 0 || truth->purging > 1u || is_put || is_purged;
 }
 
-/* A purge does not reach what is on its way from one satellite to another, what lies at a stand-in, which keeps it in the layout
- * hop, nor what a satellite holds that the host calls lost. To make way for another block it is enough that the first server's
- * share is gone. */
+uint32_t SKYT_Truth_Unpurged(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
+{
+    const uint32_t server = chunk % twin->config.servers;
+
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        const SKY_Addr_t satellite = SKYT_AddrOf(twin, node);
+
+        if (SKYT_Truth_Holds(twin, node, active->block, chunk) && !SKYT_Truth_IsAside(twin, active->block, node) &&
+            !SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], satellite) &&
+            (twin->config.layout != SKY_LAYOUT_HOP || SKYT_ShareRecord_IsPlace(twin, active, server, satellite)))
+        {
+            return node;
+        }
+    }
+    return SKYT_NONE;
+}
+
+/* A purge does not reach what is on its way from one satellite to another. To make way for another block it is enough that the first
+ * server's share is gone. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth       = &twin->truth[active->block];
@@ -302,13 +319,9 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
     for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
     {
-        const uint32_t holder   = SKYT_Truth_Holder(twin, active->block, chunk, false);
-        const uint32_t server   = chunk % twin->config.servers;
-        const bool     is_stray = holder != SKYT_NONE && twin->config.layout == SKY_LAYOUT_HOP &&
-                              !SKYT_ShareRecord_IsPlace(twin, active, server, SKYT_AddrOf(twin, holder));
+        const uint32_t holder = SKYT_Truth_Unpurged(twin, active, chunk);
 
-        if (holder != SKYT_NONE && !is_stray && !(is_way_made && server != 0u) &&
-            !SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
+        if (holder != SKYT_NONE && !(is_way_made && chunk % twin->config.servers != 0u))
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, holder, active->op, active->block, chunk,
                             "a ground host takes a block for purged, but this satellite holds a chunk");
