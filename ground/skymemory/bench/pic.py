@@ -56,8 +56,9 @@ from skymemory.segments.grid import Option, options
 from skymemory.segments.groups import layer_groups
 from skymemory.segments.host_list import Segment
 from skymemory.segments.linker import Linker
-from skymemory.segments.manager import PromptPiece, SegmentManager
+from skymemory.segments.manager import SegmentManager
 from skymemory.segments.pieces import Piece, TensorSource
+from skymemory.segments.prompt_pieces import PromptPiece
 from skymemory.segments.sky_segments import SegmentModel, SkySegments
 from skymemory.segments.strategy import Strategy
 from skymemory.sky.constellation import Constellation

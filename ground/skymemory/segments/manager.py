@@ -14,17 +14,15 @@ comes first, then segments; all else is computed. What does not come is computed
 from __future__ import annotations
 
 import copy
-import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import torch
 from transformers import DynamicCache
@@ -32,36 +30,26 @@ from transformers import DynamicCache
 from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager, time_to_come
-from skymemory.prompt.prompts import Encoding, Prompt, plain_tokens, token_list, tokens_in_front
+from skymemory.prompt.prompts import Prompt
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
 from skymemory.segments.check import read_prompts
 from skymemory.segments.controller import Controller, Request
-from skymemory.segments.errors import SegmentError, SilentSkyError
+from skymemory.segments.errors import SegmentError
 from skymemory.segments.gate import Gate, is_canary
 from skymemory.segments.grid import Option, checked_strategies, options
 from skymemory.segments.groups import layer_groups
 from skymemory.segments.host_list import Segment
-from skymemory.segments.layout import LaidOut, SegmentId
+from skymemory.segments.layout import LaidOut
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
-from skymemory.segments.manifest import Manifest
-from skymemory.segments.passages import Passage, SeenPassages
 from skymemory.segments.pieces import Piece
 from skymemory.segments.placed_segment import PlacedSegment
 from skymemory.segments.planner import EXACT, NOTHING_OPEN, SLOWER, UNMEASURED, Planner, Way
+from skymemory.segments.prompt_pieces import PromptPiece, PromptPieces
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
 from skymemory.segments.watched_gate import WatchedGate
-
-_log = logging.getLogger(__name__)
-
-PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment | SegmentId | Passage
-"""Text; token ids; what a tokenizer returns; a segment, or its id; a passage, which becomes a segment when it comes again."""
-
-_LOOKUPS_MAX: Final = 8
-"""Most passages that are looked up at once."""
-_FORM: Final = "a prompt is a list of texts, token ids and segments"
 
 
 @dataclass(frozen=True)
@@ -113,7 +101,7 @@ class SegmentManager:
         self._planner: Planner | None = None
         self._sky: tuple[Any, SkySegments] | None = None
         self._watched = WatchedGate(manager, gate, folder, is_canary)
-        self._passages = SeenPassages()
+        self._pieces = self._new_pieces()
         self._computing = Lock()
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
@@ -149,7 +137,8 @@ class SegmentManager:
     def scoped(self, scope: bytes) -> SegmentManager:
         """Return a manager of the segments of another scope, which shares model, gate and controller with this one."""
         other = copy.copy(self)
-        other._scope, other._sky, other._passages = scope, None, SeenPassages()  # noqa: SLF001  # it is of this class
+        other._scope, other._sky = scope, None  # noqa: SLF001  # it is of this class
+        other._pieces = other._new_pieces()  # noqa: SLF001
         return other
 
     def add(
@@ -181,7 +170,7 @@ class SegmentManager:
         bos = self._bos()
         if sinks and bos is None:
             raise SegmentError(f"a segment behind {sinks} sinks needs a model with a BOS token, and this one has none")
-        tokens = self._plain(content)
+        tokens = self._pieces.plain(content)
 
         def compute() -> torch.Tensor:
             with self._computing:  # one after the other, so that threads do not fill the memory
@@ -216,7 +205,7 @@ class SegmentManager:
         """
         linker, sky, engine = self._linked(), self._segments(), self._manager.engine
         before: list[int] = prompt.input_ids[0].tolist()
-        answer = answer_tokens(before, self._plain(output_ids), end_tokens(engine.model))
+        answer = answer_tokens(before, self._pieces.plain(output_ids), end_tokens(engine.model))
         return sky.put(
             answer,
             lambda: answer_tensors(linker, engine, before, answer, prompt.cache),
@@ -309,7 +298,7 @@ class SegmentManager:
         at_s = time_to_come(at)
         sky = self._segments()
         ids = [one.id if isinstance(one, Segment) else one for one in segments]
-        manifests = self._manifests(set(ids))
+        manifests = sky.get_all(set(ids)) if ids else {}
         return sky.expect([manifests[one] for one in ids], max(at_s, time.time())) if ids else []
 
     def expire(self, segment: str) -> bool:
@@ -341,7 +330,7 @@ class SegmentManager:
         `check_length` is called with the number of tokens before they are put together. It may raise, and so refuse the prompt.
         """
         wanted = Strategy.parse(strategy)
-        tokens, placed = self._laid_out(pieces, wanted, check_length)
+        tokens, placed = self._pieces.lay_out(pieces, lambda: self._may_link(wanted), check_length)
         laid = LaidOut(tokens, tuple(placed), self._lossless)
         laid.check(wanted)
         return laid
@@ -429,7 +418,7 @@ class SegmentManager:
             UnsupportedModelError: Segments of the model cannot be linked.
         """
         linker, bos = self._linked(), self._bos()
-        prompts = read_prompts(lines, lambda text, index: self._front(index) + self._plain(text))
+        prompts = read_prompts(lines, lambda text, index: self._pieces.front(index) + self._pieces.plain(text))
         grid = options(checked_strategies(strategies, bos), layer_groups(linker.layers))
         if not grid:
             raise ValueError(f"the model has {linker.layers} layers, of which these strategies would load none")
@@ -461,79 +450,14 @@ class SegmentManager:
             self._sky = known = (store, made)
         return known[1]
 
+    def _new_pieces(self) -> PromptPieces:
+        add = lambda tokens, passage: self.add(tokens, passage.ttl_s, display_name=passage.display_name)  # noqa: E731
+        return PromptPieces(self._manager, self._segments, add)
+
     def _bos(self) -> int | None:
         given: Any = self._manager.tokenizer.bos_token_id
         bos: int | None = self._manager.engine.model.config.bos_token_id if given is None else given
         return bos
-
-    # ---- pieces to tokens -------------------------------------------------------------------------------------------
-
-    def _plain(self, content: Prompt) -> list[int]:
-        """Return the token ids of a piece, without special tokens if it is text."""
-        if isinstance(content, str):
-            content = plain_tokens(content, self._manager.tokenizer)
-        return token_list(content, self._manager.tokenizer, self._manager.engine.vocabulary)
-
-    def _front(self, index: int) -> list[int]:
-        """Return the token ids that the tokenizer puts in front of a text that is piece `index`."""
-        return tokens_in_front(self._manager.tokenizer) if index == 0 else []
-
-    def _laid_out(
-        self, pieces: Sequence[PromptPiece], wanted: Strategy, check_length: Callable[[int], object]
-    ) -> tuple[list[int], list[PlacedSegment]]:
-        """Return all token ids of a prompt, and where its segments stand."""
-        if isinstance(pieces, (str, Mapping, torch.Tensor)) or not isinstance(pieces, Sequence):
-            raise TypeError(f"{_FORM}; not {type(pieces).__name__}")
-        for number, piece in enumerate(pieces, 1):
-            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment, SegmentId, Passage)):
-                raise TypeError(f"{_FORM}; piece {number} is {type(piece).__name__}")
-        manifests = self._manifests({piece.id for piece in pieces if isinstance(piece, (Segment, SegmentId))})
-        passages = self._of_passages(pieces, wanted)
-        parts: list[tuple[Sequence[int], Manifest | None]] = []
-        for number, piece in enumerate(pieces):
-            if isinstance(piece, Passage):
-                parts.append(passages[number])
-            elif isinstance(piece, (Segment, SegmentId)):
-                parts.append((manifests[piece.id].tokens, manifests[piece.id]))
-            else:
-                parts.append(((self._front(number) if isinstance(piece, str) else []) + self._plain(piece), None))
-        check_length(sum(len(own) for own, _ in parts))
-        tokens: list[int] = []
-        placed = []
-        for own, manifest in parts:
-            placed += [] if manifest is None else [PlacedSegment(len(tokens), manifest)]
-            tokens += own
-        if not tokens:
-            raise SegmentError("the prompt has no token; it needs one or more")
-        return tokens, placed
-
-    def _manifests(self, ids: set[str]) -> dict[str, Manifest]:
-        return self._segments().get_all(ids) if ids else {}
-
-    def _of_passages(self, pieces: Sequence[PromptPiece], wanted: Strategy) -> dict[int, tuple[list[int], Manifest | None]]:
-        """Return the token ids of each passage by its index, and what is known of those that are segments."""
-        passages = {number: piece for number, piece in enumerate(pieces) if isinstance(piece, Passage)}
-        tokens = {number: self._plain(piece.content) for number, piece in passages.items()}
-        distinct = {tuple(tokens[number]): piece for number, piece in passages.items()}
-        if not distinct:
-            return {}
-        linkable = self._may_link(wanted)
-
-        def seen(own: tuple[int, ...]) -> Manifest | None:
-            piece = distinct[own]
-            add = lambda: self.add(own, piece.ttl_s, display_name=piece.display_name).id  # noqa: E731  # only handed on
-            try:
-                segment = self._passages.segment(own, add if linkable and own else None)
-                return self._segments().get(segment) if linkable and segment is not None else None
-            except (SegmentError, OSError) as error:
-                _log.info("a passage is computed as text: %s", error)
-                if not isinstance(error, SilentSkyError):
-                    self._passages.forget(own)
-                return None
-
-        with ThreadPoolExecutor(min(len(distinct), _LOOKUPS_MAX)) as pool:
-            manifests = dict(zip(distinct, pool.map(seen, distinct), strict=True))
-        return {number: (own, manifests[tuple(own)]) for number, own in tokens.items()}
 
     def _may_link(self, wanted: Strategy) -> bool:
         """Return True if a strategy may link segments, and not only those that are exact."""

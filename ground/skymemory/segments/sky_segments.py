@@ -14,11 +14,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -33,6 +31,7 @@ from skymemory.segments.groups import layer_groups, layout_of
 from skymemory.segments.host_list import Segment
 from skymemory.segments.keys import SegmentKeys, segment_root
 from skymemory.segments.manifest import BEHIND_MAX, SINKS_MAX, TOKENS_MAX, VARIANTS_MAX, Manifest, Variant
+from skymemory.segments.remembered import RememberedManifests
 from skymemory.segments.segment_blocks import SegmentCoder
 from skymemory.segments.segment_fetch import SegmentFetch, WantedSegment
 from skymemory.store.block_store import BlockStore
@@ -53,10 +52,6 @@ _ATTEMPTS: Final = 6
 """Attempts to store blocks that other hosts put with other bits."""
 _WAIT_S: Final = 0.05
 """Seconds, at most, that the second attempt waits; the following ones wait up to 3, 7, ... times as long."""
-_REMEMBERED: Final = 64
-"""Manifests that are kept in memory, at most, for a sky that falls silent."""
-_REMEMBERED_TOKENS: Final = 1 << 20
-"""Token ids of these manifests, at most, but for the last one. They take 36 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +122,7 @@ class SkySegments:
         self.directory = SegmentDirectory(
             store, tenant_secret=tenant_secret, scope=scope, folder=folder, versions=versions, clock=clock
         )
-        self._remembered: OrderedDict[str, Manifest] = OrderedDict()
-        self._lock = Lock()
+        self._remembered = RememberedManifests()
 
     def put(
         self,
@@ -194,7 +188,7 @@ class SkySegments:
             display_name=name or "",
         )
         segment = self.directory.put(manifest)
-        self._remember(manifest)
+        self._remembered.add(manifest)
         return segment
 
     def put_variant(self, manifest: Manifest, tensors: Callable[[], Tensor], context: Context) -> Segment | None:
@@ -219,7 +213,7 @@ class SkySegments:
             return None
         changed = msgspec.structs.replace(manifest, variants=variants)
         segment = self.directory.put(changed)
-        self._remember(changed)
+        self._remembered.add(changed)
         return segment
 
     def get(self, segment: str) -> Manifest:
@@ -238,7 +232,7 @@ class SkySegments:
         for segment, found in zip(ids, self.directory.get_all(ids), strict=True):
             manifests[segment] = manifest = self._known_or_raise(segment, found)
             self._check_model(manifest)
-            self._remember(manifest)
+            self._remembered.add(manifest)
         return manifests
 
     def segment(self, segment: str) -> Segment:
@@ -249,7 +243,7 @@ class SkySegments:
         """
         held = self.directory.get(segment)
         self._check_model(held.manifest)
-        self._remember(held.manifest)
+        self._remembered.add(held.manifest)
         return self.directory.entry(held)
 
     def listed(self) -> list[Segment]:
@@ -261,13 +255,13 @@ class SkySegments:
     ) -> Segment:
         """Change when a segment expires, or its name (`SegmentDirectory.update`)."""
         changed = self.directory.update(segment, ttl_s=ttl_s, expires_unix_s=expires_unix_s, display_name=display_name)
-        self._forget(segment)
+        self._remembered.forget(segment)
         return changed
 
     def expire(self, segment: str) -> bool:
         """Purge a segment, and return True if all satellites confirmed (`SegmentDirectory.expire`)."""
         confirmed = self.directory.expire(segment)
-        self._forget(segment)
+        self._remembered.forget(segment)
         return confirmed
 
     def find(self, manifest: Manifest) -> list[bool]:
@@ -369,13 +363,12 @@ class SkySegments:
     def _known_or_raise(self, segment: str, found: Held | SegmentError) -> Manifest:
         """Return the manifest that was found, or if the sky is silent, one that was seen before."""
         if isinstance(found, SilentSkyError):
-            with self._lock:
-                remembered = self._remembered.get(segment)
+            remembered = self._remembered.get(segment)
             if remembered is None or remembered.is_over(self._clock()):
                 raise found
             return remembered
         if isinstance(found, SegmentError):
-            self._forget(segment)
+            self._remembered.forget(segment)
             raise found
         return found.manifest
 
@@ -469,18 +462,6 @@ class SkySegments:
                 f"{dtype_name(geometry.dtype)}"
             )
         return tensors.cpu()
-
-    def _remember(self, manifest: Manifest) -> None:
-        with self._lock:
-            self._remembered[manifest.id] = manifest
-            self._remembered.move_to_end(manifest.id)
-            tokens = sum(len(one.tokens) for one in self._remembered.values())
-            while len(self._remembered) > _REMEMBERED or (tokens > _REMEMBERED_TOKENS and len(self._remembered) > 1):
-                tokens -= len(self._remembered.popitem(last=False)[1].tokens)
-
-    def _forget(self, segment: str) -> None:
-        with self._lock:
-            self._remembered.pop(segment, None)
 
 
 def _placed(of_segment: list[SegmentKeys], statuses: Mapping[bytes, Status]) -> ExpectReport:
