@@ -26,7 +26,7 @@ _CHARACTERS_PER_TOKEN_MAX = 16
 SEGMENTS_MAX = 64
 """Most segments in the prompts of a request."""
 _SENTINEL_BYTES = 16
-"""Random bytes of a word that stands for a segment in a chat template, so that no text of a client has it."""
+"""Random bytes of the words that stand for segments in a chat template, so that no text of a client has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +141,18 @@ class RequestTokens:
                 "the model's tokenizer has no chat template; use /v1/completions", param="messages", code="no_chat_template"
             )
         parts: dict[str, Part] = {}
+        mark = f"segment{secrets.token_hex(_SENTINEL_BYTES)}"
 
         def shown(part: Part) -> str:
             if not part.is_segment:
                 return part.shown
-            parts[word := f"segment{secrets.token_hex(_SENTINEL_BYTES)}"] = part
+            parts[word := f"{mark}{len(parts):02}"] = part
             return word
 
         given = [message.for_template(shown) for message in messages]
         if not parts:
             return [self._tokens(self._rendered(given, tokenize=True), "messages")]
-        return _with_tokens(self._cut(self._rendered(given, tokenize=False), parts), "messages")
+        return _with_tokens(self._cut(self._rendered(given, tokenize=False), mark, parts), "messages")
 
     def _rendered(self, messages: list[dict[str, str]], *, tokenize: bool) -> Any:
         try:
@@ -159,9 +160,9 @@ class RequestTokens:
         except (jinja2.TemplateError, ValueError, TypeError) as error:
             raise ApiError(f"messages: the model's chat template refuses them: {error}", param="messages") from error
 
-    def _cut(self, text: str, parts: dict[str, Part]) -> list[PromptPiece]:
-        """Return the pieces of a rendered chat with a word for each segment."""
-        *cut, rest = re.split(f"({'|'.join(parts)})", text)
+    def _cut(self, text: str, mark: str, parts: dict[str, Part]) -> list[PromptPiece]:
+        """Return the pieces of a rendered chat with a word for each segment, which begins with the mark."""
+        *cut, rest = re.split(f"({mark}[0-9]{{2}})", text)  # one pass, however many segments there are
         if cut[1::2] != list(parts):
             raise ApiError(
                 "messages: the model's chat template does not leave each segment where it stands, once and in order; send these "

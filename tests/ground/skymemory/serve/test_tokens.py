@@ -1,5 +1,6 @@
 """Pieces of prompts: where segments stand in what the model reads."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -165,3 +166,33 @@ def test_contents_that_are_no_segment_are_refused(make_tokens) -> None:
             tokens.segment(content)
         assert caught.value.body["error"]["param"] == "contents"
     assert len(tokens.segment("a" * (CONTEXT - 1))) == CONTEXT - 1
+
+
+class QuickTokenizer:
+    """A tokenizer that takes no time, so that what is left is the time of finding segments."""
+
+    chat_template = "contents of messages, joined"
+
+    def get_vocab(self) -> dict[str, int]:
+        return {"a token of 16 by": 0}
+
+    def __call__(self, text: str, **_: Any) -> dict[str, list[int]]:
+        return {"input_ids": [0] if text else []}
+
+    def apply_chat_template(self, messages: list[dict[str, str]], **_: Any) -> str:
+        return "".join([one["content"] for one in messages])
+
+
+@pytest.mark.parametrize("word", ["text of a chat ", "segment"], ids=["text", "the word for a segment"])
+def test_many_segments_are_found_in_a_long_chat_as_fast_as_one(word) -> None:
+    """With a pass over the text for each segment, 64 take tens of times as long as one."""
+    tokens = RequestTokens(QuickTokenizer(), 1, 1_000_000)  # type: ignore[arg-type]
+    long = message(word * (8_000_000 // len(word)))
+    taken_s: dict[int, list[float]] = {1: [], 64: []}
+    for segments in (1, 64) * 3:
+        chat = [message(*[KNOWN] * segments), long]
+        begin_s = time.process_time()
+        pieces = tokens.chat(chat)
+        taken_s[segments].append(time.process_time() - begin_s)
+        assert sum(isinstance(piece, SegmentId) for piece in pieces) == segments
+    assert min(taken_s[64]) < 8 * min(taken_s[1]), taken_s
