@@ -62,13 +62,13 @@ def small_config(vocabulary: int, **sizes: int) -> LlamaConfig:
     )
 
 
-def save_babbler(folder: Path) -> Path:
+def save_babbler(folder: Path, **sizes: int) -> Path:
     """Save a Llama of random weights that never ends by itself, and return its folder.
 
     It is the same in every run, as rounding chooses among tokens that are nearly equally likely.
     """
     tokenizer = letters()
-    random_llama(small_config(len(tokenizer)), seed=1).save_pretrained(folder)
+    random_llama(small_config(len(tokenizer), **sizes), seed=1).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

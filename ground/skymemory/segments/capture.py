@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 
 from skymemory.segments.decoder import Decoder
+from skymemory.segments.errors import CancelledSegmentError
 
 
 @torch.no_grad()
-def capture(decoder: Decoder, tokens: Tensor, sinks: int = 0) -> Tensor:
+def capture(decoder: Decoder, tokens: Tensor, sinks: int = 0, cancelled: Callable[[], bool] = lambda: False) -> Tensor:
     """Compute a segment, or several of one length, as a prompt of its own.
 
     Args:
         decoder: The model's layers.
         tokens: Token ids, [batch, tokens], with the sinks.
         sinks: Number of tokens at the beginning that are computed and then left out.
+        cancelled: Tells, before each layer, whether nobody waits for the segment any more.
 
     Returns:
         A tensor [layers - 1, 2, batch, kv_heads, tokens, head_dim] on the model's device: keys before rotation, and values, of
         all layers but the first.
+
+    Raises:
+        CancelledSegmentError: Nobody waits for the segment any more.
     """
     batch, number = tokens.shape
     positions = torch.arange(number, device=decoder.device).expand(batch, -1)
@@ -28,6 +35,8 @@ def capture(decoder: Decoder, tokens: Tensor, sinks: int = 0) -> Tensor:
     rows = decoder.rows(positions, hidden)
     captured = []
     for index in range(decoder.layers):
+        if cancelled():
+            raise CancelledSegmentError
         if index > 0:
             captured.append(torch.stack(decoder.before_rotation(index, hidden))[..., sinks:, :])
         if index < decoder.layers - 1:  # what the last layer makes of the hidden states is not kept

@@ -21,5 +21,9 @@ class CancelledLinkError(Exception):
     """Nobody waits for the cache of a prompt any more."""
 
 
+class CancelledSegmentError(Exception):
+    """Nobody waits for a segment any more."""
+
+
 class SilentSkyError(SegmentError):
     """Nobody answered, so that nothing is known of the segment."""

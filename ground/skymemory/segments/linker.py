@@ -68,19 +68,28 @@ class Linker:
         """Number of the model's layers."""
         return self._decoder.layers
 
-    def compute(self, tokens: Sequence[int] | Tensor, *, sinks: int = 0, bos: int | None = None) -> Tensor:
+    def compute(
+        self,
+        tokens: Sequence[int] | Tensor,
+        *,
+        sinks: int = 0,
+        bos: int | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Tensor:
         """Compute a segment alone.
 
         Args:
             tokens: Token ids; a tensor [batch, tokens] computes several segments at once.
             sinks: Number of BOS tokens to compute it behind; they are dropped.
             bos: The model's BOS.
+            cancelled: Tells, before each layer, whether nobody waits for the segment any more.
 
         Returns:
             A tensor [layers - 1, 2, kv_heads, tokens, head_dim] on the model's device, of all layers but the first: keys before
             rotation, and values. Of a batch it has one more dimension before `kv_heads`.
 
         Raises:
+            CancelledSegmentError: Nobody waits for the segment any more.
             ValueError: The segment is empty, the model does not have a token id, or sinks are wanted and the model has no BOS.
         """
         ids = self._ids(tokens)
@@ -89,7 +98,7 @@ class Linker:
         if sinks < 0 or (sinks > 0 and bos is None):
             raise ValueError(f"a segment behind {sinks} sinks needs a model with a BOS token")
         before = torch.full((len(ids), sinks), bos or 0, device=ids.device)
-        captured = capture(self._decoder, torch.cat((before, ids), 1), sinks)
+        captured = capture(self._decoder, torch.cat((before, ids), 1), sinks, cancelled)
         return captured if isinstance(tokens, Tensor) and tokens.dim() == 2 else captured[:, :, 0]
 
     def take_out(self, cache: DynamicCache, tokens: Sequence[int], start: int) -> Tensor:

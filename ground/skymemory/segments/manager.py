@@ -149,6 +149,7 @@ class SegmentManager:
         display_name: str = "",
         *,
         progress: Progress = no_progress,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> Segment:
         """Compute a segment and store it, if the sky does not have it.
 
@@ -158,8 +159,10 @@ class SegmentManager:
             sinks: Tokens BOS to compute it behind; 4 for `lego0`, else 0.
             display_name: A name for people. A segment that is there keeps its own if none is given.
             progress: Called with the number of blocks stored and of blocks to store.
+            cancelled: Tells, before each layer is computed, whether nobody waits for the segment any more.
 
         Raises:
+            CancelledSegmentError: Nobody waits for the segment any more.
             UnsupportedModelError: Segments of the model cannot be linked; the message says why.
             TypeError: The content is neither text nor token ids.
             SilentSkyError: Nobody answered.
@@ -174,7 +177,7 @@ class SegmentManager:
 
         def compute() -> torch.Tensor:
             with self._computing:  # one after the other, so that threads do not fill the memory
-                return linker.compute(tokens, sinks=sinks, bos=bos)
+                return linker.compute(tokens, sinks=sinks, bos=bos, cancelled=cancelled)
 
         return sky.put(
             tokens,

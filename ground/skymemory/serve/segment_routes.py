@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -147,7 +148,14 @@ class SegmentRoutes:
                 ttl_s = asked.expire_time - time.time()
                 if ttl_s <= 0:
                     raise ApiError("expire_time: it is past; allowed are times from now on", param="expire_time")
-            segment = await self._run(partial(self._segments.add, tokens, self._scope(request), ttl_s, asked.display_name or ""))
+            is_left = threading.Event()
+            add = partial(
+                self._segments.add, tokens, self._scope(request), ttl_s, asked.display_name or "", cancelled=is_left.is_set
+            )
+            try:
+                segment = await self._run(add)
+            finally:
+                is_left.set()
         return _json(self._shown(segment))
 
     async def _list(self, request: web.Request) -> web.StreamResponse:

@@ -18,6 +18,7 @@ from skymemory.prompt.huggingface import UnsupportedModelError
 from skymemory.prompt.manager import KVCManager
 from skymemory.segments.errors import (
     CancelledLinkError,
+    CancelledSegmentError,
     ExpiredSegmentError,
     OtherModelError,
     SegmentError,
@@ -65,16 +66,31 @@ class ServedSegments:
         self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
         """Ids of segments of prompts by what they hold, and the time until which they need not be added again."""
 
-    def add(self, tokens: list[int], scope: bytes, ttl_s: float, display_name: str) -> Segment:
+    def add(
+        self,
+        tokens: list[int],
+        scope: bytes,
+        ttl_s: float,
+        display_name: str,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Segment:
         """Compute a segment and store it, if the sky does not have it (`SegmentManager.add`).
+
+        Args:
+            tokens: Token ids.
+            scope: Scope of the segment.
+            ttl_s: Seconds until it expires.
+            display_name: A name for people.
+            cancelled: Tells, before each layer is computed, whether nobody waits for the segment any more.
 
         Raises:
             ApiError: The sky cannot take it, segments of the model cannot be linked, or `stop` was called.
+            Cancelled: Nobody waits for the segment any more.
         """
-        if self._stopped.is_set():
-            raise ending()
+        self._check(cancelled)
         with self._managed(scope) as manager:
-            return manager.add(tokens, ttl_s, self._sinks, display_name)
+            return self._add(manager, tokens, ttl_s, display_name, cancelled)
 
     def get(self, segment: str, scope: bytes) -> Segment:
         """Return the segment of an id.
@@ -136,7 +152,7 @@ class ServedSegments:
             scope: Scope of the segments.
             param: Parameter that the pieces came in.
             check_length: Called with the number of tokens before they are put together. It may raise, and so refuse the prompt.
-            cancelled: Tells whether nobody waits for the prompt any more. No more segments are added then.
+            cancelled: Tells, before each layer of a segment that is computed, whether nobody waits for the prompt any more.
 
         Raises:
             ApiError: An id is unknown, has expired, is of another model or cannot be looked up now; a segment does not go with
@@ -149,15 +165,7 @@ class ServedSegments:
                 if has_ids:
                     raise _no_sky()
                 return LaidOut(_plain(pieces), (), lossless=True)
-            manager = self._of(kvc, scope)
-
-            def check() -> None:
-                if self._stopped.is_set():
-                    raise ending()
-                if cancelled():
-                    raise Cancelled
-
-            return self._laid_out(manager, pieces, scope, check_length, check)
+            return self._laid_out(self._of(kvc, scope), pieces, scope, check_length, cancelled)
 
     def finder(self, laid: LaidOut, scope: bytes, prompt_scope: bytes) -> Finder:
         """Return a function that makes the cache of a prompt.
@@ -192,7 +200,7 @@ class ServedSegments:
         return find
 
     def stop(self) -> None:
-        """Add no more segments: what would is refused from now on, also between the segments of a prompt."""
+        """Add no more segments: what would is refused from now on, also between the layers of one that is computed."""
         self._stopped.set()
 
     def close(self) -> None:
@@ -228,16 +236,16 @@ class ServedSegments:
         pieces: Sequence[PromptPiece],
         scope: bytes,
         check_length: Callable[[int], object],
-        check: Callable[[], None],
+        cancelled: Callable[[], bool],
     ) -> LaidOut:
-        """Add what is to become a segment, and lay out all. `check` is called before each segment, and may raise."""
+        """Add what is to become a segment, and lay out all."""
         new = {_digest(piece, scope): piece for piece in pieces if isinstance(piece, NewSegment)}
         attempts = (False, True) if new and self._may_link(manager) else ()  # else a segment would help nobody
         for is_fresh in attempts:
             ids = {}
             for digest, piece in new.items():
-                check()
-                ids[digest] = self._id(manager, digest, piece, is_fresh)
+                self._check(cancelled)
+                ids[digest] = self._id(manager, digest, piece, is_fresh, cancelled)
             made = [ids[_digest(piece, scope)] if isinstance(piece, NewSegment) else piece for piece in pieces]
             try:
                 return manager.lay_out(made, str(self._strategy), check_length=check_length)
@@ -255,7 +263,27 @@ class ServedSegments:
             _log.exception("segments are computed with their prompt")
             return False
 
-    def _id(self, manager: SegmentManager, digest: bytes, piece: NewSegment, is_fresh: bool) -> SegmentId | list[int]:
+    def _check(self, cancelled: Callable[[], bool]) -> None:
+        """Raise if segments are not wanted any more, by anybody or by who waits for one."""
+        if self._stopped.is_set():
+            raise ending()
+        if cancelled():
+            raise Cancelled
+
+    def _add(
+        self, manager: SegmentManager, tokens: list[int], ttl_s: float, display_name: str, cancelled: Callable[[], bool]
+    ) -> Segment:
+        def is_unwanted() -> bool:
+            return self._stopped.is_set() or cancelled()
+
+        try:
+            return manager.add(tokens, ttl_s, self._sinks, display_name, cancelled=is_unwanted)
+        except CancelledSegmentError:
+            raise (ending() if self._stopped.is_set() else Cancelled()) from None
+
+    def _id(
+        self, manager: SegmentManager, digest: bytes, piece: NewSegment, is_fresh: bool, cancelled: Callable[[], bool]
+    ) -> SegmentId | list[int]:
         """Return the id of a segment that is in the sky now, or its tokens if the sky does not take it."""
         now_s = time.monotonic()
         with self._lock:
@@ -263,7 +291,9 @@ class ServedSegments:
         if now_s < until_s and not is_fresh:
             return SegmentId(known)
         try:
-            added = manager.add(piece.tokens, TTL_S, self._sinks)
+            added = self._add(manager, piece.tokens, TTL_S, "", cancelled)
+        except (ApiError, Cancelled):
+            raise
         except ValueError as error:
             _log.info("a segment of %d tokens is computed with its prompt: %s", len(piece.tokens), error)
             return piece.tokens

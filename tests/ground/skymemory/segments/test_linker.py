@@ -13,7 +13,7 @@ from transformers import DynamicCache
 
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.huggingface import HuggingFaceEngine, LinkedCache
-from skymemory.segments.errors import CancelledLinkError
+from skymemory.segments.errors import CancelledLinkError, CancelledSegmentError
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.pieces import Piece, TensorSource
 from skymemory.segments.strategy import Strategy
@@ -109,6 +109,13 @@ def test_a_prompt_that_nobody_waits_for_is_given_up_between_two_layers(linker, t
             linker.link(
                 tokens, pieces_of(linker, tokens), Strategy.parse(strategy), cancelled=iter([False, False, True]).__next__
             )
+
+
+def test_a_segment_that_nobody_waits_for_is_given_up_between_two_layers(linker, tokens) -> None:
+    looks = iter([False, False, True])
+    with pytest.raises(CancelledSegmentError):
+        linker.compute(tokens, cancelled=looks.__next__)
+    assert next(looks, None) is None, "it was given up before it was asked to"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,8 @@
 """Segments as clients of `skymem serve` see them: a real process, real satellites."""
 
 import json
+import socket
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import openai
 import pytest
 
 from skymemory.serve.api_keys import add_key
-from support.served import Response, Server
+from support.served import Response, Server, save_babbler
 from support.waiting import wait_until
 
 BLOCK = 16
@@ -87,6 +89,17 @@ def text_of(answer: Any) -> str:
 
 def error_of(answer: Response) -> tuple[int, str | None, str | None]:
     return answer.status, answer.json["error"]["param"], answer.json["error"]["code"]
+
+
+def cpu_ticks(server: Server) -> int:
+    """Time of processors that a server has taken, in hundredths of a second."""
+    return sum(map(int, Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+
+def is_idle(server: Server) -> bool:
+    before = cpu_ticks(server)
+    time.sleep(0.5)
+    return cpu_ticks(server) <= before + 1
 
 
 def in_seconds(expire_time: str) -> float:
@@ -207,6 +220,22 @@ def test_without_a_constellation_there_are_no_segments(reciting) -> None:
     for answer in (client.send("GET"), client.send("POST", body={"model": "reciter", "contents": [1]}), client.send("GET", "/x")):
         assert error_of(answer) == (503, None, "no_sky")
         assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_segment_whose_client_leaves_is_not_computed_to_its_end(serve_model, small_sky, tmp_path) -> None:
+    slow = save_babbler(tmp_path, intermediate_size=4096, num_hidden_layers=8)
+    client = Client(serve_model(slow, "--served-model-name", "babbler", up=small_sky), "no key")
+    added = client.add("The first one takes longer. ")
+    before_ticks = cpu_ticks(client.server)
+    body = json.dumps({"model": "babbler", "contents": "Left alone. " * 150}).encode()
+    host, port = client.server.address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as left:
+        head = f"POST /v1/cached_contents HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        left.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        wait_until(lambda: cpu_ticks(client.server) > before_ticks + 20, "it is computed")
+    wait_until(lambda: 'cached_contents",status="499"' in client.server.request("/metrics").text, "the server knows")
+    wait_until(lambda: is_idle(client.server), "nothing is computed or stored any more")
+    assert [one["id"] for one in client.send("GET").json["cached_contents"]] == [added["id"]]
 
 
 # ---- in chats --------------------------------------------------------------------------------------------------------

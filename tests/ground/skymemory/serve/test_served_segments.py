@@ -26,6 +26,8 @@ from skymemory.serve.tokens import NewSegment, PromptPiece
 from support.waiting import wait_until
 
 BLOCK = 16
+LOOKS_FOR_ONE = 4
+"""Looks whether a segment is still wanted: before it is added, and before each of three layers."""
 KEY = b"k" * 32
 """Scope of one API key."""
 
@@ -315,8 +317,9 @@ def test_no_more_segments_are_added_once_nobody_waits(make_segments) -> None:
     segments = make_segments("naive")
     scope = b"nobody waits"
     pieces = [NewSegment(tokens_of(first, 20)) for first in range(5)]
+    looks = itertools.count()
     with pytest.raises(Cancelled):
-        segments.lay_out(pieces, scope, "messages", cancelled=iter([False, False, True]).__next__)
+        segments.lay_out(pieces, scope, "messages", cancelled=lambda: next(looks) >= 2 * LOOKS_FOR_ONE)
     assert len(segments.listed(scope)) == 2
 
 
@@ -329,7 +332,7 @@ def test_a_server_that_ends_adds_no_more_segments(make_segments) -> None:
     def never() -> bool:
         nonlocal looks
         looks += 1
-        if looks == 2:
+        if looks == 2 * LOOKS_FOR_ONE:
             segments.stop()
         return False
 
@@ -423,6 +426,35 @@ def test_one_segment_is_computed_at_a_time(make_watched, make_segments) -> None:
     added = [segments.threads.submit(segments.add, tokens_of(first, 40), KEY, 60, "") for first in range(4)]
     assert len({one.result().id for one in added}) == 4
     assert most == [1] * 4
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["its client leaves", "the server ends"])
+def test_a_segment_that_nobody_waits_for_is_given_up_between_two_layers(make_watched, make_segments, ends) -> None:
+    scope = b"given up" + bytes([ends])
+    is_watched = is_left = False
+    segments: ServedSegments
+
+    def tell() -> None:
+        nonlocal is_left
+        if is_watched and ends:
+            segments.stop()
+        is_left = is_watched
+
+    segments = make_segments("naive", make_watched(tell))
+
+    def has_left() -> bool:
+        return is_left and not ends
+
+    for given_up in (
+        lambda: segments.add(tokens_of(1, 40), scope, 60, "", cancelled=has_left),
+        lambda: segments.lay_out([NewSegment(tokens_of(1, 40))], scope, "messages", cancelled=has_left),
+    ):
+        segments.listed(scope)
+        is_watched, is_left = True, False
+        with pytest.raises(ApiError if ends else Cancelled):
+            given_up()
+        is_watched = False
+        assert segments.listed(scope) == []
 
 
 def test_a_segment_for_which_there_is_no_memory_is_computed_with_its_prompt(make_watched, make_segments) -> None:
