@@ -45,7 +45,7 @@ from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.pieces import Piece
 from skymemory.segments.placed_segment import PlacedSegment
-from skymemory.segments.planner import EXACT, NOTHING_OPEN, SLOWER, UNMEASURED, Planner, Way
+from skymemory.segments.planner import EXACT, LEARNED_TOKENS, NOTHING_OPEN, SLOWER, UNMEASURED, Planner, Way
 from skymemory.segments.prompt_pieces import PromptPiece, PromptPieces
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
@@ -362,7 +362,8 @@ class SegmentManager:
             switch_layer: Layer below which all rows are computed (docs/pic.md); 1 for a blend and else 0 by default. `auto`
                 chooses it.
             prefix_scope: Scope of the prompt's exact blocks (`KVCManager.get_cache`); that of the segments by default.
-            computes: False: where nothing is to be linked, the cache may have the exact prefix alone.
+            computes: False: where nothing is to be linked that is not exact, the cache may end after what is exact. Up to 512
+                tokens more are computed where linking would be slower, as the controller learns from them.
             cancelled: Tells, before each layer, whether nobody waits for the prompt any more.
 
         Raises:
@@ -488,8 +489,10 @@ class SegmentManager:
         else:
             way = Way(wanted, wanted.switch_layer_min if switch_layer is None else switch_layer)
         needed = [one for one in behind if way.strategy.kind is not Kind.EXACT or one.piece(self._lossless).exact]
-        if not (needed or computes or way.why == SLOWER):  # the controller learns from what it found to be slower
-            tokens = tokens[: covered + 1]
+        if way.strategy.kind is Kind.EXACT and not computes:
+            learned = LEARNED_TOKENS if way.why == SLOWER else 0
+            tokens = tokens[: max([covered + learned, *(one.end for one in needed)]) + 1]
+            end = len(tokens) - 1
         fetch = None
         came: list[Piece] = []
         with ExitStack() as stack:

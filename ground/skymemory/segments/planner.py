@@ -34,6 +34,8 @@ PREFILL_TOKENS_MIN: Final = 32
 """Tokens of the first of them."""
 PREFILL_S: Final = 0.1
 """Seconds of a prefill after which no longer one is measured."""
+LEARNED_TOKENS: Final = 512
+"""Most tokens that are computed to learn what that costs, where the caller computes the rest."""
 
 
 @dataclass(frozen=True, slots=True)

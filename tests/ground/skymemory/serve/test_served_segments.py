@@ -13,6 +13,7 @@ import torch
 from transformers import DynamicCache
 
 from skymemory.agent.constellation_source import FixedSource
+from skymemory.common.state_folder import default_folder
 from skymemory.demo.model import load
 from skymemory.prompt.huggingface import LinkedCache
 from skymemory.segments.layout import SegmentId
@@ -23,6 +24,7 @@ from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling
 from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import NewSegment, PromptPiece
+from support.open_gates import open_gate
 from support.waiting import wait_until
 
 BLOCK = 16
@@ -380,6 +382,46 @@ def test_what_is_not_linked_is_left_to_the_generator_and_its_pieces(cache, make_
     warm = find(lambda: False)
     assert (warm.cache.get_seq_length(), warm.cached_tokens) == (112, 112)
     assert type(warm.cache) is DynamicCache
+
+
+@pytest.mark.parametrize("strategy", ["auto", "exact"])
+def test_what_stands_behind_a_segment_at_the_beginning_is_read_in_pieces(
+    cache, make_segments, make_generator, computed, strategy
+) -> None:
+    segments, scope = make_segments(strategy), strategy.encode() + b" at the beginning"
+    added = segments.add(DOCUMENT, scope, 60, "")
+    laid = segments.lay_out([SegmentId(added.id), front_of(75), QUESTION], scope, "messages")
+    found = segments.finder(laid, scope, scope)(lambda: False)
+    assert (found.cache.get_seq_length(), found.cached_tokens, found.linked_tokens) == (len(DOCUMENT), 0, len(DOCUMENT))
+    assert type(found.cache) is DynamicCache
+    events: list[Event] = []
+    finish(make_generator(cache), Job([laid.tokens], _greedy(40), events.append, scope, {0: lambda _: found}))
+    assert text_of(events) == computed(laid.tokens)
+
+
+@pytest.fixture
+def open_cache(babbler, small_sky, small_source, tmp_path) -> Iterator[PromptCache]:
+    """The cache of a model whose gate is open for lego:8."""
+    model, tokenizer = load(str(babbler), device="cpu")
+    with torch.no_grad():
+        model.model.norm.weight.mul_(1.5)  # another model than that of other tests, whose gate is closed
+    open_gate(model, tokenizer, small_sky.constellation, "lego:8", 0, default_folder())
+    cache = PromptCache(model, tokenizer, small_source())
+    yield cache
+    cache.close()
+
+
+@pytest.mark.parametrize(("tokens", "covered"), [(1300, 512), (300, 301)])
+def test_of_what_is_slower_to_link_so_much_is_computed_that_the_controller_learns(
+    open_cache, make_segments, tokens, covered
+) -> None:
+    """To link two tokens saves next to nothing."""
+    segments, scope = make_segments("auto", open_cache), b"slower" + bytes([tokens % 256])
+    added = segments.add([1, 2], scope, 60, "")
+    laid = segments.lay_out([tokens_of(4, tokens), SegmentId(added.id)], scope, "messages")
+    found = segments.finder(laid, scope, scope)(lambda: False)
+    assert (found.cache.get_seq_length(), found.cached_tokens, found.linked_tokens) == (covered, 0, 0)
+    assert type(found.cache) is DynamicCache
 
 
 class Watched(torch.nn.Module):
