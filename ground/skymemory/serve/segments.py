@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,12 +26,14 @@ from skymemory.segments.errors import (
 )
 from skymemory.segments.host_list import Segment
 from skymemory.segments.layout import LaidOut, SegmentId
+from skymemory.segments.linking import LinkReport
 from skymemory.segments.manager import SegmentManager
 from skymemory.segments.pieces import SINKS
 from skymemory.segments.strategy import Kind, Strategy
 from skymemory.serve.errors import ApiError, busy, ending
 from skymemory.serve.generation import Cancelled, Finder, Found
 from skymemory.serve.prompt_cache import PromptCache
+from skymemory.serve.seen_texts import SeenTexts
 from skymemory.serve.tokens import NewSegment, PromptPiece, tokens_of
 
 _log = logging.getLogger(__name__)
@@ -41,16 +42,19 @@ TTL_S: Final = 3600.0
 """Seconds until a segment expires if a client does not say. It is that of Gemini."""
 _THREADS: Final = 4
 """Segments that are looked up or computed at once."""
-_KNOWN_MAX: Final = 4096
-"""Segments of prompts of which it is remembered that they are in the sky."""
 _RETRY_S: Final = 5
 
 
 class ServedSegments:
     """Segments of the served model. Its methods wait for the sky, and for the model; `threads` is for them. Thread-safe."""
 
-    def __init__(self, cache: PromptCache, strategy: str = "auto") -> None:
+    def __init__(self, cache: PromptCache, strategy: str = "auto", clock: Callable[[], float] = time.monotonic) -> None:
         """Link by a strategy (`skymemory.segments.strategy`).
+
+        Args:
+            cache: The cache of prompts, whose model and sky are used.
+            strategy: The strategy.
+            clock: Returns the time in seconds.
 
         Raises:
             ValueError: There is no such strategy.
@@ -59,12 +63,13 @@ class ServedSegments:
         self._strategy = Strategy.parse(strategy)
         self._sinks = SINKS if self._strategy.kind is Kind.LEGO0 else 0
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="segments")
+        self._clock = clock
         self._stopped = Event()
         self._lock = Lock()
         self._manager: tuple[KVCManager, SegmentManager] | None = None
         self._scoped: dict[bytes, SegmentManager] = {}
-        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
-        """Ids of segments of prompts by what they hold, and the time until which they need not be added again."""
+        self._seen: dict[bytes, SeenTexts] = {}
+        """Texts that were seen before, by scope: each has as many, so that no key makes those of others be forgotten."""
 
     def add(
         self,
@@ -145,7 +150,8 @@ class ServedSegments:
     ) -> LaidOut:
         """Return the tokens of a prompt from its pieces, and where its segments stand.
 
-        What is to become a segment is stored first. If the sky does not take it, its tokens are computed with the prompt.
+        Text that is to become a segment is stored if it was seen before. Else, or if the sky does not take it, its tokens are
+        computed with the prompt.
 
         Args:
             pieces: The pieces.
@@ -189,6 +195,8 @@ class ServedSegments:
                         report = made.report
                         if report.why:
                             _log.info("a prompt of %d tokens: %s", len(laid.tokens), report.why)
+                        if report.strategy.kind is not Kind.EXACT and report.linked_tokens < _linkable(laid, report):
+                            self._seen_by(scope).lack({one.id for one in laid.placed})
                         return Found(made.cache, report.prefix_tokens, report.linked_tokens, report.recomputed_tokens)
             except CancelledLinkError:
                 return Found(self._cache.engine.empty_cache(), 0)
@@ -223,12 +231,16 @@ class ServedSegments:
             if self._manager is None or self._manager[0] is not kvc:
                 self._manager = (kvc, SegmentManager(kvc))
                 self._scoped.clear()
-                self._known.clear()
+                self._seen.clear()
                 if why := self._manager[1].why_not:
                     _log.warning("segments are computed with their prompts: %s", why)
             if scope not in self._scoped:
                 self._scoped[scope] = self._manager[1].scoped(scope)
             return self._scoped[scope]
+
+    def _seen_by(self, scope: bytes) -> SeenTexts:
+        with self._lock:
+            return self._seen.setdefault(scope, SeenTexts(clock=self._clock))
 
     def _laid_out(
         self,
@@ -239,14 +251,17 @@ class ServedSegments:
         cancelled: Callable[[], bool],
     ) -> LaidOut:
         """Add what is to become a segment, and lay out all."""
-        new = {_digest(piece, scope): piece for piece in pieces if isinstance(piece, NewSegment)}
-        attempts = (False, True) if new and self._may_link(manager) else ()  # else a segment would help nobody
-        for is_fresh in attempts:
-            ids = {}
-            for digest, piece in new.items():
+        new = {_digest(piece): piece for piece in pieces if isinstance(piece, NewSegment)}
+        if new and not self._may_link(manager):  # a segment would help nobody
+            new.clear()
+        seen = self._seen_by(scope)
+        again = {digest: piece for digest, piece in new.items() if seen.see(digest)}
+        for is_fresh in (False, True) if again else ():
+            of_texts: dict[bytes, SegmentId | list[int]] = {}
+            for digest, piece in again.items():
                 self._check(cancelled)
-                ids[digest] = self._id(manager, digest, piece, is_fresh, cancelled)
-            made = [ids[_digest(piece, scope)] if isinstance(piece, NewSegment) else piece for piece in pieces]
+                of_texts[digest] = self._stored(manager, seen, digest, piece, is_fresh, cancelled)
+            made = [of_texts.get(_digest(piece), piece.tokens) if isinstance(piece, NewSegment) else piece for piece in pieces]
             try:
                 return manager.lay_out(made, str(self._strategy), check_length=check_length)
             except SilentSkyError:
@@ -281,14 +296,18 @@ class ServedSegments:
         except CancelledSegmentError:
             raise (ending() if self._stopped.is_set() else Cancelled()) from None
 
-    def _id(
-        self, manager: SegmentManager, digest: bytes, piece: NewSegment, is_fresh: bool, cancelled: Callable[[], bool]
+    def _stored(
+        self,
+        manager: SegmentManager,
+        seen: SeenTexts,
+        digest: bytes,
+        piece: NewSegment,
+        is_fresh: bool,
+        cancelled: Callable[[], bool],
     ) -> SegmentId | list[int]:
         """Return the id of a segment that is in the sky now, or its tokens if the sky does not take it."""
-        now_s = time.monotonic()
-        with self._lock:
-            known, until_s = self._known.get(digest, ("", 0.0))
-        if now_s < until_s and not is_fresh:
+        known = seen.segment(digest)
+        if known and not is_fresh:
             return SegmentId(known)
         try:
             added = self._add(manager, piece.tokens, TTL_S, "", cancelled)
@@ -300,11 +319,7 @@ class ServedSegments:
         except Exception:  # the memory may have run out; the prompt is computed in pieces
             _log.exception("a segment of %d tokens is computed with its prompt", len(piece.tokens))
             return piece.tokens
-        with self._lock:
-            self._known[digest] = (added.id, now_s + TTL_S / 2)
-            self._known.move_to_end(digest)
-            while len(self._known) > _KNOWN_MAX:
-                self._known.popitem(last=False)
+        seen.stored(digest, added.id, TTL_S / 2)
         return SegmentId(added.id)
 
 
@@ -333,5 +348,11 @@ def _plain(pieces: Sequence[PromptPiece]) -> list[int]:
     return [token for piece in pieces for token in tokens_of(piece)]
 
 
-def _digest(piece: NewSegment, scope: bytes) -> bytes:
-    return blake3(len(scope).to_bytes(8) + scope + array("q", piece.tokens).tobytes()).digest()
+def _linkable(laid: LaidOut, report: LinkReport) -> int:
+    """Return the tokens of segments behind the exact prefix. The last token of a prompt is left to the generator."""
+    end = len(laid.tokens) - 1
+    return sum(max(0, min(one.end, end) - max(one.start, report.prefix_tokens)) for one in laid.placed)
+
+
+def _digest(piece: NewSegment) -> bytes:
+    return blake3(array("q", piece.tokens).tobytes()).digest()

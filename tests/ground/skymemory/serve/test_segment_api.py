@@ -45,6 +45,10 @@ class Client:
         messages = [{"role": "user", "content": content}]
         return self.openai.chat.completions.create(model="babbler", messages=messages, **settings)
 
+    def show(self, *texts: str) -> None:
+        """Send texts, which become segments when they are sent again."""
+        self.chat(*map(segment, texts), max_tokens=1)
+
     def complete(self, prompt: str, **more: Any) -> Any:
         settings = {"max_tokens": 24, "temperature": 0, **more}
         return self.openai.completions.create(model="babbler", prompt=prompt, **settings)
@@ -247,6 +251,7 @@ def test_a_chat_links_segments_wherever_they_stand(alice) -> None:
     prompt = f"[user] In a chat.\n{DOCUMENT}\nWhat was said?\n[assistant] "
     assert first.usage.prompt_tokens == len(prompt)
     assert details(first.usage) == (0, len(DOCUMENT), 8)
+    alice.show(DOCUMENT, "A first one. " * 3)
     second = alice.chat("In another one.", segment("A first one. " * 3), "Then:", cached_content(added), "What was said?")
     assert details(second.usage) == (0, len("A first one. " * 3) + len(DOCUMENT), 16)
     before = alice.server.metric("skymem_serve_linked_tokens_total")
@@ -258,6 +263,7 @@ def test_a_chat_links_segments_wherever_they_stand(alice) -> None:
 
 def test_a_segment_by_content_is_the_one_by_id(alice) -> None:
     text = "By content. " + DOCUMENT
+    alice.show(text)
     by_content = alice.chat("Same text.", segment(text), "And?")
     [listed] = [one for one in alice.send("GET").json["cached_contents"] if one["id"] == alice.add(text)["id"]]
     by_id = alice.chat("Same text.", cached_content(listed), "And?")
@@ -275,6 +281,7 @@ def test_where_nothing_is_open_all_is_computed_and_kept(server, alice) -> None:
     plain = client.chat("Read this.", text, "And?")
     assert text_of(plain) == text_of(answer)
     assert details(plain.usage) == (plain.usage.prompt_tokens // BLOCK * BLOCK, 0, 0)
+    alice.show(text)
     linked = alice.chat("Read this.", segment(text), "And?")
     assert text_of(linked) != text_of(answer), "the test would not notice what is approximate"
     alice.server.wait_stored()
@@ -285,6 +292,7 @@ def test_where_nothing_is_open_all_is_computed_and_kept(server, alice) -> None:
 
 def test_wishes_to_cache_are_taken_without_effect(alice) -> None:
     wish = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    alice.show(DOCUMENT)
     plain = alice.chat("Wishes.", segment(DOCUMENT))
     asked = alice.openai.chat.completions.create(
         model="babbler",
@@ -325,18 +333,21 @@ def test_a_prompt_that_is_too_long_with_its_segments_is_refused(alice) -> None:
 
 
 def test_separators_stand_around_segments_and_are_not_shown(alice) -> None:
+    text_of_segment = "In a completion. " + DOCUMENT
     other = "Blocks are cut into chunks. "
-    prompt = SEPARATOR.join(("Completion. ", DOCUMENT, other, "What was said?"))
+    prompt = SEPARATOR.join(("Completion. ", text_of_segment, other, "What was said?"))
+    first = alice.complete("First. " + prompt)
+    assert details(first.usage)[1:] == (0, 0), "it is text when it comes first"
     answer = alice.complete(prompt, echo=True)
-    shown = "Completion. " + DOCUMENT + other + "What was said?"
+    shown = "Completion. " + text_of_segment + other + "What was said?"
     assert answer.choices[0].text.startswith(shown)
     assert answer.usage.prompt_tokens == len(shown)
-    assert details(answer.usage) == (0, len(DOCUMENT) + len(other), 16)
+    assert details(answer.usage) == (0, len(text_of_segment) + len(other), 16)
     text = answer.choices[0].text.removeprefix(shown)
     chunks = alice.complete(prompt, stream=True, stream_options={"include_usage": True})
     streamed = list(chunks)
     assert "".join(chunk.choices[0].text for chunk in streamed[:-1]) == text
-    assert details(streamed[-1].usage)[1:] == (len(DOCUMENT) + len(other), 16)
+    assert details(streamed[-1].usage)[1:] == (len(text_of_segment) + len(other), 16)
     with pytest.raises(openai.BadRequestError, match="no token"):
         alice.complete(SEPARATOR * 2)
     with pytest.raises(openai.BadRequestError, match="cache_salt"):
@@ -345,6 +356,7 @@ def test_separators_stand_around_segments_and_are_not_shown(alice) -> None:
 
 def test_batches_of_prompts_with_segments_and_without(alice) -> None:
     prompts = [f"Batch.{SEPARATOR}{DOCUMENT}{SEPARATOR}Well?", "Batch without.", f"Batch.{SEPARATOR}{DOCUMENT}{SEPARATOR}And?"]
+    alice.show(DOCUMENT)
     alone = [alice.complete(prompt) for prompt in prompts]
     both = alice.openai.completions.create(model="babbler", prompt=prompts, max_tokens=24, temperature=0, n=2)
     assert [choice.text for choice in both.choices] == [one.choices[0].text for one in alone for _ in range(2)]

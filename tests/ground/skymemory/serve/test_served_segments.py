@@ -16,12 +16,14 @@ from skymemory.agent.constellation_source import FixedSource
 from skymemory.common.state_folder import default_folder
 from skymemory.demo.model import load
 from skymemory.prompt.huggingface import LinkedCache
-from skymemory.segments.layout import SegmentId
+from skymemory.segments.directory import SegmentDirectory
+from skymemory.segments.layout import LaidOut, SegmentId
 from skymemory.serve.batch import Batch, beginning, exact_tokens, with_room
 from skymemory.serve.errors import ApiError
 from skymemory.serve.generation import Begun, Cancelled, Ended, Event, Generator, Job, Piece
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling
+from skymemory.serve.seen_texts import AGAIN_S
 from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import NewSegment, PromptPiece
 from support.open_gates import open_gate
@@ -65,8 +67,8 @@ def cache(loaded, small_source) -> Iterator[PromptCache]:
 def make_segments(cache: PromptCache) -> Iterator[Callable[..., ServedSegments]]:
     with ExitStack() as stack:
 
-        def make(strategy: str = "naive", cache: PromptCache = cache) -> ServedSegments:
-            made = ServedSegments(cache, strategy)
+        def make(strategy: str = "naive", cache: PromptCache = cache, **more: Any) -> ServedSegments:
+            made = ServedSegments(cache, strategy, **more)
             stack.callback(made.close)
             return made
 
@@ -85,10 +87,16 @@ def make_generator(loaded) -> Iterator[Callable[[PromptCache], Generator]]:
         yield make
 
 
+def lay_out_again(segments: ServedSegments, pieces: Sequence[PromptPiece], scope: bytes, **more: Any) -> LaidOut:
+    """Lay out a prompt whose texts were seen before."""
+    segments.lay_out(pieces, scope, "messages")
+    return segments.lay_out(pieces, scope, "messages", **more)
+
+
 def linked_job(
     segments: ServedSegments, pieces: Sequence[PromptPiece], events: list[Event], max_tokens: int = 40, scope: bytes = b""
 ) -> Job:
-    laid = segments.lay_out(pieces, scope, "messages")
+    laid = lay_out_again(segments, pieces, scope)
     finders = {0: segments.finder(laid, scope, scope)} if laid.placed else {}
     return Job([laid.tokens], _greedy(max_tokens), events.append, scope, finders)
 
@@ -238,6 +246,37 @@ def test_a_segment_that_is_sent_again_is_the_same_one(cache, make_segments, make
     assert text_of(fourth) == text_of(first)
 
 
+def test_text_becomes_a_segment_when_it_is_seen_again(make_segments) -> None:
+    segments, scope = make_segments("naive"), b"again"
+    pieces = [NewSegment(DOCUMENT), QUESTION, NewSegment(DOCUMENT)]
+    placed = [[one.start for one in segments.lay_out(pieces, scope, "messages").placed] for _ in range(2)]
+    assert placed == [[], [0, len(DOCUMENT + QUESTION)]]
+    assert len(segments.listed(scope)) == 1
+    both = [NewSegment(QUESTION), NewSegment(DOCUMENT)]
+    assert [one.start for one in segments.lay_out(both, scope, "messages").placed] == [len(QUESTION)]
+    assert segments.lay_out(both, b"other", "messages").placed == (), "it was seen with another key"
+
+
+def test_a_segment_that_the_sky_lacks_is_stored_again(cache, make_segments) -> None:
+    """A store that is full evicts blocks of a segment, and not what says that there is one."""
+    now_s = 1000.0
+    segments, scope = make_segments("naive", clock=lambda: now_s), b"evicted"
+    pieces = [front_of(76), NewSegment(DOCUMENT), QUESTION]
+
+    def linked() -> int:
+        laid = segments.lay_out(pieces, scope, "messages")
+        return segments.finder(laid, scope, scope)(lambda: False).linked_tokens
+
+    assert [linked(), linked()] == [0, len(DOCUMENT)]
+    [placed] = segments.lay_out(pieces, scope, "messages").placed
+    with cache.in_use() as kvc:
+        directory = SegmentDirectory(kvc.store, tenant_secret=kvc.tenant_secret, scope=scope)
+        kvc.store.purge(directory.keys(placed.manifest).all)
+    assert [linked(), linked()] == [0, 0]
+    now_s += AGAIN_S
+    assert linked() == len(DOCUMENT)
+
+
 def test_segments_of_another_scope_are_unknown(make_segments) -> None:
     segments = make_segments("naive")
     added = segments.add(DOCUMENT, KEY, 60, "manual")
@@ -290,7 +329,7 @@ def test_segments_that_do_not_go_with_the_strategy_are_refused(make_segments) ->
 def test_a_model_that_cannot_be_linked_computes_new_segments_and_refuses_ids(cache, make_segments, make_generator) -> None:
     """The babbler has no BOS, which segments behind sinks need."""
     segments = make_segments("lego0")
-    laid = segments.lay_out([front_of(51), NewSegment(DOCUMENT)], KEY, "messages")
+    laid = lay_out_again(segments, [front_of(51), NewSegment(DOCUMENT)], KEY)
     assert (laid.tokens, laid.placed) == (front_of(51) + DOCUMENT, ())
     with pytest.raises(ApiError, match="needs a model with a BOS") as caught:
         segments.add(DOCUMENT, KEY, 60, "")
@@ -321,7 +360,7 @@ def test_no_more_segments_are_added_once_nobody_waits(make_segments) -> None:
     pieces = [NewSegment(tokens_of(first, 20)) for first in range(5)]
     looks = itertools.count()
     with pytest.raises(Cancelled):
-        segments.lay_out(pieces, scope, "messages", cancelled=lambda: next(looks) >= 2 * LOOKS_FOR_ONE)
+        lay_out_again(segments, pieces, scope, cancelled=lambda: next(looks) >= 2 * LOOKS_FOR_ONE)
     assert len(segments.listed(scope)) == 2
 
 
@@ -339,7 +378,7 @@ def test_a_server_that_ends_adds_no_more_segments(make_segments) -> None:
         return False
 
     for refused in (
-        lambda: segments.lay_out(pieces, scope, "messages", cancelled=never),
+        lambda: lay_out_again(segments, pieces, scope, cancelled=never),
         lambda: segments.add(DOCUMENT, scope, 60, ""),
     ):
         with pytest.raises(ApiError, match="about to end") as caught:
@@ -359,7 +398,7 @@ def test_closing_does_not_wait_for_what_is_computed(make_segments) -> None:
 
 def test_a_prompt_that_nobody_waits_for_is_not_linked(make_segments) -> None:
     segments = make_segments("naive")
-    laid = segments.lay_out([front_of(71), NewSegment(DOCUMENT), QUESTION], KEY, "messages")
+    laid = lay_out_again(segments, [front_of(71), NewSegment(DOCUMENT), QUESTION], KEY)
     whole = segments.finder(laid, KEY, KEY)(lambda: False)
     assert (whole.cache.get_seq_length(), whole.linked_tokens) == (len(laid.tokens) - 1, len(DOCUMENT))
     for looks_before in (0, 1, 2, 3):
@@ -489,7 +528,7 @@ def test_a_segment_that_nobody_waits_for_is_given_up_between_two_layers(make_wat
 
     for given_up in (
         lambda: segments.add(tokens_of(1, 40), scope, 60, "", cancelled=has_left),
-        lambda: segments.lay_out([NewSegment(tokens_of(1, 40))], scope, "messages", cancelled=has_left),
+        lambda: lay_out_again(segments, [NewSegment(tokens_of(1, 40))], scope, cancelled=has_left),
     ):
         segments.listed(scope)
         is_watched, is_left = True, False
@@ -509,7 +548,7 @@ def test_a_segment_for_which_there_is_no_memory_is_computed_with_its_prompt(make
     segments = make_segments("naive", make_watched(tell))
     segments.listed(KEY)
     is_full = True
-    laid = segments.lay_out([front_of(73), NewSegment(tokens_of(3, 40))], KEY, "messages")
+    laid = lay_out_again(segments, [front_of(73), NewSegment(tokens_of(3, 40))], KEY)
     assert (laid.tokens, laid.placed) == (front_of(73) + tokens_of(3, 40), ())
 
 
@@ -519,7 +558,7 @@ def test_new_segments_of_a_model_that_cannot_be_digested_now_are_computed_with_t
     segments = make_segments("auto", cache)
     segments.listed(KEY)
     model.model.norm.register_forward_hook(lambda *_: None)
-    laid = segments.lay_out([front_of(74), NewSegment(DOCUMENT)], KEY, "messages")
+    laid = lay_out_again(segments, [front_of(74), NewSegment(DOCUMENT)], KEY)
     assert (laid.tokens, laid.placed) == (front_of(74) + DOCUMENT, ())
     cache.close()
 
