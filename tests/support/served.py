@@ -175,3 +175,8 @@ def start_server(
         process.kill()
         raise RuntimeError(log.read_text())
     return Server(process, line.split()[-1].removesuffix("/v1"), log)
+
+
+def cpu_ticks(server: Server) -> int:
+    """Time of processors that a server has taken, in hundredths of a second."""
+    return sum(map(int, Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))

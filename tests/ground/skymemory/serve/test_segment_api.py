@@ -5,13 +5,13 @@ import socket
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import openai
 import pytest
 
 from skymemory.serve.api_keys import add_key
-from support.served import Response, Server, save_babbler
+from support.segment_client import SegmentClient, cached_content, details, segment, text_of
+from support.served import Response, Server, cpu_ticks, save_babbler
 from support.waiting import wait_until
 
 BLOCK = 16
@@ -21,83 +21,28 @@ DOCUMENT = "Satellites pass over a place in ten minutes, and each hands on what 
 pytestmark = pytest.mark.model
 
 
-class Client:
-    """A client of one API key."""
-
-    def __init__(self, server: Server, key: str) -> None:
-        self.server = server
-        self.key = key
-        self.openai = server.client_of(key)
-
-    def send(self, method: str, path: str = "", body: Any = None) -> Response:
-        data = None if body is None else json.dumps(body).encode()
-        path = path if path.startswith("/v1/") else f"/v1/cached_contents{path}"
-        return self.server.request(path, data, method=method, Authorization=f"Bearer {self.key}")
-
-    def add(self, contents: Any = DOCUMENT, **more: Any) -> Any:
-        answer = self.send("POST", body={"model": "babbler", "contents": contents, **more})
-        assert answer.status == 200, answer.text
-        return answer.json
-
-    def chat(self, *parts: Any, **more: Any) -> Any:
-        content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
-        settings = {"max_tokens": 24, "temperature": 0, **more}
-        messages = [{"role": "user", "content": content}]
-        return self.openai.chat.completions.create(model="babbler", messages=messages, **settings)
-
-    def show(self, *texts: str) -> None:
-        """Send texts, which become segments when they are sent again."""
-        self.chat(*map(segment, texts), max_tokens=1)
-
-    def complete(self, prompt: str, **more: Any) -> Any:
-        settings = {"max_tokens": 24, "temperature": 0, **more}
-        return self.openai.completions.create(model="babbler", prompt=prompt, **settings)
-
-
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("keys") / "keys.toml"
 
 
 @pytest.fixture(scope="module")
-def alice(start_servers, babbler, small_sky, keys) -> Client:
+def alice(start_servers, babbler, small_sky, keys) -> SegmentClient:
     """A client of a server that links without proof."""
     key = add_key(keys, "alice")
     words = ("--link-strategy", "lego:8", "--segment-separator", SEPARATOR, "--api-keys", str(keys))
     server = start_servers(babbler, "--served-model-name", "babbler", *words, up=small_sky)
     server.key = key
-    return Client(server, key)
+    return SegmentClient(server, key)
 
 
 @pytest.fixture(scope="module")
-def mallory(alice: Client, keys: Path) -> Client:
-    return Client(alice.server, add_key(keys, "mallory"))
-
-
-def segment(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text, "segment": True}
-
-
-def cached_content(added: Any) -> dict[str, Any]:
-    return {"type": "cached_content", "id": added["id"]}
-
-
-def details(usage: Any) -> tuple[int, int, int]:
-    given = usage.prompt_tokens_details
-    return given.cached_tokens, given.linked_tokens, given.recomputed_tokens
-
-
-def text_of(answer: Any) -> str:
-    return answer.choices[0].message.content
+def mallory(alice: SegmentClient, keys: Path) -> SegmentClient:
+    return SegmentClient(alice.server, add_key(keys, "mallory"))
 
 
 def error_of(answer: Response) -> tuple[int, str | None, str | None]:
     return answer.status, answer.json["error"]["param"], answer.json["error"]["code"]
-
-
-def cpu_ticks(server: Server) -> int:
-    """Time of processors that a server has taken, in hundredths of a second."""
-    return sum(map(int, Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
 
 def is_idle(server: Server) -> bool:
@@ -194,7 +139,7 @@ def test_bad_input(alice, method, body, status, param) -> None:
 
 
 def test_ids_and_methods_that_there_are_not(alice) -> None:
-    unknown = alice.add()["id"][:-4] + "0000"
+    unknown = alice.add(DOCUMENT)["id"][:-4] + "0000"
     for segment_id in (unknown, "x", "x" * 5000, "%20", "..%2f.."):
         for method, body in (("GET", None), ("DELETE", None), ("PATCH", {"ttl": "60s"})):
             assert error_of(alice.send(method, f"/{segment_id}", body)) == (404, None, "cached_content_not_found")
@@ -206,21 +151,21 @@ def test_ids_and_methods_that_there_are_not(alice) -> None:
 
 
 def test_segments_of_another_key_are_unknown(alice, mallory) -> None:
-    added = alice.add()
+    added = alice.add(DOCUMENT)
     assert mallory.send("GET").json == {"cached_contents": []}
     for method, body in (("GET", None), ("PATCH", {"ttl": "1s"}), ("DELETE", None)):
         assert error_of(mallory.send(method, f"/{added['id']}", body)) == (404, None, "cached_content_not_found")
-        assert Client(alice.server, "sk-sky-wrong").send(method, f"/{added['id']}", body).status == 401
+        assert SegmentClient(alice.server, "sk-sky-wrong").send(method, f"/{added['id']}", body).status == 401
     with pytest.raises(openai.NotFoundError):
         mallory.chat("Read this.", cached_content(added))
-    other = mallory.add()
+    other = mallory.add(DOCUMENT)
     assert other["id"] != added["id"]
     assert mallory.send("DELETE", f"/{other['id']}").status == 200
     assert details(alice.chat("Mallory deleted hers. ", cached_content(added)).usage)[1] == len(DOCUMENT)
 
 
 def test_without_a_constellation_there_are_no_segments(reciting) -> None:
-    client = Client(reciting, "secret")
+    client = SegmentClient(reciting, "secret")
     for answer in (client.send("GET"), client.send("POST", body={"model": "reciter", "contents": [1]}), client.send("GET", "/x")):
         assert error_of(answer) == (503, None, "no_sky")
         assert int(answer.headers["Retry-After"]) > 0
@@ -228,7 +173,7 @@ def test_without_a_constellation_there_are_no_segments(reciting) -> None:
 
 def test_a_segment_whose_client_leaves_is_not_computed_to_its_end(serve_model, small_sky, tmp_path) -> None:
     slow = save_babbler(tmp_path, intermediate_size=4096, num_hidden_layers=8)
-    client = Client(serve_model(slow, "--served-model-name", "babbler", up=small_sky), "no key")
+    client = SegmentClient(serve_model(slow, "--served-model-name", "babbler", up=small_sky), "no key")
     added = client.add("The first one takes longer. ")
     before_ticks = cpu_ticks(client.server)
     body = json.dumps({"model": "babbler", "contents": "Left alone. " * 150}).encode()
@@ -246,7 +191,7 @@ def test_a_segment_whose_client_leaves_is_not_computed_to_its_end(serve_model, s
 
 
 def test_a_chat_links_segments_wherever_they_stand(alice) -> None:
-    added = alice.add()
+    added = alice.add(DOCUMENT)
     first = alice.chat("In a chat.", cached_content(added), "What was said?")
     prompt = f"[user] In a chat.\n{DOCUMENT}\nWhat was said?\n[assistant] "
     assert first.usage.prompt_tokens == len(prompt)
@@ -273,7 +218,7 @@ def test_a_segment_by_content_is_the_one_by_id(alice) -> None:
 
 def test_where_nothing_is_open_all_is_computed_and_kept(server, alice) -> None:
     """The other server has the same model, and links by the gate."""
-    client = Client(server, "no key")
+    client = SegmentClient(server, "no key")
     text = "Closed gate. " + DOCUMENT
     answer = client.chat("Read this.", segment(text), "And?")
     assert details(answer.usage) == (0, 0, 0)
@@ -308,7 +253,7 @@ def test_wishes_to_cache_are_taken_without_effect(alice) -> None:
 
 
 def test_salts_keep_prompts_apart_and_not_segments(alice) -> None:
-    added = alice.add()
+    added = alice.add(DOCUMENT)
     for salt in ("one", "two"):
         answer = alice.chat("Salts. " * 5, cached_content(added), extra_body={"cache_salt": salt})
         assert details(answer.usage)[:2] == (0, len(DOCUMENT))
@@ -320,7 +265,7 @@ def test_salts_keep_prompts_apart_and_not_segments(alice) -> None:
 
 def test_a_prompt_that_is_too_long_with_its_segments_is_refused(alice) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
-        alice.chat(cached_content(alice.add()), max_tokens=16_300)
+        alice.chat(cached_content(alice.add(DOCUMENT)), max_tokens=16_300)
     assert caught.value.code == "context_length_exceeded"
     before = alice.send("GET").json
     with pytest.raises(openai.BadRequestError) as caught:
