@@ -322,7 +322,7 @@ class Api:
         metrics.completion_tokens.inc(usage.completion_tokens)
         metrics.cancelled.inc(not whole)
         _log.info(
-            "%s: %d tokens of prompt, %d of them from the sky and %d in linked segments, %d new; first text after %s, end after %.2f s",
+            "%s: %d tokens of prompt, %d of them from the sky and %d linked, %d new; first text after %s, end after %.2f s",
             "done" if whole else "cancelled or failed",
             usage.prompt_tokens,
             usage.cached_tokens,
