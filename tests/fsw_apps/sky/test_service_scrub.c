@@ -361,6 +361,78 @@ static void test_many_blocks(void)
     CHECK_EQ(node->svc.scrub.rest_us, now_us + 10000);
 }
 
+/* A store that held one block at the first look fills: the next look comes as soon as that many blocks need, not a period later. */
+static void test_a_store_that_fills_is_looked_at(void)
+{
+    uint64_t next_us;
+    node_t  *node = node_at(server(1)); /* which holds nothing yet */
+
+    open_filled(PERIOD_MS, false);
+    restart(server(1));
+    const fx_block_t first = a_block(99, 2);
+
+    sky_put(server(1), &first, 1);
+    SKY_Service_Poll(&node->svc, now_us, &next_us);
+    const uint64_t looked_us = now_us;
+
+    CHECK_EQ(node->svc.scrub.look_us, looked_us);
+    CHECK_EQ(node->svc.scrub.rest_us, looked_us + PERIOD_US + 1);
+    for (uint32_t number = 100; number < 119; ++number)
+    {
+        const fx_block_t one = a_block(number, 2);
+
+        sky_put(server(1), &one, 1);
+    }
+    SKY_Service_Poll(&node->svc, now_us, &next_us);
+    CHECK_EQ(node->svc.scrub.rest_us, looked_us + PERIOD_US / 20 + 1);
+    CHECK(next_us <= looked_us + PERIOD_US / 20 + 1);
+
+    now_us = looked_us + PERIOD_US / 20 + 1;
+    SKY_Service_Poll(&node->svc, now_us, &next_us);
+    CHECK_EQ(node->svc.scrub.look_us, now_us);
+
+    /* Not later than it was to be, if the period has become longer meanwhile. */
+    const fx_block_t last    = a_block(120, 2);
+    const uint64_t   rest_us = node->svc.scrub.rest_us;
+
+    node->svc.core.cfg.scrub_period_ms = 10u * PERIOD_MS;
+    sky_put(server(1), &last, 1);
+    SKY_Service_Poll(&node->svc, now_us, &next_us);
+    CHECK_EQ(node->svc.scrub.rest_us, rest_us);
+    node_pull(node);
+    fleet_count = 0;
+}
+
+/* An answer that is waited for has its time, however many blocks come meanwhile. */
+static void test_a_question_has_its_time_while_the_store_fills(void)
+{
+    uint64_t next_us;
+    node_t  *node = node_at(server(0));
+
+    open_filled(PERIOD_MS, false);
+    now_us = node->svc.scrub.rest_us;
+    for (uint32_t i = 0; i < 4u && node->svc.scrub.state != SKY_SCRUB_ASK; ++i)
+    {
+        now_us = node->svc.scrub.rest_us > now_us ? node->svc.scrub.rest_us : now_us;
+        SKY_Service_Poll(&node->svc, now_us, &next_us);
+    }
+    for (uint32_t asked = 0; asked < 2u; ++asked)
+    {
+        const uint64_t late_us = node->svc.scrub.next_us;
+        const uint64_t rest_us = node->svc.scrub.rest_us;
+
+        CHECK_EQ(node->svc.scrub.state, asked == 0u ? SKY_SCRUB_ASK : SKY_SCRUB_ASKED);
+        node->svc.scrub.blocks = 0; /* as if it had held one block at the look */
+        node->svc.scrub.rest_us += 1u;
+        node->svc.scrub.next_us += 1u;
+        SKY_Service_Poll(&node->svc, now_us, &next_us);
+        CHECK_EQ(node->svc.scrub.next_us, late_us + 1u);
+        CHECK_EQ(node->svc.scrub.rest_us, rest_us);
+        node_pull(node); /* the question goes */
+        fleet_count = 0;
+    }
+}
+
 int main(void)
 {
     RUN(test_whole_blocks_stay);
@@ -380,6 +452,8 @@ int main(void)
     RUN(test_blocks_of_one_share);
     RUN(test_nothing_but_parts);
     RUN(test_many_blocks);
+    RUN(test_a_store_that_fills_is_looked_at);
+    RUN(test_a_question_has_its_time_while_the_store_fills);
     sky_close();
     return CHECK_RESULT();
 }

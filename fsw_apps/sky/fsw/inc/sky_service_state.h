@@ -211,6 +211,7 @@ typedef struct
     uint32_t         cursor;   /**< cursor of SKY_Store_NextBlock */
     uint64_t         next_us;  /**< time of the next look, or after which the answer is late */
     uint64_t         rest_us;  /**< time before which there is no look */
+    uint32_t         blocks;   /**< blocks that the store held when that time was set */
     uint32_t         row;      /**< row of the schedule at the last look */
     uint64_t         look_us;  /**< time of the last look */
     uint64_t         since_us; /**< first look in that row: earlier suspicions do not count */

@@ -46,13 +46,28 @@ static uint64_t period_us(const SKY_ServiceCore_t *core)
 }
 
 /* Return the time to look at the next block, so that all have their turn in just over a period. There is at least one. */
-static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
+static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t look_us)
 {
     SKY_ASSERT(core->store->counters.blocks > 0);
     const uint64_t share_us = period_us(core) / core->store->counters.blocks + 1u;
     SKY_ASSERT(core->store->counters.blocks <= core->store->cfg.block_count);
 
-    return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
+    return look_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
+}
+
+/* Look sooner if the store holds more blocks than at the last look. One that fills from empty would wait for a period else. */
+static void keep_up(const SKY_ServiceCore_t *core, SKY_Scrub_t *scrub)
+{
+    const uint64_t end_us = pause_end_us(core, scrub->look_us);
+
+    SKY_ASSERT(core->store->counters.blocks > scrub->blocks);
+    scrub->blocks  = core->store->counters.blocks;
+    scrub->rest_us = end_us < scrub->rest_us ? end_us : scrub->rest_us;
+    if (scrub->state != SKY_SCRUB_ASK && scrub->state != SKY_SCRUB_ASKED)
+    {
+        scrub->next_us = scrub->rest_us;
+    }
+    SKY_ASSERT(scrub->rest_us <= scrub->next_us);
 }
 
 /* Note that a share is not whole. The second time the block goes, unless it has parity: then the other shares may suffice, and a census is
@@ -174,6 +189,10 @@ uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossi
         scrub->state = SKY_SCRUB_IDLE;
         return UINT64_MAX;
     }
+    if (now_us < scrub->next_us && core->store->counters.blocks > scrub->blocks)
+    {
+        keep_up(core, scrub);
+    }
     if (now_us >= scrub->next_us)
     {
         const uint32_t row = SKY_Schedule_RowAt(SKY_Home_Schedule(core), now_us);
@@ -185,6 +204,7 @@ uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossi
         scrub->since_us = row == scrub->row ? scrub->since_us : now_us;
         scrub->row      = row;
         scrub->look_us  = now_us;
+        scrub->blocks   = core->store->counters.blocks;
         scrub->rest_us  = pause_end_us(core, now_us);
         scrub->next_us  = scrub->rest_us;
         scrub->state    = SKY_SCRUB_IDLE; /* an answer that has not come is late */
