@@ -24,6 +24,7 @@
 /** A block with parity. */
 typedef struct
 {
+    uint32_t     tenant;
     uint32_t     number;
     uint32_t     content;
     uint64_t     version;
@@ -200,6 +201,7 @@ static inline void put_at(SKY_Addr_t addr, const coded_t *coded, uint32_t id, ui
     SKY_Stripe_ToPacket(&coded->stripe, &pkt);
     pkt.src           = (SKY_Addr_t){0, 77};
     pkt.dst           = addr;
+    pkt.tenant        = coded->tenant;
     pkt.chunk_id      = id;
     pkt.chunk_len     = true_chunk(coded, id, data);
     pkt.length        = pkt.chunk_len;
@@ -228,7 +230,7 @@ static inline SKY_BlockInfo_t info_at(const node_t *node, const coded_t *coded)
     uint8_t         key[SKY_KEY_BYTES];
 
     fx_key(key, coded->number);
-    (void)SKY_Store_Block(&node->store, SKY_Store_Find(&node->store, 0, key), &info);
+    (void)SKY_Store_Block(&node->store, SKY_Store_Find(&node->store, coded->tenant, key), &info);
     return info;
 }
 
@@ -241,7 +243,7 @@ static inline uint32_t held_at(const node_t *node, const coded_t *coded)
     uint32_t id;
 
     fx_key(key, coded->number);
-    const uint32_t block = SKY_Store_FindInstance(&node->store, 0, key, coded->version, coded->content);
+    const uint32_t block = SKY_Store_FindInstance(&node->store, coded->tenant, key, coded->version, coded->content);
     while (SKY_Store_EachChunk(&node->store, block, &cursor, &id))
     {
         uint8_t         data[SLOT_BYTES];
@@ -278,7 +280,7 @@ static inline bool is_whole(const coded_t *coded)
     {
         const SKY_Store_t *store = &at_home(id)->store;
 
-        is_here = is_here && SKY_Store_Has(store, SKY_Store_Find(store, 0, key), id);
+        is_here = is_here && SKY_Store_Has(store, SKY_Store_Find(store, coded->tenant, key), id);
     }
     return is_here && held(coded) == coded->stripe.chunk_total;
 }

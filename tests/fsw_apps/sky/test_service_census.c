@@ -154,6 +154,61 @@ static void test_a_full_home_keeps_what_it_has(void)
     CHECK_EQ(scrubbed(), 0);
 }
 
+/* Many blocks lost a chunk, and their home has no room: sources are read for one of them in a period, not for each. */
+static void test_a_full_home_is_remembered(void)
+{
+    coded_t blocks[6];
+
+    open_filled(SKY_LAYOUT_ROTATION);
+    for (uint32_t i = 0; i < 6; ++i)
+    {
+        blocks[i] = a_coded(10u + i, 700, 100, 7, 2);
+        put_all(&blocks[i]);
+    }
+    run(LIFE_MS * 1000u);
+    store_slots = 1;
+    restart(home_of(3));
+    at_home(2)->svc.census.rest_us = now_us + 4u * PERIOD_US; /* so long that all of them wait */
+    for (uint32_t i = 0; i < 8u * PERIOD_US / STEP_US && at_home(2)->svc.census.full_until_us[3] == 0; ++i)
+    {
+        step();
+    }
+    CHECK_EQ(repaired(), 1);
+    const uint32_t before = sent_gets;
+
+    CHECK(at_home(2)->svc.census.full_until_us[3] > now_us);
+    run(at_home(2)->svc.census.full_until_us[3] - STEP_US - now_us);
+    CHECK_EQ(sent_gets, before);
+    CHECK(!at_home(2)->svc.scrub.has_ripe); /* the others were counted meanwhile */
+    store_slots = 64;
+    restart(home_of(3)); /* it has room now */
+    run(8u * PERIOD_US);
+    CHECK(is_whole(&block));
+    for (uint32_t i = 0; i < 6; ++i)
+    {
+        CHECK(is_whole(&blocks[i]));
+    }
+}
+
+/* A tenant may have nothing at a home: blocks of others are repaired there all the same, although its own was used last. */
+static void test_a_home_is_full_for_one_tenant(void)
+{
+    const SKY_Quotas_t quotas = {.count = 1, .tenants = {{9, 0, 0}}, .others = {.most_percent = SKY_STORE_PERCENT}};
+    coded_t            other  = a_coded(2, 700, 100, 7, 2);
+
+    open_filled(SKY_LAYOUT_ROTATION);
+    other.tenant = 9;
+    put_all(&other);
+    run(LIFE_MS * 1000u);
+    restart(home_of(3));
+    CHECK(SKY_Store_SetQuotas(&at_home(3)->store, &quotas));
+    at_home(2)->svc.census.rest_us = now_us + 4u * PERIOD_US; /* so long that both of them wait */
+    run(12u * PERIOD_US);
+    CHECK_EQ(held_at(at_home(3), &other), 0);
+    CHECK_EQ(at_home(2)->svc.census.full_tenant[3], 9);
+    CHECK(is_whole(&block));
+}
+
 /* The block used last comes back first. */
 static void test_the_block_used_last_comes_first(void)
 {
@@ -453,6 +508,8 @@ int main(void)
     RUN(test_nothing_is_purged_where_nothing_moves);
     RUN(test_satellites_in_another_row_say_nothing);
     RUN(test_a_full_home_keeps_what_it_has);
+    RUN(test_a_full_home_is_remembered);
+    RUN(test_a_home_is_full_for_one_tenant);
     RUN(test_the_block_used_last_comes_first);
     RUN(test_blocks_of_other_rows_are_left_alone);
     RUN(test_a_gap_in_the_own_share);

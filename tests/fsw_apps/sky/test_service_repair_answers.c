@@ -364,7 +364,7 @@ static void test_only_the_home_takes(void)
     pkt.src    = home_of(4);
     pkt.status = SKY_STATUS_STORE_FULL;
     node_serve(node, &pkt);
-    CHECK_EQ(repair->state, SKY_REPAIR_NO_HOME);
+    CHECK_EQ(repair->state, SKY_REPAIR_FULL);
 }
 
 static void test_only_the_source_gives(void)

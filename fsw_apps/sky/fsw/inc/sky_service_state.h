@@ -236,7 +236,8 @@ typedef enum
     SKY_REPAIR_DONE,      /**< its home has it */
     SKY_REPAIR_NO_SOURCE, /**< a source does not answer */
     SKY_REPAIR_NO_CHUNK,  /**< a source does not give its chunk, or a damaged one */
-    SKY_REPAIR_NO_HOME    /**< the home does not answer, or does not take the chunk */
+    SKY_REPAIR_NO_HOME,   /**< the home does not answer, or does not take the chunk */
+    SKY_REPAIR_FULL       /**< the home has no room */
 } SKY_RepairState_t;
 
 /** The repair of one chunk: those of its row that suffice are added up one by one in the store's spare memory. */
@@ -289,6 +290,8 @@ typedef struct
     bool              unsure[SKY_STRIPE_ROW_MAX]; /**< what it lacks may be on its way from there */
     bool              to_ask[SKY_STRIPE_ROW_MAX], waiting[SKY_STRIPE_ROW_MAX];
     uint64_t          quiet_until_us[SKY_STRIPE_ROW_MAX]; /**< until then it is not asked, because it was silent */
+    uint64_t          full_until_us[SKY_STRIPE_ROW_MAX];  /**< until then nothing is rebuilt for it, because it had no room */
+    uint32_t          full_tenant[SKY_STRIPE_ROW_MAX];    /**< for this tenant: others may have room there by their quotas */
     uint32_t          waiting_count;
     uint32_t          rounds;   /**< rounds of questions */
     uint64_t          until_us; /**< time at which answers are late */

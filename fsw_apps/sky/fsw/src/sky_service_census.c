@@ -186,6 +186,7 @@ static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub
             if (census->row != row)
             {
                 (void)memset(census->quiet_until_us, 0, sizeof(census->quiet_until_us)); /* they are others now */
+                (void)memset(census->full_until_us, 0, sizeof(census->full_until_us));
             }
             census->row         = row;
             census->self        = self;
@@ -373,7 +374,7 @@ static bool begin_repair(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t
     SKY_ASSERT(!SKY_Repair_GoesOn(&census->repair));
     SKY_ASSERT(census->self < servers);
 
-    if (!SKY_Verdict_NextLost(census, servers, have))
+    if (!SKY_Verdict_NextLost(census, now_us, servers, have))
     {
         return false;
     }
@@ -391,6 +392,13 @@ static uint64_t mend(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now
     if (SKY_Repair_GoesOn(&census->repair))
     {
         return next_us;
+    }
+    if (census->repair.state == SKY_REPAIR_FULL) /* else its sources would be read in vain for each block */
+    {
+        const uint32_t place = census->at % servers_of(core);
+
+        census->full_until_us[place] = now_us + (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
+        census->full_tenant[place]   = census->block.tenant;
     }
     core->counters.repaired += SKY_Verdict_TakeRepair(census, servers_of(core)) ? 1u : 0u;
     if (now_us < census->rest_us)

@@ -91,6 +91,17 @@ static void add_own(SKY_ServiceCore_t *core, SKY_Repair_t *repair)
     add(core, repair, chunk.data, chunk.len);
 }
 
+/* End a repair whose home has taken the chunk, or said something else. */
+static void end_at_home(SKY_Repair_t *repair, bool is_taken, SKY_Status_t said)
+{
+    const bool is_full = said == SKY_STATUS_STORE_FULL;
+    SKY_ASSERT(repair->added == repair->needed);
+
+    repair->state   = is_taken ? SKY_REPAIR_DONE : is_full ? SKY_REPAIR_FULL : SKY_REPAIR_NO_HOME;
+    repair->cutting = false;
+    SKY_ASSERT(!SKY_Repair_GoesOn(repair));
+}
+
 /* Put the rebuilt chunk into the store here, its home. Nobody waits for other chunks of it. */
 static void keep(SKY_ServiceCore_t *core, SKY_Repair_t *repair, uint64_t now_us, SKY_Packet_t *pkt)
 {
@@ -99,7 +110,10 @@ static void keep(SKY_ServiceCore_t *core, SKY_Repair_t *repair, uint64_t now_us,
     pkt->length        = repair->len;
     pkt->payload       = sum_of(core);
     pkt->payload_crc16 = SKY_Crc16(0, pkt->payload, pkt->length);
-    repair->state      = SKY_Store_Put(core->store, now_us, pkt) == SKY_STATUS_OK ? SKY_REPAIR_DONE : SKY_REPAIR_NO_HOME;
+
+    const SKY_Status_t status = SKY_Store_Put(core->store, now_us, pkt);
+
+    end_at_home(repair, status == SKY_STATUS_OK, status);
     SKY_ASSERT(core->store->evicted.held == 0); /* a repair evicts nothing */
 }
 
@@ -338,8 +352,7 @@ static void follow_up(SKY_Repair_t *repair)
     SKY_ASSERT(repair->state == SKY_REPAIR_DELIVER);
     if (repair->push.state != SKY_SHARE_RUNNING)
     {
-        repair->state   = repair->push.state == SKY_SHARE_DONE ? SKY_REPAIR_DONE : SKY_REPAIR_NO_HOME;
-        repair->cutting = false;
+        end_at_home(repair, repair->push.state == SKY_SHARE_DONE, repair->push.last_status);
     }
 }
 

@@ -182,7 +182,14 @@ static bool choose(const SKY_Census_t *census, uint32_t row, uint32_t lost, uint
     return count == of.data;
 }
 
-bool SKY_Verdict_NextLost(SKY_Census_t *census, uint32_t servers, uint8_t *have)
+/* Return true if a home had no room for a block of this tenant not long ago. */
+static bool is_full(const SKY_Census_t *census, uint64_t now_us, uint32_t place)
+{
+    SKY_ASSERT(place < SKY_STRIPE_ROW_MAX);
+    return now_us < census->full_until_us[place] && census->block.tenant == census->full_tenant[place];
+}
+
+bool SKY_Verdict_NextLost(SKY_Census_t *census, uint64_t now_us, uint32_t servers, uint8_t *have)
 {
     SKY_ASSERT(servers <= SKY_STRIPE_ROW_MAX);
     SKY_ASSERT(census->at <= census->rows * servers);
@@ -192,7 +199,8 @@ bool SKY_Verdict_NextLost(SKY_Census_t *census, uint32_t servers, uint8_t *have)
         const uint32_t row   = census->at / servers;
         const uint32_t place = census->at % servers;
 
-        if ((census->lost[place] & SKY_Verdict_Bit(row)) != 0 && choose(census, row, place, have))
+        if ((census->lost[place] & SKY_Verdict_Bit(row)) != 0 && !is_full(census, now_us, place) &&
+            choose(census, row, place, have))
         {
             SKY_ASSERT(place < SKY_Verdict_Places(census, row));
             return true;
@@ -225,6 +233,7 @@ bool SKY_Verdict_TakeRepair(SKY_Census_t *census, uint32_t servers)
             census->held[source] &= ~SKY_Verdict_Bit(row);
             break;
         case SKY_REPAIR_NO_HOME:
+        case SKY_REPAIR_FULL:
             census->lost[place] = 0; /* this home is left alone until the next census */
             break;
         default:

@@ -26,9 +26,9 @@ bool SKY_Verdict_IsDead(const SKY_Census_t *census);
 bool SKY_Verdict_IsDegraded(const SKY_Census_t *census);
 /** Return true if all chunks of all rows are held. */
 bool SKY_Verdict_IsWhole(const SKY_Census_t *census);
-/** Move `census.at` on to the next lost chunk that others of its row can give, and write their places to @p have. @return false if there
- * is none */
-bool SKY_Verdict_NextLost(SKY_Census_t *census, uint32_t servers, uint8_t *have);
+/** Move `census.at` on to the next lost chunk that others of its row can give and its home may have room for, and write their places to
+ * @p have. @return false if there is none */
+bool SKY_Verdict_NextLost(SKY_Census_t *census, uint64_t now_us, uint32_t servers, uint8_t *have);
 /** Note what came of the repair of the chunk at `census.at`, if one has ended. @return true if the chunk is home again */
 bool SKY_Verdict_TakeRepair(SKY_Census_t *census, uint32_t servers);
 
