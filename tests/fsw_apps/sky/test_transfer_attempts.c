@@ -79,7 +79,7 @@ static void test_silence_is_asked_around_once(void)
 
     for (uint32_t i = 0; i < 2u * sizeof(ends) / sizeof(ends[0]); ++i)
     {
-        SKY_TransferAttempts_t some = get_of(unknown);
+        SKY_TransferAttempts_t some = get_of(settled);
 
         if (i % 2u == 1u)
         {
@@ -261,6 +261,42 @@ static void test_what_may_be_late_is_searched_for(void)
     }
 }
 
+/* Who could not hand its share over to a silent satellite still has it. */
+static void test_behind_silence_somebody_may_be_late(void)
+{
+    static const uint32_t ends[] = {SKY_STATUS_EXPIRED, SKY_STATUS_UNREACHABLE, SKY_STATUS_HOP_LIMIT};
+
+    for (uint32_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i)
+    {
+        SKY_TransferAttempts_t get = get_of(unknown);
+
+        attempt(&get, 1, ends[i]);
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_LOOK);
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_ASK);
+
+        SKY_TransferAttempts_t same = get;
+
+        CHECK(!SKY_TransferAttempts_Begin(&same, &first, 1)); /* nobody was found lost */
+        CHECK_EQ(SKY_TransferAttempts_Next(&same), SKY_ATTEMPT_SEARCH);
+        attempt(&get, 2, ends[i]);
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_LOOK);
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_SEARCH);
+
+        SKY_TransferAttempts_t over = get, in_vain = get, not_known = get;
+
+        SKY_TransferAttempts_Searched(&over, &unsure, 3); /* nobody is late: it is not asked a third time */
+        CHECK_EQ(SKY_TransferAttempts_Next(&over), SKY_ATTEMPT_END);
+        CHECK_EQ(SKY_TransferAttempts_Verdict(&over), SKY_VERDICT_KEEP);
+        search(&in_vain, going_on, 3, ends[i], 3);
+        CHECK_EQ(SKY_TransferAttempts_Next(&in_vain), SKY_ATTEMPT_END);
+        search(&not_known, unknown, 3, ends[i], 3);
+        CHECK_EQ(SKY_TransferAttempts_Next(&not_known), SKY_ATTEMPT_END);
+        search(&get, going_on, 3, SKY_STATUS_DONE, 3);
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
+        CHECK_EQ(get.status, SKY_STATUS_DONE);
+    }
+}
+
 /* What was known of handovers is of the row that held then. */
 static void test_a_new_row_may_be_late(void)
 {
@@ -305,6 +341,7 @@ int main(void)
     RUN(test_what_has_moved_is_asked_for_where_it_is);
     RUN(test_a_stand_in_raises_doubts);
     RUN(test_what_may_be_late_is_searched_for);
+    RUN(test_behind_silence_somebody_may_be_late);
     RUN(test_a_new_row_may_be_late);
     RUN(test_nobody_can_be_asked);
     return CHECK_RESULT();

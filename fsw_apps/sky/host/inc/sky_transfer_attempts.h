@@ -7,7 +7,8 @@
  * and reports it. SKY_TransferAttempts_Next says what comes next:
  *
  *     ASK -> done, or refused                                     -> END
- *         -> a place was silent                  -> LOOK          -> ASK, once
+ *         -> a place was silent                  -> LOOK          -> ASK, once; then SEARCH if it is silent again, as who could not
+ *            hand over to it still has its share: -> ASK if somebody is late, else END
  *         -> a stand-in does not have its share  -> DOUBT         -> ASK, once
  *         -> denied, and the window has moved on                  -> ASK
  *         -> denied, and a handover may go on    -> SEARCH        -> ASK, until one search is done within a row. After so

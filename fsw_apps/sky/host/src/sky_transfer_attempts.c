@@ -38,15 +38,16 @@ static uint32_t Rest(const SKY_TransferAttempts_t *attempts)
     {
         return SKY_ATTEMPT_CONFIRM;
     }
-    if (!attempts->is_get || attempts->status != SKY_STATUS_MISS)
+    if (!attempts->is_get || (attempts->status != SKY_STATUS_MISS && !IsNoWay(attempts->status)))
     {
         return SKY_ATTEMPT_END;
     }
-    if (attempts->may_search && !attempts->is_searched)
+    if (attempts->may_search && !attempts->is_searched) /* who could not hand over to a silent satellite still has its share */
     {
         return SKY_ATTEMPT_SEARCH;
     }
-    return SKY_Verdict_Of(&attempts->denied) == SKY_VERDICT_PURGE ? SKY_ATTEMPT_CONFIRM : SKY_ATTEMPT_END;
+    return attempts->status == SKY_STATUS_MISS && SKY_Verdict_Of(&attempts->denied) == SKY_VERDICT_PURGE ? SKY_ATTEMPT_CONFIRM
+                                                                                                         : SKY_ATTEMPT_END;
 }
 
 /* Return the step after all places have denied a share. */
@@ -206,7 +207,12 @@ void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_L
     attempts->is_searched       = true;
     attempts->known_row         = row;
     attempts->denied.is_certain = late->is_known && late->is_over && late->is_certain;
-    attempts->step              = SKY_ATTEMPT_ASK;
+    /* A silent satellite is not asked twice in vain. What was denied may have come by now. */
+    attempts->step = (uint32_t)SKY_ATTEMPT_ASK;
+    if (IsNoWay(attempts->status) && late->is_known && late->is_over)
+    {
+        attempts->step = (uint32_t)SKY_ATTEMPT_END;
+    }
     SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
 }
 
