@@ -46,6 +46,8 @@ typedef struct
     uint32_t              loss_percent;        /* packets that are lost, each way */
     uint64_t              loses_chunks;        /* of the first 64: the next one that comes is lost */
     uint64_t              luck;
+    uint64_t              link_us; /* for which a response takes up its satellite's link */
+    uint64_t              link_free_us[SATELLITES];
 } host_rig_t;
 
 static bool host_loses(host_rig_t *rig)
@@ -68,18 +70,24 @@ static bool host_loses_chunk(host_rig_t *rig, const uint8_t *bytes, uint32_t len
 
 static void host_respond(host_rig_t *rig, uint64_t endpoint, const uint8_t *bytes, uint32_t len)
 {
-    host_wire_t *to = &rig->wire[rig->wire_count];
+    uint64_t *free_us = &rig->link_free_us[endpoint - ENDPOINT0];
+    uint32_t  at      = rig->wire_count;
 
     if (host_loses(rig) || (rig->loses_chunks != 0u && host_loses_chunk(rig, bytes, len)))
     {
         return;
     }
-    CHECK(rig->wire_count < WIRE_MAX && len <= sizeof(to->bytes));
+    CHECK(rig->wire_count < WIRE_MAX && len <= sizeof(rig->wire->bytes));
     ++rig->wire_count;
-    to->time_us  = rig->now_us + RTT_US;
-    to->endpoint = endpoint;
-    to->len      = len;
-    (void)memcpy(to->bytes, bytes, len);
+    *free_us = (*free_us > rig->now_us ? *free_us : rig->now_us) + rig->link_us;
+    for (; at > 0 && rig->wire[at - 1u].time_us > *free_us + RTT_US; --at)
+    {
+        rig->wire[at] = rig->wire[at - 1u];
+    }
+    rig->wire[at].time_us  = *free_us + RTT_US;
+    rig->wire[at].endpoint = endpoint;
+    rig->wire[at].len      = len;
+    (void)memcpy(rig->wire[at].bytes, bytes, len);
 }
 
 /* A response of @p status to a request, by the satellite itself or by another one. */

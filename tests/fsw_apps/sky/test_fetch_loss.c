@@ -144,6 +144,74 @@ static void FirstSilence(void)
     CHECK_EQ(peer.rto_us, 500 + 4 * 187); /* the answer was timed */
 }
 
+/* An answer that comes after its request was given up says how long it took. Else a timer that is too short for a queue stays too short:
+ * answers to repeats come later still. */
+static void LateAnswer(void)
+{
+    start(1);
+    CHECK(next(0));
+    (void)SKY_Fetch_OnTime(&fetch, 1000);
+    CHECK(next(1000));
+    (void)SKY_Fetch_OnTime(&fetch, 3000);
+    CHECK(next(3000));
+    data(3500, 1, 0, true); /* the third request is on its way */
+    CHECK_EQ(fetch.state, SKY_SHARE_DONE);
+    CHECK_EQ(peer.outstanding, 0);
+    CHECK_EQ(peer.srtt_us, 3500);
+    CHECK_EQ(peer.rto_us, 3 * 3500);
+    CHECK_EQ(peer.queue_us, 0); /* no round trip was shorter */
+}
+
+/* If answers came sooner before, a late one shows a queue: the next silence does not count as a lost packet. */
+static void LateInQueue(void)
+{
+    start(1);
+    SKY_Peer_OnRtt(&peer, 500);
+    CHECK(next(0));
+    (void)SKY_Fetch_OnTime(&fetch, 1500);
+    CHECK_EQ(peer.rto_us, 1500); /* the first silence is borne */
+    CHECK(next(1500));
+    data(1600, 1, 0, true);
+    CHECK_EQ(peer.srtt_us, (7 * 500 + 1600) / 8);
+    CHECK(peer.queue_us > 1600);
+}
+
+/* If the repeat is answered first, the request before it was lost, most likely. What comes of that answer tells nothing of time. */
+static void AnswerToRepeat(void)
+{
+    start(4);
+    CHECK(next(0));
+    (void)SKY_Fetch_OnTime(&fetch, 1000);
+    peer.window = 4;
+    CHECK(next(1000));
+    data(1500, 2, 0, false);
+    CHECK_EQ(peer.srtt_us, 500);
+    CHECK_EQ(fetch.late, 0);
+    data(1501, 1, 1, false);
+    CHECK_EQ(peer.srtt_us, 500);
+    CHECK_EQ(fetch.left, 2);
+    CHECK_EQ(fetch.on_way, 2);
+}
+
+/* A packet that answers an earlier request than the late one tells nothing of that. */
+static void AnswerBeforeLate(void)
+{
+    begin_two();
+    CHECK_EQ(fetch.timed, 0);
+    peer.window = 12;
+    CHECK(next(600));
+    CHECK_EQ(fetch.timed, 3);
+    (void)SKY_Fetch_OnTime(&fetch, 2100);
+    CHECK_EQ(fetch.late, 3);
+    CHECK_EQ(fetch.timed, 0);
+    data(2200, 1, 1, false);
+    CHECK_EQ(fetch.late, 3);
+    CHECK_EQ(peer.srtt_us, 500);
+    data(2300, 3, 8, false);
+    CHECK_EQ(fetch.late, 0);
+    CHECK_EQ(peer.srtt_us, (7 * 500 + 1700) / 8);
+}
+
 /* Packets of one answer that come ever later wait in a queue. */
 static void Queue(void)
 {
@@ -197,6 +265,10 @@ int main(void)
     RUN(Silence);
     RUN(LostRequest);
     RUN(FirstSilence);
+    RUN(LateAnswer);
+    RUN(LateInQueue);
+    RUN(AnswerToRepeat);
+    RUN(AnswerBeforeLate);
     RUN(Queue);
     RUN(NeverAsked);
     RUN(LeaveOut);

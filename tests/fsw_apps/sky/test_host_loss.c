@@ -7,7 +7,8 @@
 
 #define CHUNKS   48u /* of data: rows of two with two of parity. A satellite has 24 chunks, which take two requests */
 #define ROWS     24u
-#define DEADLINE 4u /* round trips */
+#define DEADLINE 4u  /* round trips */
+#define VALUES   40u /* without parity, a chunk at each satellite */
 
 static host_rig_t      rig;
 static SKY_HostPlace_t places[SATELLITES];
@@ -35,9 +36,11 @@ static uint32_t run(SKY_HostBlock_t *block)
     return block->status;
 }
 
+static const host_sizes_t sizes = {8, VALUES, VALUES *SATELLITES, 64, true};
+
 static void begin(void)
 {
-    host_open(&rig, host_usual);
+    host_open(&rig, sizes);
     for (uint32_t i = 0; i < SATELLITES; ++i)
     {
         places[i] = host_place(i);
@@ -136,6 +139,49 @@ static void test_answers_to_repeats_are_no_answer_times(void)
     host_close(&rig);
 }
 
+/* Move all values at once. */
+static void run_values(SKY_HostKind_t kind, SKY_HostBlock_t *values, uint8_t *bytes)
+{
+    for (uint32_t i = 0; i < VALUES; ++i)
+    {
+        values[i]             = host_block(kind, i + 2u, SATELLITES, places, SATELLITES, bytes + i * SATELLITES * CHUNK);
+        values[i].deadline_ms = 60000;
+        CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &values[i]), SKY_HOST_BEGUN);
+    }
+    host_run(&rig);
+    for (uint32_t i = 0; i < VALUES; ++i)
+    {
+        CHECK_EQ(values[i].status, SKY_STATUS_DONE);
+    }
+}
+
+/* All that a new host asks for waits in the queue of one slow link, for much longer than its first timer. Most of it is asked for once more
+ * before the first late answer has come, but not time and again. */
+static void test_a_slow_link_is_not_filled_with_repeats(void)
+{
+    static uint8_t  bytes[VALUES * SATELLITES * CHUNK];
+    SKY_HostBlock_t values[VALUES];
+    uint32_t        repeats = 0;
+
+    begin();
+    run_values(SKY_HOST_PUT, values, bytes);
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        SKY_Peer_t *peer = &rig.host.peers.peers[i].peer;
+
+        SKY_Peer_Init(peer, &rig.host.cfg.peer, peer->addr); /* as a host that has measured nothing */
+    }
+    rig.link_us = 150000; /* three satellites share a link of 1 Mbit/s, with chunks of 6 kB */
+    run_values(SKY_HOST_GET, values, bytes);
+    for (uint32_t i = 0; i < VALUES; ++i)
+    {
+        repeats += values[i].repeats;
+    }
+    CHECK(repeats > 0u);
+    CHECK(repeats < 3u * VALUES * SATELLITES / 2u); /* 320 if late answers are not timed */
+    host_close(&rig);
+}
+
 int main(void)
 {
     rig.satellites = NULL;
@@ -143,5 +189,6 @@ int main(void)
     RUN(test_a_chunk_is_asked_for_again_only_if_it_is_needed);
     RUN(test_losses_that_are_borne_count);
     RUN(test_answers_to_repeats_are_no_answer_times);
+    RUN(test_a_slow_link_is_not_filled_with_repeats);
     return CHECK_RESULT();
 }

@@ -176,7 +176,9 @@ typedef struct
     uint16_t         heard;    /**< newest request that was answered, at least in part; 0: none */
     uint16_t         timed;    /**< request whose round trip is measured; 0: none */
     uint16_t         clocked;  /**< request that was timed last: packets of its answer tell of queues; 0: none */
-    uint64_t         asked_us; /**< time at which that left */
+    uint16_t         late;     /**< request that was timed and given up; 0: none */
+    uint64_t         asked_us; /**< time at which the timed request left */
+    uint64_t         late_us;  /**< time at which `late` left */
     uint64_t         sent_us;  /**< time at which the newest request left */
     uint64_t         answers;  /**< bit i: something came of the answer to request number - i */
     uint64_t         heard_us; /**< time of the newest packet that answers `heard` */

@@ -349,6 +349,15 @@ static void fetch_hear(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number)
         SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->asked_us));
         fetch->timed = 0;
     }
+    if (was_sent && number == fetch->late)
+    {
+        SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->late_us));
+        SKY_Peer_OnAge(fetch->peer, now_us, now_us - fetch->late_us);
+    }
+    if (was_sent && fetch->late != 0 && is_since(number, fetch->late))
+    {
+        fetch->late = 0; /* it is here, or lost, most likely */
+    }
     if (was_sent && number == fetch->clocked)
     {
         SKY_Peer_OnAge(fetch->peer, now_us, now_us - fetch->asked_us);
@@ -539,6 +548,20 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
     }
 }
 
+/* Time another request, because the timed one is given up. If its answer comes after all, its round trip counts (as in RFC 3522). Else a timer
+ * that is too short for a queue stays too short: each answer comes after its chunks have been asked for again. */
+static void fetch_time_another(SKY_Fetch_t *fetch)
+{
+    SKY_ASSERT(fetch->timed == 0 || is_since(fetch->number, fetch->timed));
+    SKY_ASSERT(fetch->late == 0 || is_since(fetch->number, fetch->late));
+    if (fetch->late == 0)
+    {
+        fetch->late    = fetch->timed;
+        fetch->late_us = fetch->asked_us;
+    }
+    fetch->timed = 0;
+}
+
 uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
 {
     uint64_t next_us = fetch->cfg.deadline_us;
@@ -570,8 +593,8 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
         SKY_Peer_OnTimeout(fetch->peer, now_us);
         (void)fetch_again(fetch, fetch->number);
         SKY_ASSERT(fetch->on_way == 0);
-        fetch->over    = fetch->number;
-        fetch->timed   = 0;
+        fetch->over = fetch->number;
+        fetch_time_another(fetch);
         fetch->gap_us  = 0;
         fetch->tail_us = 0;
     }
