@@ -12,6 +12,10 @@ from skymemory.serve.errors import ApiError
 
 CHOICES_MAX = 128
 """Most answers to one request."""
+PARTS_MAX = 4096
+"""Most parts of all messages of a chat; a message whose content is text has one."""
+FIELDS_MAX = 64
+"""Most fields of an object: none has so many, and pydantic would tell of each that is too many."""
 _STOPS_MAX = 16
 _STOP_CHARACTERS_MAX = 256
 _SALT_CHARACTERS_MAX = 1024
@@ -59,6 +63,16 @@ def is_tokens(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(type(token) is int for token in value)
 
 
+def _few_parts(value: Any) -> Any:
+    """Check the number of parts of all messages before each of them is looked at; raise ValueError."""
+    if isinstance(value, list):
+        contents = [one.get("content") if isinstance(one, dict) else None for one in value]
+        count = sum(max(1, len(content)) if isinstance(content, list) else 1 for content in contents)
+        if count > PARTS_MAX:
+            raise ValueError(f"{count:,} parts of messages; allowed are {PARTS_MAX:,}")
+    return value
+
+
 def _content(value: Any) -> Any:
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
 
@@ -71,7 +85,11 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_not_given(cls, given: Any) -> Any:
-        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+        if not isinstance(given, dict):
+            return given
+        if len(given) > FIELDS_MAX:
+            raise ValueError(f"{len(given):,} fields; allowed are {FIELDS_MAX}")
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class StreamOptions(Strict):
@@ -187,7 +205,7 @@ class CompletionRequest(_Generation):
 class ChatRequest(_Generation):
     """`POST /v1/chat/completions`."""
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1), BeforeValidator(_few_parts)]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
 

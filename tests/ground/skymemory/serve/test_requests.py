@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from skymemory.serve.errors import ApiError
-from skymemory.serve.requests import ChatRequest, CompletionRequest, parse
+from skymemory.serve.requests import FIELDS_MAX, PARTS_MAX, ChatRequest, CompletionRequest, parse
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -153,6 +153,29 @@ def test_a_salt_is_text_and_not_empty() -> None:
 def test_prompts_of_all_kinds() -> None:
     for given, prompts in (("a", ["a"]), (["a", ""], ["a", ""]), ([1, 2], [[1, 2]]), ([[1], [2, 3]], [[1], [2, 3]])):
         assert completion(prompt=given).prompt == prompts
+
+
+TEXT = {"type": "text", "text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        (HELLO * (PARTS_MAX + 1), "^messages: 4,097 parts of messages; allowed are 4,096$"),
+        (message([TEXT] * (PARTS_MAX + 1))["messages"], "^messages: 4,097 parts"),
+        (message([{}] * (PARTS_MAX // 2))["messages"] * 3, "^messages: 6,144 parts"),
+        ([{}] * (PARTS_MAX + 1), "^messages: 4,097 parts"),
+        (
+            message("a", **{f"k{number}": 1 for number in range(FIELDS_MAX)})["messages"],
+            "^messages.0.: 66 fields; allowed are 64$",
+        ),
+        (message([{f"k{number}": 1 for number in range(FIELDS_MAX + 1)}])["messages"], "^messages.0.*: 65 fields"),
+    ],
+)
+def test_what_has_too_many_parts_is_refused_before_each_is_looked_at(messages, words) -> None:
+    with pytest.raises(ApiError, match=words):
+        chat(messages=messages)
+    assert len(chat(messages=message([TEXT] * PARTS_MAX)["messages"]).messages[0].content) == PARTS_MAX
 
 
 def test_stop_is_one_string_or_some() -> None:
