@@ -38,6 +38,9 @@ class MemoryStore(BlockStore):
         entries = list(takewhile(lambda entry: entry.block_len <= block_bytes_max, found))
         return ChainResult(entries, keys[len(entries) :][:1] if self.is_silent else ())
 
+    def known(self, keys: Sequence[bytes]) -> int:
+        return sum(1 for _ in takewhile(self.blocks.__contains__, keys))
+
     def get(self, entries: Sequence[BlockEntry | bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[GetResult]:
         keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
         self._begin("get", keys)

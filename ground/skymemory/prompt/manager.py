@@ -14,7 +14,7 @@ error between here and the satellites raises into a generation.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from itertools import accumulate, takewhile
@@ -161,7 +161,16 @@ class KVCManager:
         tokens = self._tokens(prompt)
         return self._chain(self._root(), tokens)
 
-    def get_cache(self, prompt: Prompt, *, scope: bytes = b"") -> DynamicCache:
+    def known_tokens(self, prompt: Prompt, *, scope: bytes = b"") -> int:
+        """Return how many first tokens of a prompt this host believes to be in the sky, in full blocks. Nobody is asked.
+
+        Raises:
+            TypeError: The argument is no prompt.
+            ValueError: The model does not have a token id.
+        """
+        return self._store.known(self._chain(self._root_or_none(scope), self._tokens(prompt))) * self._block_tokens
+
+    def get_cache(self, prompt: Prompt, *, scope: bytes = b"", cancelled: Callable[[], bool] = lambda: False) -> DynamicCache:
         """Return the `past_key_values` of the longest beginning of a prompt that is in the sky, for `generate`.
 
         At least one token of the prompt is left out, because a model needs one to run. The cache is empty if no block was found.
@@ -172,6 +181,7 @@ class KVCManager:
         Args:
             prompt: Text, token ids, or a tokenizer's result for one prompt.
             scope: Bytes that go into the names of the blocks: only blocks that were stored with the same ones are found.
+            cancelled: Tells, before each block, that no more are wanted.
 
         Returns:
             A cache of batch size 1.
@@ -180,7 +190,7 @@ class KVCManager:
             TypeError: The argument is no prompt.
             ValueError: The model does not have a token id, or a tensor has another shape.
         """
-        return self._get([self._tokens(prompt)], scope)[0]
+        return self._get([self._tokens(prompt)], scope, cancelled)[0]
 
     def get_caches(self, prompts: Prompts) -> list[DynamicCache]:
         """Return the caches of several prompts, as `get_cache` does. Blocks that the prompts have in common are fetched once.
@@ -262,13 +272,15 @@ class KVCManager:
     def _token_lists(self, prompts: Prompts) -> list[list[int]]:
         return token_lists(prompts, self._tokenizer, self._engine.vocabulary)
 
-    def _get(self, prompts: list[list[int]], scope: bytes = b"") -> list[DynamicCache]:
+    def _get(
+        self, prompts: list[list[int]], scope: bytes = b"", cancelled: Callable[[], bool] = lambda: False
+    ) -> list[DynamicCache]:
         root = self._root_or_none(scope) if prompts else None
         chains = [self._chain(root, tokens) for tokens in prompts]
         found = [self._find(keys) for keys in chains]
         blocks: dict[bytes, torch.Tensor] = {}
         for entries in found:
-            self._fetch(root, entries, blocks)
+            self._fetch(root, entries, blocks, cancelled)
         caches = []
         for tokens, keys in zip(prompts, chains, strict=True):
             prefix = _prefix(blocks, keys)
@@ -379,16 +391,24 @@ class KVCManager:
                     raise TimeoutError("no answer from the satellite that was asked")
         return entries
 
-    def _fetch(self, root: bytes | None, entries: Sequence[BlockEntry], blocks: dict[bytes, torch.Tensor]) -> None:
+    def _fetch(
+        self,
+        root: bytes | None,
+        entries: Sequence[BlockEntry],
+        blocks: dict[bytes, torch.Tensor],
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Add the tensors of a chain of blocks by key, up to the first block that does not come back whole.
 
         While a block is decoded, others come.
         """
         left = [(index, entry) for index, entry in enumerate(entries) if entry.key not in blocks]
         damaged: list[BlockEntry] = []
-        if left and root is not None:
+        if left and not cancelled() and root is not None:
             with self._ledger.attempt("get") as failures, closing(self._get_each([entry for _, entry in left])) as results:
                 for position, ((index, entry), result) in enumerate(zip(left, results, strict=True)):
+                    if cancelled():
+                        break
                     if result.data is None:
                         failures[result.status] += 1
                         break

@@ -63,6 +63,8 @@ class Request:
     """Tokens at the beginning that are found under exact keys."""
     prefix_bytes: int = 0
     """Bytes to load for them; 0 if they are at hand."""
+    ahead_layers: int = 0
+    """First layers of which all rows are computed already."""
 
     def __post_init__(self) -> None:
         if min(self.prefix_tokens, self.linked_tokens) < 0 or self.prefix_tokens + self.linked_tokens > self.tokens:
@@ -99,6 +101,8 @@ def full_work(shape: Shape, request: Request, begin: int, end: int, *, prefix: b
 
     Of the last layer only keys and values are needed.
     """
+    if begin >= end:
+        return Work()
     before = request.prefix_tokens if prefix else 0
     rows = request.tokens - before
     whole = min(end, shape.layers - 1) - begin
@@ -208,18 +212,21 @@ class Controller:
 
         Args:
             request: The prompt.
-            options: Strategies and switch layers that the gate allows.
+            options: Strategies and switch layers that the gate allows. Those below layers that are computed already are left out.
             now_s: Time of the same clock as in `loaded`.
             exact: True: compute all behind the prefix where that is faster. False: link if there is an option.
         """
-        options = options if request.linked_tokens else ()
+        ahead = request.ahead_layers
+        options = [one for one in options if one.switch_layer >= ahead] if request.linked_tokens else ()
         with self._lock:
             if not self._compute.knows:
                 cheapest = None if exact or not options else min(options, key=lambda option: self._rows(request, option))
                 return Plan(cheapest, True, math.inf, explores=not self._load.knows)
             load = self._load_costs(now_s)
-            full_s = self._seconds(full_work(self.shape, request, 0, self.shape.layers, prefix=False))
-            prefix_s = self._prefix_ready_s(request, load) + self._seconds(full_work(self.shape, request, 0, self.shape.layers))
+            full_s = self._seconds(full_work(self.shape, request, ahead, self.shape.layers, prefix=False))
+            prefix_s = self._prefix_ready_s(request, load) + self._seconds(
+                full_work(self.shape, request, ahead, self.shape.layers)
+            )
             prefixes = (True, False) if request.prefix_bytes else (True,)
             lines = {(option, prefix): self._timeline(request, option, prefix, load) for option in options for prefix in prefixes}
             explores = not self._load.knows
@@ -240,7 +247,7 @@ class Controller:
 
     def _rows(self, request: Request, option: Option) -> float:
         last = self.shape.layers - 1
-        below = option.switch_layer * (request.tokens - request.prefix_tokens)
+        below = (option.switch_layer - request.ahead_layers) * (request.tokens - request.prefix_tokens)
         return below + sum(chosen_rows(request, option, layer, last) for layer in range(option.switch_layer, last + 1))
 
     def _load_costs(self, now_s: float) -> tuple[float, float, float]:
@@ -261,7 +268,7 @@ class Controller:
         round_s, byte_s, decode_s = load
         now_s = ready_s = self._prefix_ready_s(request, load) if prefix else 0.0
         come = float(request.prefix_bytes if prefix else 0)
-        compute_s = self._seconds(full_work(shape, request, 0, option.switch_layer, prefix=prefix))
+        compute_s = self._seconds(full_work(shape, request, request.ahead_layers, option.switch_layer, prefix=prefix))
         now_s += compute_s
         switch_s = now_s
         needed_s: dict[int, float] = {}

@@ -71,6 +71,11 @@ class Decoder:
         """The device of all layers."""
         return self.geometry.devices[0]
 
+    def await_device(self) -> None:
+        """Wait until a GPU has computed what it was told to compute."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
     def embed(self, tokens: Tensor) -> Tensor:
         """Return what the first layer gets for tokens [batch, tokens]: [batch, tokens, hidden]."""
         hidden: Tensor = self._model.get_input_embeddings()(tokens)

@@ -117,9 +117,38 @@ class Linker:
             raise ValueError(f"tokens {start} to {start + len(tokens) - 1} are wanted of a cache that covers {covered}")
         return take_out(self._decoder, cache, self._ids(tokens), start)[:, :, 0]
 
+    def switch_layer(self, strategy: Strategy, wanted: int | None, ahead_layers: int = 0) -> int:
+        """Return the switch layer, which is the lowest one by default.
+
+        Args:
+            strategy: The strategy.
+            wanted: The switch layer that is wanted.
+            ahead_layers: Layers of which all rows are computed already.
+
+        Raises:
+            ValueError: It does not go with the strategy, or is below layers that are computed already.
+        """
+        lowest = max(strategy.switch_layer_min, ahead_layers)
+        switch = lowest if wanted is None else wanted
+        if not lowest <= switch <= self.layers:
+            raise ValueError(f"the switch layer is {switch}; allowed for {strategy} are {lowest} to {self.layers}")
+        return switch
+
+    def begin(self, tokens: Sequence[int], cancelled: Callable[[], bool] = lambda: False) -> Linking:
+        """Return the linking of a prompt whose first layers may be computed before it is known what can be loaded.
+
+        Args:
+            tokens: Token ids of the prompt.
+            cancelled: Tells, before each layer, whether nobody waits for the cache any more.
+
+        Raises:
+            ValueError: There is no token, or the model does not have one.
+        """
+        return Linking(self._decoder, self._checked(tokens), cancelled)
+
     def link(
         self,
-        tokens: Sequence[int] | Tensor,
+        tokens: Sequence[int] | Tensor | Linking,
         pieces: Sequence[Piece],
         strategy: Strategy,
         *,
@@ -133,11 +162,12 @@ class Linker:
 
         Args:
             tokens: Token ids of the prompt; a tensor [batch, tokens] links several prompts whose pieces stand at the same places.
+                Or what `begin` returned; layers that were computed ahead are neither loaded nor computed again.
             pieces: Segments in the prompt, in order. A part of one that the prefix covers is not used.
             strategy: Strategy that says which rows of segments are computed again.
             prefix: Exact keys and values of a beginning of the prompt. They are copied.
-            switch_layer: The switch layer; 1 for a blend and else 0 by default.
-            cancelled: Tells, before each layer, whether nobody waits for the cache any more.
+            switch_layer: The switch layer; 1 for a blend and else 0 by default. It is no lower than the layers computed ahead.
+            cancelled: Tells, before each layer, whether nobody waits for the cache any more. `begin` has got its own.
 
         Raises:
             CancelledLinkError: Nobody waits for the cache any more.
@@ -145,26 +175,27 @@ class Linker:
                 it does not go with the sinks or the switch layer.
         """
         begin = time.monotonic()
-        ids = self._ids(tokens)
-        if ids.shape[1] == 0:
-            raise ValueError("a prompt has one token or more")
+        work = tokens if isinstance(tokens, Linking) else Linking(self._decoder, self._checked(tokens), cancelled)
+        ids, ahead_s = work.tokens, work.ahead_s
         check_pieces(pieces, ids.shape[1], strategy)
-        lowest = strategy.switch_layer_min
-        switch = lowest if switch_layer is None else switch_layer
-        if not lowest <= switch <= self.layers:
-            raise ValueError(f"the switch layer is {switch}; allowed for {strategy} are {lowest} to {self.layers}")
-        work = Linking(self._decoder, ids, pieces, strategy, prefix, switch, cancelled)
+        switch = self.switch_layer(strategy, switch_layer, work.ahead_layers)
         try:
-            work.run()
+            work.run(pieces, strategy, prefix, switch)
         except CancelledLinkError:
             raise
         except Exception as error:  # whatever it is, the prompt can be computed
             _log.warning("segments could not be linked, so the whole prompt is computed", exc_info=True)
-            work = Linking(self._decoder, ids, [], strategy, prefix, self.layers, cancelled)
+            work = Linking(self._decoder, ids, work.cancelled)
+            work.run([], strategy, prefix, self.layers)
             work.why = f"an error: {error!r}"
-            work.run()
-        report = work.report(time.monotonic() - begin)
+        report = work.report(ahead_s + time.monotonic() - begin)
         return Linked(self._cache(work, report.exact_tokens, ids.shape[1] - 1), report)
+
+    def _checked(self, tokens: Sequence[int] | Tensor) -> Tensor:
+        ids = self._ids(tokens)
+        if ids.shape[1] == 0:
+            raise ValueError("a prompt has one token or more")
+        return ids
 
     def _ids(self, tokens: Sequence[int] | Tensor) -> Tensor:
         ids = torch.as_tensor(tokens, dtype=torch.long)

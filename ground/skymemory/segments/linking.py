@@ -28,6 +28,7 @@ class LinkReport:
     Attributes:
         strategy: The strategy.
         switch_layer: The switch layer; the number of layers if all rows were computed.
+        ahead_layers: Number of first layers of which all rows were computed before the prefix and the segments were given.
         rows: Number of rows that each layer computed. At the switch layer, keys and values of all others are computed, too.
         prefix_tokens: Tokens of the exact prefix that was given.
         linked_tokens: Tokens of segments whose keys and values were loaded, with those that were computed again.
@@ -40,6 +41,7 @@ class LinkReport:
 
     strategy: Strategy
     switch_layer: int
+    ahead_layers: int
     rows: tuple[int, ...]
     prefix_tokens: int
     linked_tokens: int
@@ -66,57 +68,100 @@ class _Part:
 class Linking:
     """The linking of one prompt, or of a batch.
 
+    Its first layers may be computed before it is known what can be loaded: all rows, as a full prefill computes them.
+
     Attributes:
+        tokens: Token ids, [batch, tokens].
+        cancelled: Tells, before each layer, whether nobody waits for the cache any more.
         kept: Keys and values by layer, of all tokens but the last.
+        ahead_layers: Number of first layers that were computed ahead.
+        ahead_s: Seconds that this took.
         why: Reason why less was linked than wanted; "" if all was.
     """
 
-    def __init__(
-        self,
-        decoder: Decoder,
-        ids: Tensor,
-        pieces: Sequence[Piece],
-        strategy: Strategy,
-        prefix: DynamicCache | None,
-        switch_layer: int,
-        cancelled: Callable[[], bool],
-    ) -> None:
-        """Begin a cache with the prefix. The arguments are those of `Linker.link`, checked; `ids` is [batch, tokens]."""
+    def __init__(self, decoder: Decoder, tokens: Tensor, cancelled: Callable[[], bool]) -> None:
+        """Begin with nothing but tokens that the model has.
+
+        Args:
+            decoder: The model's layers.
+            tokens: Token ids, [batch, tokens].
+            cancelled: Tells, before each layer, whether nobody waits for the cache any more.
+        """
         self._decoder = decoder
-        self._cancelled = cancelled
-        self._end = ids.shape[1] - 1
-        self._first = 0 if prefix is None else min(prefix.get_seq_length(), self._end)
-        self._ids = ids[:, self._first : self._end]
+        self.cancelled = cancelled
+        self.tokens = tokens
+        self._first, self._end = 0, tokens.shape[1] - 1
+        self._ids = tokens[:, : self._end]
+        self._hidden: Tensor | None = None
+        self._row_counts: list[int] = []
+        self._waited_s = 0.0
+        self.ahead_layers = 0
+        self.ahead_s = 0.0
+        self.why = ""
+        self.kept = [decoder.layer(self._end, len(tokens)) for _ in range(decoder.layers)]
+
+    @property
+    def is_complete(self) -> bool:
+        """True if all layers were computed ahead."""
+        return self.ahead_layers == self._decoder.layers
+
+    @torch.no_grad()
+    def compute_ahead(self, end: int, enough: Callable[[], bool]) -> None:
+        """Compute all rows of the layers below `end`, until `enough` tells before one of them that no more is wanted.
+
+        Raises:
+            CancelledLinkError: Nobody waits for the cache any more.
+        """
+        if self._end == 0 or self.ahead_layers >= end or enough():
+            return
+        begin_s = time.monotonic()
+        hidden, rows = self._rows()
+        while self.ahead_layers < end and not enough():
+            hidden = self._layer(self.ahead_layers, hidden, rows)
+            self._decoder.await_device()
+            self.ahead_layers += 1
+        self._hidden = hidden
+        self.ahead_s += time.monotonic() - begin_s
+
+    @torch.no_grad()
+    def run(self, pieces: Sequence[Piece], strategy: Strategy, prefix: DynamicCache | None, switch_layer: int) -> None:
+        """Fill all layers that were not computed ahead. The arguments are those of `Linker.link`, checked."""
         self._strategy = strategy
+        self._take(prefix)
         parts = [_Part(piece, max(piece.start, self._first), min(piece.end, self._end)) for piece in pieces]
         self._parts = [part for part in parts if part.begin < part.end and (part.piece.exact or strategy.kind is not Kind.EXACT)]
         # With keys and values of all rows at the last layer there is nothing left to load
-        self._switch = switch_layer if self._parts and switch_layer < decoder.layers - 1 else decoder.layers
-        self._row_counts: list[int] = []
-        self._waited_s = 0.0
-        self.why = ""
-        self.kept = [decoder.layer(self._end, len(ids)) for _ in range(decoder.layers)]
-        if prefix is not None and self._first:
-            for layer, (keys, values, *_) in zip(self.kept, prefix, strict=True):
-                layer.keys[:, :, : self._first] = keys[:, :, : self._first]
-                layer.values[:, :, : self._first] = values[:, :, : self._first]
-
-    @torch.no_grad()
-    def run(self) -> None:
-        """Fill all layers."""
+        last = self._decoder.layers - 1
+        self._switch = switch_layer if self._parts and switch_layer < last else self._decoder.layers
         if self._ids.shape[1] == 0:
             return
-        positions = torch.arange(self._first, self._end, device=self._decoder.device).expand(len(self._ids), -1)
-        hidden = self._decoder.embed(self._ids)
-        rows = self._decoder.rows(positions, hidden)
+        hidden, rows = self._rows()
         self._turns = rows.turns
-        hidden = self._compute(0, self._switch, hidden, rows)
+        hidden = self._compute(self.ahead_layers, self._switch, hidden, rows)
         if self._switch < self._decoder.layers:
             try:
                 self._link(hidden, rows)
             except _LateError as late:
                 self.why = str(late)
                 self._compute_from_switch(hidden, rows)
+
+    def _take(self, prefix: DynamicCache | None) -> None:
+        """Take the prefix, above the layers that have been computed, and go on with the rows behind it."""
+        first = 0 if prefix is None or self.is_complete else min(prefix.get_seq_length(), self._end)
+        if prefix is None or first == 0:
+            return
+        for layer, (keys, values, *_) in list(zip(self.kept, prefix, strict=True))[self.ahead_layers :]:
+            layer.keys[:, :, :first] = keys[:, :, :first]
+            layer.values[:, :, :first] = values[:, :, :first]
+        self._first = first
+        self._ids = self._ids[:, first:]
+        self._hidden = None if self._hidden is None else self._hidden[:, first:]
+
+    def _rows(self) -> tuple[Tensor, Rows]:
+        """Return what the next layer gets, and the rows of it."""
+        positions = torch.arange(self._first, self._end, device=self._decoder.device).expand(len(self._ids), -1)
+        hidden = self._decoder.embed(self._ids) if self._hidden is None else self._hidden
+        return hidden, self._decoder.rows(positions, hidden)
 
     def report(self, total_s: float) -> LinkReport:
         """Return what was done in so many seconds."""
@@ -126,6 +171,7 @@ class Linking:
         return LinkReport(
             strategy=self._strategy,
             switch_layer=self._switch,
+            ahead_layers=self.ahead_layers,
             rows=tuple(self._row_counts),
             prefix_tokens=self._first,
             linked_tokens=linked,
@@ -147,7 +193,7 @@ class Linking:
         self._compute(begin, self._decoder.layers, hidden, rows)
 
     def _layer(self, index: int, hidden: Tensor, rows: Rows) -> Tensor:
-        if self._cancelled():
+        if self.cancelled():
             raise CancelledLinkError
         self._row_counts.append(len(rows))
         if index == self._decoder.layers - 1:  # nobody needs what the last layer makes of hidden states

@@ -16,13 +16,14 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import torch
 from transformers import DynamicCache
@@ -33,23 +34,26 @@ from skymemory.prompt.manager import KVCManager, time_to_come
 from skymemory.prompt.prompts import Prompt
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.answers import answer_tensors, answer_tokens, end_tokens
+from skymemory.segments.cache_maker import CacheMaker, CacheRequest
 from skymemory.segments.check import read_prompts
-from skymemory.segments.controller import Controller, Request
+from skymemory.segments.controller import Controller
 from skymemory.segments.errors import SegmentError
 from skymemory.segments.gate import Gate, is_canary
-from skymemory.segments.grid import Option, checked_strategies, options
+from skymemory.segments.grid import checked_strategies, options
 from skymemory.segments.groups import layer_groups
 from skymemory.segments.host_list import Segment
 from skymemory.segments.layout import LaidOut
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import LinkReport
-from skymemory.segments.pieces import Piece
 from skymemory.segments.placed_segment import PlacedSegment
-from skymemory.segments.planner import EXACT, LEARNED_TOKENS, NOTHING_OPEN, SLOWER, UNMEASURED, Planner, Way
-from skymemory.segments.prompt_pieces import PromptPiece, PromptPieces
+from skymemory.segments.planner import EXACT, Planner
+from skymemory.segments.prompt_pieces import PromptPiece, PromptPieces, Unchecked
 from skymemory.segments.sky_segments import Context, SegmentModel, SkySegments
 from skymemory.segments.strategy import Kind, Strategy
 from skymemory.segments.watched_gate import WatchedGate
+
+_LOOKUPS_MAX: Final = 8
+"""Most look-ups that go on beside the model at once. Further ones wait."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,15 @@ class SegmentManager:
         self._sky: tuple[Any, SkySegments] | None = None
         self._watched = WatchedGate(manager, gate, folder, is_canary)
         self._pieces = self._new_pieces()
+        self._maker: CacheMaker | None = None
+        self._lookups = ThreadPoolExecutor(_LOOKUPS_MAX, thread_name_prefix="skymem-lookups")
         self._computing = Lock()
         self.why_not = ""
         """Reason why segments of the model cannot be linked; "" if they can."""
         try:
             self._linker = Linker(manager.engine.model)
             self._planner = Planner(manager.engine, manager.codec, manager.block_tokens, self._watched.gate)
+            self._maker = self._new_maker()
         except UnsupportedModelError as error:
             self.why_not = str(error)
             return
@@ -138,7 +145,7 @@ class SegmentManager:
         """Return a manager of the segments of another scope, which shares model, gate and controller with this one."""
         other = copy.copy(self)
         other._scope, other._sky = scope, None  # noqa: SLF001  # it is of this class
-        other._pieces = other._new_pieces()  # noqa: SLF001
+        other._pieces, other._maker = other._new_pieces(), other._new_maker()  # noqa: SLF001
         return other
 
     def add(
@@ -332,11 +339,7 @@ class SegmentManager:
 
         `check_length` is called with the number of tokens before they are put together. It may raise, and so refuse the prompt.
         """
-        wanted = Strategy.parse(strategy)
-        tokens, placed = self._pieces.lay_out(pieces, lambda: self._may_link(wanted), check_length)
-        laid = LaidOut(tokens, tuple(placed), self._lossless)
-        laid.check(wanted)
-        return laid
+        return self._laid_out(pieces, Strategy.parse(strategy), check_length)
 
     def link(
         self,
@@ -352,6 +355,9 @@ class SegmentManager:
 
         Pieces are tokenised apart, without special tokens. A text that comes first gets what the tokenizer puts in front, such as
         BOS. Where a segment comes first, an empty text before it does that.
+
+        Segments that this program has used lately are looked up while the model computes. If the sky has said by the end that
+        one is gone, that raises; else the next call does.
 
         No failure of the sky raises once the segments are known: what does not come is computed.
 
@@ -379,13 +385,16 @@ class SegmentManager:
         wanted = Strategy.parse(strategy)
         if wanted.kind not in {Kind.EXACT, Kind.AUTO}:
             self._linked()
-        laid = pieces if isinstance(pieces, LaidOut) else self.lay_out(pieces, strategy)
+        unchecked = Unchecked()
+        laid = pieces if isinstance(pieces, LaidOut) else self._laid_out(pieces, wanted, unchecked=unchecked)
+        checked = self._lookups.submit(self._pieces.check, unchecked) if unchecked.ids or unchecked.passages else None
         tokens, scope = laid.tokens, self._scope if prefix_scope is None else prefix_scope
-        prefix = self._manager.get_cache(tokens, scope=scope)
-        if self._linker is None:
-            linked = self._computed(tokens, prefix)
+        if self._maker is None:
+            linked = self._computed(tokens, self._manager.get_cache(tokens, scope=scope))
         else:
-            linked = self._link(tokens, laid.used(wanted), wanted, prefix, switch_layer, scope, computes, cancelled)
+            linked = self._maker.make(CacheRequest(tokens, laid.used(wanted), wanted, switch_layer, scope, computes, cancelled))
+        if checked is not None and checked.done() and isinstance(error := checked.exception(), SegmentError):
+            raise error
         ids = torch.tensor([tokens], device=self._manager.engine.model.device)
         return LinkedPrompt(ids, linked.cache, replace(linked.report, total_s=time.monotonic() - begin_s), laid.placed)
 
@@ -458,6 +467,23 @@ class SegmentManager:
         add = lambda tokens, passage: self.add(tokens, passage.ttl_s, display_name=passage.display_name)  # noqa: E731
         return PromptPieces(self._manager, self._segments, add)
 
+    def _new_maker(self) -> CacheMaker | None:
+        if self._linker is None or self._planner is None:
+            return None
+        return CacheMaker(self._manager, self._linker, self._planner, self._watched, self._segments, self._lookups)
+
+    def _laid_out(
+        self,
+        pieces: Sequence[PromptPiece],
+        wanted: Strategy,
+        check_length: Callable[[int], object] = lambda _: None,
+        unchecked: Unchecked | None = None,
+    ) -> LaidOut:
+        tokens, placed = self._pieces.lay_out(pieces, lambda: self._may_link(wanted), check_length, unchecked)
+        laid = LaidOut(tokens, tuple(placed), self._lossless)
+        laid.check(wanted)
+        return laid
+
     def _bos(self) -> int | None:
         given: Any = self._manager.tokenizer.bos_token_id
         bos: int | None = self._manager.engine.model.config.bos_token_id if given is None else given
@@ -469,69 +495,6 @@ class SegmentManager:
             return False
         return wanted.kind is not Kind.AUTO or bool(self._planner.allowed(self._manager.fingerprint(), sinks=0))
 
-    # ---- tokens to a cache ------------------------------------------------------------------------------------------
-
-    def _link(
-        self,
-        tokens: list[int],
-        placed: Sequence[PlacedSegment],
-        wanted: Strategy,
-        prefix: DynamicCache,
-        switch_layer: int | None,
-        scope: bytes,
-        computes: bool,
-        cancelled: Callable[[], bool],
-    ) -> Linked:
-        covered, end = prefix.get_seq_length(), len(tokens) - 1
-        behind = [one for one in placed if one.start < end and one.end > covered]
-        if wanted.kind is Kind.AUTO:
-            way = self._chosen(tokens, behind, covered)
-        else:
-            way = Way(wanted, wanted.switch_layer_min if switch_layer is None else switch_layer)
-        needed = [one for one in behind if way.strategy.kind is not Kind.EXACT or one.piece(self._lossless).exact]
-        if way.strategy.kind is Kind.EXACT and not computes:
-            learned = LEARNED_TOKENS if way.why == SLOWER else 0
-            tokens = tokens[: max([covered + learned, *(one.end for one in needed)]) + 1]
-            end = len(tokens) - 1
-        fetch = None
-        came: list[Piece] = []
-        with ExitStack() as stack:
-            if needed:
-                first = Option(way.strategy, way.switch_layer).first_loaded
-                manifests = [one.manifest for one in needed]
-                variants = [one.variant for one in needed]
-                fetch = self._segments().fetch(manifests, variants=variants, first_layer=first, deadlines_s=way.deadlines_s)
-                stack.enter_context(fetch)
-                came = [one.part(part, self._lossless) for one, parts in zip(needed, fetch.parts, strict=True) for part in parts]
-            linked = self._linked().link(
-                tokens, came, way.strategy, prefix=prefix, switch_layer=way.switch_layer, cancelled=cancelled
-            )
-        assert self._planner is not None
-        starts = [piece.start for piece in came if linked.report.linked_tokens and piece.segment_start > 0 and not piece.first]
-        self._planner.learn(Request(end, linked.report.linked_tokens, len(starts), covered), linked.report, fetch)
-        lacking = sum(len(one.manifest.tokens) for one in needed) - sum(piece.tokens for piece in came)
-        whys = [way.why, f"the sky did not give {lacking:,} tokens of segments" if lacking else "", linked.report.why]
-        linked = replace(linked, report=replace(linked.report, why="; ".join(filter(None, whys))))
-        self._watched.consider(tokens, way, linked, scope)
-        return linked
-
-    def _chosen(self, tokens: list[int], behind: list[PlacedSegment], covered: int) -> Way:
-        """Return the way of a prompt whose strategy is to be chosen."""
-        if all(one.piece(self._lossless).exact for one in behind):
-            return Way()
-        assert self._planner is not None
-        end = len(tokens) - 1
-        linked = sum(min(one.end, end) - max(one.start, covered) for one in behind)
-        request = Request(end, linked, sum(1 for one in behind if one.start > 0), covered)
-        fingerprint = self._manager.fingerprint()
-        damage = self._watched.look(fingerprint)
-        sinks = {one.manifest.sinks for one in behind}
-        way = self._planner.way(fingerprint, request, sinks)
-        if way.why == UNMEASURED:
-            self._planner.measure(self._linked(), tokens)
-            way = self._planner.way(fingerprint, request, sinks)
-        return replace(way, why=f"{NOTHING_OPEN}: {damage}") if damage and way.why == NOTHING_OPEN else way
-
     def _computed(self, tokens: list[int], prefix: DynamicCache) -> Linked:
         """Compute a prompt of a model that cannot be linked."""
         covered, end = prefix.get_seq_length(), len(tokens) - 1
@@ -539,5 +502,5 @@ class SegmentManager:
         cache = engine.prefill(tokens[:-1], prefix)
         layers = engine.geometry.layers
         rows = (end - covered,) * layers if end > covered else ()
-        report = LinkReport(EXACT, layers, rows, covered, 0, 0, end, self.why_not, waited_s=0.0, total_s=0.0)
+        report = LinkReport(EXACT, layers, 0, rows, covered, 0, 0, end, self.why_not, waited_s=0.0, total_s=0.0)
         return Linked(cache, report)

@@ -5,6 +5,7 @@ It learns these costs from each prompt that is linked.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class Way:
     switch_layer: int = 0
     deadlines_s: dict[int, float] = field(default_factory=dict)
     """Seconds from the beginning to wait for a group of layers, by its number."""
+    gain_s: float = math.inf
+    """Seconds that linking is expected to save. If nothing is known of the sky after that, computing all is no slower."""
     why: str = ""
     """Reason why nothing is linked, if nothing is."""
     fingerprint: bytes = b""
@@ -81,7 +84,8 @@ class Planner:
         plan = self.controller.plan(request, allowed, time.monotonic())
         if plan.option is None:
             return Way(why=SLOWER if plan.expected_s < float("inf") else UNMEASURED)
-        return Way(plan.option.strategy, plan.option.switch_layer, plan.deadlines_s, fingerprint=fingerprint)
+        gain_s = max(0.0, plan.full_s - plan.expected_s)
+        return Way(plan.option.strategy, plan.option.switch_layer, plan.deadlines_s, gain_s, fingerprint=fingerprint)
 
     def allowed(self, fingerprint: bytes, sinks: int) -> list[Option]:
         """Return what the gate allows for segments that were computed behind so many sinks."""
@@ -129,7 +133,8 @@ class Planner:
 def _work(shape: Shape, request: Request, report: LinkReport) -> Work:
     switch = report.switch_layer
     option = Option(report.strategy, switch)
-    below = full_work(shape, request, 0, switch)
+    below = full_work(shape, request, 0, report.ahead_layers, prefix=False)
+    below += full_work(shape, request, report.ahead_layers, switch)
     return sum((linked_work(shape, request, option, layer) for layer in range(switch, shape.layers)), below)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import torch
@@ -27,6 +28,16 @@ PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment
 _LOOKUPS_MAX: Final = 8
 """Most passages that are looked up at once."""
 _FORM: Final = "a prompt is a list of texts, token ids and segments"
+
+
+@dataclass
+class Unchecked:
+    """Segments that were taken as this program remembers them, without asking the sky."""
+
+    ids: set[str] = field(default_factory=set)
+    """Ids of segments."""
+    passages: dict[str, Sequence[int]] = field(default_factory=dict)
+    """Token ids of passages by the id of their segment."""
 
 
 class PromptPieces:
@@ -58,7 +69,11 @@ class PromptPieces:
         return tokens_in_front(self._manager.tokenizer) if index == 0 else []
 
     def lay_out(
-        self, pieces: Sequence[PromptPiece], may_link: Callable[[], bool], check_length: Callable[[int], object]
+        self,
+        pieces: Sequence[PromptPiece],
+        may_link: Callable[[], bool],
+        check_length: Callable[[int], object],
+        unchecked: Unchecked | None = None,
     ) -> tuple[list[int], list[PlacedSegment]]:
         """Return all token ids of a prompt, and where its segments stand.
 
@@ -66,6 +81,7 @@ class PromptPieces:
             pieces: The pieces, in order.
             may_link: Tells whether passages may become segments. It is not called if there are none.
             check_length: Called with the number of tokens before they are put together. It may raise.
+            unchecked: Takes the segments that this program remembers. Without it the sky is asked for all.
 
         Raises:
             TypeError: A piece is none.
@@ -78,8 +94,8 @@ class PromptPieces:
             if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment, SegmentId, Passage)):
                 raise TypeError(f"{_FORM}; piece {number} is {type(piece).__name__}")
         ids = {piece.id for piece in pieces if isinstance(piece, (Segment, SegmentId))}
-        manifests = self._segments().get_all(ids) if ids else {}
-        passages = self._of_passages(pieces, may_link)
+        manifests = self._manifests(ids, unchecked)
+        passages = self._of_passages(pieces, may_link, unchecked)
         parts: list[tuple[Sequence[int], Manifest | None]] = []
         for number, piece in enumerate(pieces):
             if isinstance(piece, Passage):
@@ -98,8 +114,33 @@ class PromptPieces:
             raise SegmentError("the prompt has no token; it needs one or more")
         return tokens, placed
 
+    def check(self, unchecked: Unchecked) -> None:
+        """Ask the sky for segments that were taken as they are remembered. If nobody answers, they count.
+
+        Raises:
+            SegmentError: One that is no passage is unknown, has expired or is of another model.
+        """
+        found = self._segments().look_up({*unchecked.ids, *unchecked.passages})
+        errors = {segment: error for segment, error in found.items() if isinstance(error, SegmentError)}
+        for segment, error in errors.items():
+            if not isinstance(error, SilentSkyError):
+                if segment in unchecked.passages:
+                    self._passages.forget(unchecked.passages[segment])
+                if segment in unchecked.ids:
+                    raise error
+
+    def _manifests(self, ids: set[str], unchecked: Unchecked | None) -> dict[str, Manifest]:
+        """Return what the sky has of some ids, or what is remembered of all of them."""
+        if not ids:
+            return {}
+        known = {} if unchecked is None else self._segments().remembered(ids)
+        if unchecked is None or len(known) < len(ids):
+            return self._segments().get_all(ids)
+        unchecked.ids |= ids
+        return known
+
     def _of_passages(
-        self, pieces: Sequence[PromptPiece], may_link: Callable[[], bool]
+        self, pieces: Sequence[PromptPiece], may_link: Callable[[], bool], unchecked: Unchecked | None
     ) -> dict[int, tuple[list[int], Manifest | None]]:
         """Return the token ids of each passage by its index, and what is known of those that are segments."""
         passages = {number: piece for number, piece in enumerate(pieces) if isinstance(piece, Passage)}
@@ -114,7 +155,13 @@ class PromptPieces:
             add = lambda: self._add(own, piece).id  # noqa: E731  # only handed on
             try:
                 segment = self._passages.segment(own, add if linkable and own else None)
-                return self._segments().get(segment) if linkable and segment is not None else None
+                if segment is None or not linkable:
+                    return None
+                known = None if unchecked is None else self._segments().remembered([segment]).get(segment)
+                if unchecked is None or known is None:
+                    return self._segments().get(segment)
+                unchecked.passages[segment] = own
+                return known
             except (SegmentError, OSError) as error:
                 _log.info("a passage is computed as text: %s", error)
                 if not isinstance(error, SilentSkyError):

@@ -15,6 +15,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -227,13 +228,36 @@ class SkySegments:
 
     def get_all(self, segments: Collection[str]) -> dict[str, Manifest]:
         """Return the manifests of some ids as `get` does. The sky is asked for all at once, which saves round trips."""
-        ids = list(segments)
         manifests = {}
-        for segment, found in zip(ids, self.directory.get_all(ids), strict=True):
-            manifests[segment] = manifest = self._known_or_raise(segment, found)
-            self._check_model(manifest)
-            self._remembered.add(manifest)
+        for segment, found in self.look_up(segments).items():
+            if isinstance(found, SegmentError):
+                raise found
+            manifests[segment] = found
         return manifests
+
+    def look_up(self, segments: Collection[str]) -> dict[str, Manifest | SegmentError]:
+        """Return the manifests of some ids, or the errors of `get` in their places. The sky is asked for all at once."""
+        ids = list(segments)
+        manifests: dict[str, Manifest | SegmentError] = {}
+        for segment, found in zip(ids, self.directory.get_all(ids), strict=True):
+            try:
+                manifests[segment] = manifest = self._known_or_raise(segment, found)
+                self._check_model(manifest)
+                self._remembered.add(manifest)
+            except SegmentError as error:
+                manifests[segment] = error
+        return manifests
+
+    def remembered(self, segments: Collection[str]) -> dict[str, Manifest]:
+        """Return what this program has seen of some ids, as far as it can be used now. The sky is not asked."""
+        found = {}
+        for segment in segments:
+            manifest = self._remembered.get(segment)
+            with suppress(ValueError):
+                if manifest is not None and not manifest.is_over(self._clock()):
+                    self._check_model(manifest)
+                    found[segment] = manifest
+        return found
 
     def segment(self, segment: str) -> Segment:
         """Return the segment of an id, without its tokens.

@@ -78,6 +78,13 @@ class BlockStore(ABC):
             Entries of the first blocks, without a gap, and the keys of which nobody said anything.
         """
 
+    def known(self, keys: Sequence[bytes]) -> int:
+        """Return how many first blocks of a chain this host believes to be there. Nobody is asked.
+
+        0 also means that the store does not know such things by itself.
+        """
+        return 0
+
     @abstractmethod
     def get(self, entries: Sequence[BlockEntry | bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[GetResult]:
         """Fetch blocks, all at once.

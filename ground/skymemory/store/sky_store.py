@@ -386,6 +386,10 @@ class SkyStore(BlockStore):
             self.index.insert(found)
         return ChainResult(self._whole_beginning(found) if fresh else found, told.unanswered)
 
+    def known(self, keys: Sequence[bytes]) -> int:
+        """Return how many first blocks of a chain the local index knows (`BlockStore.known`)."""
+        return len(self.index.longest_prefix(keys))
+
     def still_there(self, chains: Sequence[Sequence[BlockEntry]]) -> list[list[BlockEntry]]:
         """Ask a few quick questions whether chains that were found are still there (`Checks.check`).
 

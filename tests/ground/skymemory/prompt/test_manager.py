@@ -15,6 +15,7 @@ from skymemory.prompt.statistics import ExpectReport
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing
+from skymemory.store.block_store import BlockStore
 from skymemory.store.sky_store import SkyStore
 from skymemory.wire.address import Satellite
 from support.memory_store import MemoryStore
@@ -200,6 +201,36 @@ def test_another_host_finds_the_blocks(manager, model, full_sky) -> None:
     with SkyStore(full_sky.constellation) as other:
         second = KVCManager(model, demo_tokenizer(), other, codec="raw", block_tokens=BLOCK)
         assert second.get_cache(ids).get_seq_length() == 96
+
+
+def test_what_a_host_knows_of_a_prompt_without_asking(manager, model, tokenizer, full_sky) -> None:
+    ids = prompt(100)
+    assert manager.known_tokens(ids) == 0
+    manager.add_blocks(ids[:50])
+    assert (manager.known_tokens(ids), manager.known_tokens(ids, scope=b"other")) == (48, 0)
+    with SkyStore(full_sky.constellation) as other:
+        second = KVCManager(model, demo_tokenizer(), other, codec="raw", block_tokens=BLOCK)
+        assert second.known_tokens(ids) == 0
+        second.get_cache(ids)
+        assert second.known_tokens(ids) == 48
+    assert KVCManager(model, tokenizer, AnyStore(), block_tokens=BLOCK).known_tokens(ids) == 0
+
+
+class AnyStore(MemoryStore):
+    """A store that knows nothing by itself."""
+
+    known = BlockStore.known
+
+
+def test_who_needs_no_more_blocks_gets_those_that_have_come(manager) -> None:
+    ids = prompt(100)
+    manager.add_blocks(ids)
+    for asked in range(1, 4):
+        answers = iter([False] * asked)
+        cache = manager.get_cache(ids, cancelled=lambda answers=answers: next(answers, True))
+        assert cache.get_seq_length() == (asked - 1) * BLOCK
+    assert manager.get_cache(ids).get_seq_length() == 96
+    assert not manager.statistics.errors
 
 
 def test_with_a_closed_store_all_is_a_miss(model, tokenizer, full_sky) -> None:
