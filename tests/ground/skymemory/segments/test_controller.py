@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skymemory.segments.controller import Controller, Request, Shape, full_work, linked_work
+from skymemory.segments.controller import Controller, Request, Shape, Work, full_work, linked_work
 from skymemory.segments.grid import STRATEGIES, Option, options
 from skymemory.segments.strategy import Kind, Strategy
 
@@ -292,3 +292,31 @@ def test_a_prompt_without_segments_is_computed() -> None:
 def test_impossible_requests_are_refused(tokens, linked, prefix) -> None:
     with pytest.raises(ValueError, match="a prompt of 10 tokens"):
         Request(tokens, linked, 1, prefix)
+
+
+# ---- layers that are computed already -----------------------------------------------------------------------------------
+
+
+def test_layers_that_are_computed_ahead_cost_no_more_and_are_not_linked() -> None:
+    world = World(bit_rate=1e9)
+    controller = planner(world)
+    for ahead in (0, 3, 8, LAYERS - 1, LAYERS):
+        request = replace(DOCUMENTS, ahead_layers=ahead)
+        plan = controller.plan(request, ALL, 0.0)
+        left_s = controller.plan(DOCUMENTS, [], 0.0).full_s * (LAYERS - 1 - ahead) / (LAYERS - 1)
+        assert plan.full_s == pytest.approx(max(0.0, left_s), rel=0.1, abs=0.1)
+        assert plan.option is None or plan.option.switch_layer >= ahead
+        assert (plan.option is None) == (ahead >= LAYERS - 1)
+    # What was linked from the first layer on no longer saves as much
+    lego = [one for one in ALL if str(one.strategy) == "lego:16"]
+    times = [controller.plan(replace(DOCUMENTS, ahead_layers=ahead), lego, 0.0) for ahead in (0, 8)]
+    assert times[0].full_s - times[0].expected_s > times[1].full_s - times[1].expected_s > 0
+
+
+def test_no_layers_are_no_work() -> None:
+    for begin, end in ((0, 0), (LAYERS, LAYERS), (5, 5), (LAYERS, 3)):
+        assert full_work(SHAPE, DOCUMENTS, begin, end) == Work()
+    behind = replace(DOCUMENTS, tokens=5000, prefix_tokens=800)
+    both = full_work(SHAPE, behind, 0, 6, prefix=False) + full_work(SHAPE, behind, 6, LAYERS)
+    assert both.layers == LAYERS
+    assert full_work(SHAPE, behind, 0, LAYERS).rows < both.rows < full_work(SHAPE, behind, 0, LAYERS, prefix=False).rows
