@@ -153,7 +153,7 @@ class SegmentRoutes:
                 self._segments.add, tokens, self._scope(request), ttl_s, asked.display_name or "", cancelled=is_left.is_set
             )
             try:
-                segment = await self._run(add)
+                segment = await asyncio.get_running_loop().run_in_executor(self._segments.adding, add)
             finally:
                 is_left.set()
         return _json(self._shown(segment))

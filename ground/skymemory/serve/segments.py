@@ -41,12 +41,17 @@ _log = logging.getLogger(__name__)
 TTL_S: Final = 3600.0
 """Seconds until a segment expires if a client does not say. It is that of Gemini."""
 _THREADS: Final = 4
-"""Segments that are looked up or computed at once."""
+"""Prompts whose segments are looked up or stored at once, with requests for single ones."""
 _RETRY_S: Final = 5
 
 
 class ServedSegments:
-    """Segments of the served model. Its methods wait for the sky, and for the model; `threads` is for them. Thread-safe."""
+    """Segments of the served model. Its methods wait for the sky, and for the model. Thread-safe.
+
+    Attributes:
+        threads: Threads for these methods.
+        adding: Thread for `add`: segments are computed one after the other, and who looks one up shall not wait for all of them.
+    """
 
     def __init__(self, cache: PromptCache, strategy: str = "auto", clock: Callable[[], float] = time.monotonic) -> None:
         """Link by a strategy (`skymemory.segments.strategy`).
@@ -63,6 +68,7 @@ class ServedSegments:
         self._strategy = Strategy.parse(strategy)
         self._sinks = SINKS if self._strategy.kind is Kind.LEGO0 else 0
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="segments")
+        self.adding = ThreadPoolExecutor(1, thread_name_prefix="adding")
         self._clock = clock
         self._stopped = Event()
         self._lock = Lock()
@@ -214,7 +220,8 @@ class ServedSegments:
     def close(self) -> None:
         """Have the threads end after the segments that they compute now, without waiting for that."""
         self.stop()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self.threads, self.adding):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

@@ -108,6 +108,19 @@ def test_several_requests_at_once_get_what_each_gets_alone(client) -> None:
     assert {details(answer.usage) for answer in (*alone, *together)} == {(0, BOTH, 16)}
 
 
+def test_who_uses_a_segment_does_not_wait_for_all_that_are_posted(client) -> None:
+    manual = client.add(MANUAL)
+    before_ticks = cpu_ticks(client.server)
+    with ThreadPoolExecutor(8) as pool:
+        posted = [pool.submit(client.add, f"Document {number}. " + MANUAL) for number in range(8)]
+        wait_until(lambda: cpu_ticks(client.server) > before_ticks + 10, "they are computed")
+        assert client.send("GET", f"/{manual['id']}").status == 200
+        assert details(client.chat("Wait?", cached_content(manual)).usage) == (0, len(MANUAL), 8)
+        is_done = [one.done() for one in posted]
+    assert sum(is_done) < 5, "it has waited until a thread was free"
+    assert len({one.result()["id"] for one in posted}) == 8
+
+
 def test_a_sky_that_falls_silent_has_all_computed(serve_open, start_sky, stopped) -> None:
     sky = start_sky(cache={"block_tokens": BLOCK, "chunk_bytes": 1000, "deadline_ms": 500})
     client = serve_open(sky)

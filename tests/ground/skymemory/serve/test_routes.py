@@ -55,7 +55,7 @@ def try_api(
 def segments() -> Iterator[Mock]:
     """Segments that are not there, and threads for them."""
     with ThreadPoolExecutor(2) as threads:
-        yield Mock(spec=ServedSegments, threads=threads)
+        yield Mock(spec=ServedSegments, threads=threads, adding=threads)
 
 
 def test_a_body_that_does_not_come_gives_its_place_back(segments) -> None:
