@@ -212,6 +212,46 @@ static void AnswerBeforeLate(void)
     CHECK_EQ(peer.srtt_us, (7 * 500 + 1700) / 8);
 }
 
+/* Ask at @p asked_us, with a deadline of @p deadline_us and a round trip of 500. @return the time at which all is asked for again */
+static uint64_t again_us(uint64_t asked_us, uint64_t deadline_us)
+{
+    start(4);
+    SKY_Peer_OnRtt(&peer, 500);
+    CHECK_EQ(SKY_Peer_GraceUs(&peer, asked_us), 250);
+    CHECK_EQ(peer.rto_us, 1500);
+    fetch.cfg.deadline_us = deadline_us;
+    CHECK(next(asked_us));
+    return SKY_Fetch_OnTime(&fetch, asked_us);
+}
+
+/* The last repeat does not wait for the timer if its answer would come after the deadline, but for an answer that may still come. */
+static void LastRepeat(void)
+{
+    CHECK_EQ(again_us(0, 2251), 1500); /* the timer leaves time enough */
+    (void)SKY_Fetch_OnTime(&fetch, 1500);
+    CHECK_EQ(peer.silences, 1);
+    CHECK_EQ(again_us(0, 2249), 1499);
+    CHECK_EQ(again_us(0, 2000), 2000 - 750);
+    CHECK_EQ(again_us(600, 1800), 600 + 500); /* an answer may come until then */
+    CHECK_EQ(again_us(600, 1601), 600 + 500);
+    CHECK_EQ(again_us(600, 1600), 1600); /* an answer to a repeat could not */
+
+    CHECK_EQ(again_us(0, 2000), 1250);
+    (void)SKY_Fetch_OnTime(&fetch, 1249);
+    CHECK_EQ(fetch.on_way, 4);
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1250), 2000);
+    CHECK_EQ(fetch.on_way, 0);
+    CHECK_EQ(fetch.lost, 4);
+    CHECK_EQ(peer.silences, 0); /* the timer has not run out */
+    CHECK_EQ(peer.rto_us, 1500);
+    CHECK(next(1250));
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1250), 2000); /* there is no time for another one */
+    data(1400, 1, 0, false);                        /* the answer to the first request after all */
+    CHECK_EQ(peer.srtt_us, (7 * 500 + 1400) / 8);
+    (void)SKY_Fetch_OnTime(&fetch, 2000);
+    CHECK_EQ(fetch.state, SKY_SHARE_EXPIRED);
+}
+
 /* Packets of one answer that come ever later wait in a queue. */
 static void Queue(void)
 {
@@ -269,6 +309,7 @@ int main(void)
     RUN(LateInQueue);
     RUN(AnswerToRepeat);
     RUN(AnswerBeforeLate);
+    RUN(LastRepeat);
     RUN(Queue);
     RUN(NeverAsked);
     RUN(LeaveOut);

@@ -562,6 +562,27 @@ static void fetch_time_another(SKY_Fetch_t *fetch)
     fetch->timed = 0;
 }
 
+/* Return the time at which all is asked for again, or 0 if nothing is on its way. The timer may leave no time for another answer before the
+ * deadline: the last repeat goes earlier then, but not before an answer to the newest request can be here. */
+static uint64_t fetch_again_us(const SKY_Fetch_t *fetch, uint64_t now_us)
+{
+    const uint64_t round_us = fetch->peer->srtt_us;
+    const uint64_t end_us   = fetch->cfg.deadline_us;
+    const uint64_t spare_us = round_us + SKY_Peer_GraceUs(fetch->peer, now_us);
+    SKY_ASSERT(fetch->sent_us <= now_us);
+    SKY_ASSERT(now_us < end_us);
+    if (fetch->timer_us == 0 || round_us == 0 || end_us - fetch->sent_us <= 2 * round_us)
+    {
+        return fetch->timer_us;
+    }
+    const uint64_t answer_us = fetch->sent_us + round_us;
+    const uint64_t last_us   = end_us - answer_us > spare_us ? end_us - spare_us : answer_us;
+    SKY_ASSERT(last_us >= answer_us);
+    SKY_ASSERT(last_us < end_us);
+
+    return last_us < fetch->timer_us ? last_us : fetch->timer_us;
+}
+
 uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
 {
     uint64_t next_us = fetch->cfg.deadline_us;
@@ -588,9 +609,14 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
     {
         fetch_lost(fetch, now_us);
     }
-    if (fetch->timer_us != 0 && now_us >= fetch->timer_us)
+    const uint64_t again_us = fetch_again_us(fetch, now_us);
+
+    if (again_us != 0 && now_us >= again_us)
     {
-        SKY_Peer_OnTimeout(fetch->peer, now_us);
+        if (now_us >= fetch->timer_us)
+        {
+            SKY_Peer_OnTimeout(fetch->peer, now_us);
+        }
         (void)fetch_again(fetch, fetch->number);
         SKY_ASSERT(fetch->on_way == 0);
         fetch->over = fetch->number;
@@ -607,9 +633,9 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
     {
         next_us = fetch->tail_us;
     }
-    if (fetch->timer_us != 0 && fetch->timer_us < next_us)
+    if (fetch->timer_us != 0 && again_us < next_us)
     {
-        next_us = fetch->timer_us;
+        next_us = again_us;
     }
     SKY_ASSERT(next_us <= fetch->cfg.deadline_us);
     return next_us;
