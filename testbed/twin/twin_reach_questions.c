@@ -65,7 +65,7 @@ void SKYT_ReachQuestions_Free(SKYT_Ground_t *ground)
 
 /* ---- questions ------------------------------------------------------------------------------------------------------- */
 
-/* Ask the satellites of the inquiry. @param wait_us  for an answer; 0: as long as three sendings take */
+/* Ask the satellites of the inquiry. @param wait_us  for an answer; 0: as long as five sendings take */
 static void ask_all(SKYT_Ground_t *ground, uint8_t op, uint64_t wait_us)
 {
     SKYT_ReachQuestions_t *inquiry = &ground->inquiry;

@@ -47,7 +47,7 @@ HOST_ASK_INITIAL_US: Final = 250000
 HOST_ASK_MIN_US: Final = 20000
 """Least timer of a small request."""
 HOST_ASK_MAX_US: Final = 1000000
-"""Largest timer of a small request; it doubles with each sending."""
+"""Largest timer of a small request; it doubles after three sendings."""
 HOST_WAY: Final = 480
 """Chunks on their way through one satellite to or from several; its links hold not many more packets of a chunk each."""
 HOST_PATIENCE_MIN_US: Final = 500000

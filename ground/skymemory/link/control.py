@@ -180,13 +180,13 @@ class ControlPlane:
         return refusal_words(len(self._refused), self._keys)
 
     def patience_s(self, routes: Sequence[Route]) -> float:
-        """Return the seconds after which satellites count as silent: three sendings, by the round trips measured so far."""
+        """Return the seconds after which satellites count as silent: five sendings, by the round trips measured so far."""
         with self._lock:
             self._check_open()
             return self._asker.patience_s(route.satellite for route in routes)
 
     def hurry_s(self, routes: Iterable[Route]) -> float:
-        """Return the seconds to wait for a dispensable answer: two sendings, by the round trips measured so far."""
+        """Return the seconds to wait for a dispensable answer: three sendings, by the round trips measured so far."""
         with self._lock:
             self._check_open()
             return self._asker.hurry_s(route.satellite for route in routes)

@@ -16,7 +16,7 @@ class Timing:
     min_s: float = defaults.HOST_ASK_MIN_US / 1e6
     """Least timer of a question."""
     max_s: float = defaults.HOST_ASK_MAX_US / 1e6
-    """Largest timer of a question. It doubles with each sending."""
+    """Largest timer of a question. It doubles after three sendings."""
     silence_s: float = defaults.HOST_PATIENCE_MIN_US / 1e6
     """Least silence after which a satellite counts as silent."""
     lookup_s: float = 1.0

@@ -27,7 +27,7 @@
 #define SKY_HOST_RTO_MAX_US 2000000u /**< largest timer of a transfer */
 #define SKY_HOST_ASK_INITIAL_US 250000u /**< timer of a small request before a round trip was measured */
 #define SKY_HOST_ASK_MIN_US 20000u /**< least timer of a small request */
-#define SKY_HOST_ASK_MAX_US 1000000u /**< largest timer of a small request; it doubles with each sending */
+#define SKY_HOST_ASK_MAX_US 1000000u /**< largest timer of a small request; it doubles after three sendings */
 #define SKY_HOST_WAY 480u /**< chunks on their way through one satellite to or from several; its links hold not many more packets of a chunk each */
 #define SKY_HOST_PATIENCE_MIN_US 500000u /**< least silence after which a satellite counts as silent: a busy host takes as long to let its process run */
 #define SKY_HOST_LANES 16u /**< shares of one satellite that run at a time, at most */

@@ -348,9 +348,9 @@ void SKY_Host_Listen(SKY_Host_t *host, SKY_HostListener_t listener, void *contex
 uint32_t SKY_Host_Asking(const SKY_Host_t *host);
 /** Get a question that has ended since the last call, the oldest first. @return NULL if there is no more */
 SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host);
-/** Return how long satellites may say nothing before they count as silent: three sendings, by the round trips measured so far. */
+/** Return how long satellites may say nothing before they count as silent: five sendings, by the round trips measured so far. */
 uint64_t SKY_Host_PatienceUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
-/** Return how long to wait for answers that one can do without: two sendings; 0 if there are no satellites. */
+/** Return how long to wait for answers that one can do without: three sendings; 0 if there are no satellites. */
 uint64_t SKY_Host_HurryUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
 /** Return the suites of the associations that there are, as a mask: SKY_SUITE_BIT. */
 uint32_t SKY_Host_Suites(const SKY_Host_t *host);

@@ -4,7 +4,7 @@
  * its answer. Types only: SKY_Host_Ask and what goes with it are in sky_host.h, which includes this file.
  *
  * A question is sent again until it is answered or its deadline has passed. The timer of each satellite follows the round trips that
- * were measured (RFC 6298) and doubles with each sending. A satellite that is busy is asked again.
+ * were measured (RFC 6298) and doubles after three sendings. A satellite that is busy is asked again.
  *
  * Answers are not trusted. A packet is an answer only if it comes from the endpoint that was asked, repeats the request id and the
  * operation, and is meant for this host. A satellite must say itself what it did or holds, as the application that was asked. Any

@@ -8,14 +8,14 @@
 #include "sky_host_priv.h"
 
 #define US_PER_MS          UINT64_C(1000)
-#define PATIENCE_SENDINGS  3u
-#define HURRY_SENDINGS     2u
+#define PATIENCE_DOUBLINGS 3u /* timers, each twice as long as the one before: five sendings of a question */
+#define HURRY_DOUBLINGS    2u /* three sendings */
 #define VARIATIONS         4u /* times the variation above the mean: RFC 6298 */
 #define REQUEST_BYTES_LEFT (SKY_LIMIT_PACKET_BYTES - SKY_REQUEST_OVERHEAD)
 
 /* ---- timers ---------------------------------------------------------------------------------------------------------- */
 
-uint64_t SKY_HostQuestions_TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t tries)
+uint64_t SKY_HostQuestions_TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t doublings)
 {
     const SKY_HostPatience_t *patience   = &host->questions.patience;
     uint64_t                  timeout_us = patience->first_us;
@@ -25,7 +25,7 @@ uint64_t SKY_HostQuestions_TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_
         timeout_us = (uint64_t)peer->peer.srtt_us + (uint64_t)VARIATIONS * peer->peer.rttvar_us;
     }
     timeout_us = timeout_us > patience->min_us ? timeout_us : patience->min_us;
-    for (uint32_t i = 0; i < tries && timeout_us < patience->max_us; ++i)
+    for (uint32_t i = 0; i < doublings && timeout_us < patience->max_us; ++i)
     {
         timeout_us *= 2u;
     }
@@ -34,11 +34,11 @@ uint64_t SKY_HostQuestions_TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_
     return timeout_us < patience->max_us ? timeout_us : patience->max_us;
 }
 
-/* Return the longest time that one of some satellites takes for so many sendings. */
-static uint64_t LongestUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count, uint32_t sendings)
+/* Return the longest time that one of some satellites takes for so many timers, each twice as long as the one before. */
+static uint64_t LongestUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count, uint32_t timers)
 {
     uint64_t longest_us = 0;
-    SKY_ASSERT(sendings > 0u);
+    SKY_ASSERT(timers > 0u);
     SKY_ASSERT(count == 0u || satellites != NULL);
 
     for (uint32_t i = 0; i < count; ++i)
@@ -46,9 +46,9 @@ static uint64_t LongestUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, 
         const SKY_HostPeer_t *peer   = SKY_HostPieces_FindPeer(host, satellites[i]);
         uint64_t              sum_us = 0;
 
-        for (uint32_t tries = 0; tries < sendings; ++tries)
+        for (uint32_t doublings = 0; doublings < timers; ++doublings)
         {
-            sum_us += SKY_HostQuestions_TimeoutUs(host, peer, tries);
+            sum_us += SKY_HostQuestions_TimeoutUs(host, peer, doublings);
         }
         longest_us = sum_us > longest_us ? sum_us : longest_us;
     }
@@ -67,14 +67,14 @@ void SKY_Host_SetPatience(SKY_Host_t *host, const SKY_HostPatience_t *patience)
 
 uint64_t SKY_Host_PatienceUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count)
 {
-    const uint64_t longest_us = LongestUs(host, satellites, count, PATIENCE_SENDINGS);
+    const uint64_t longest_us = LongestUs(host, satellites, count, PATIENCE_DOUBLINGS);
 
     return longest_us > host->questions.patience.silence_us ? longest_us : host->questions.patience.silence_us;
 }
 
 uint64_t SKY_Host_HurryUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count)
 {
-    return LongestUs(host, satellites, count, HURRY_SENDINGS);
+    return LongestUs(host, satellites, count, HURRY_DOUBLINGS);
 }
 
 void SKY_Host_Expect(SKY_Host_t *host, SKY_Addr_t satellite, uint32_t rtt_us)
