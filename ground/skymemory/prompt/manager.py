@@ -277,7 +277,7 @@ class KVCManager:
     ) -> list[DynamicCache]:
         root = self._root_or_none(scope) if prompts else None
         chains = [self._chain(root, tokens) for tokens in prompts]
-        found = [self._find(keys) for keys in chains]
+        found = [self._find(keys, cancelled=cancelled) for keys in chains]
         blocks: dict[bytes, torch.Tensor] = {}
         for entries in found:
             self._fetch(root, entries, blocks, cancelled)
@@ -381,11 +381,18 @@ class KVCManager:
             failures.update(result.status for result in results if not result.ok)
         return [len(data) for (_, data), result in zip(items, results, strict=False) if result.ok]
 
-    def _find(self, keys: list[bytes], *, fresh: bool = False) -> Sequence[BlockEntry]:
+    def _find(
+        self, keys: list[bytes], *, fresh: bool = False, cancelled: Callable[[], bool] = lambda: False
+    ) -> Sequence[BlockEntry]:
         entries: Sequence[BlockEntry] = []
         if keys:
             with self._ledger.attempt("find"), self._ledger.timed("find_s"):
-                found = self._store.find_longest(keys, fresh=fresh, block_bytes_max=self._block_bytes_max)
+                try:
+                    found = self._store.find_longest(keys, fresh=fresh, block_bytes_max=self._block_bytes_max)
+                except Exception:
+                    if cancelled():  # the store may have been closed meanwhile, which is no failure
+                        return []
+                    raise
                 entries = found.entries
                 if found.unanswered:
                     raise TimeoutError("no answer from the satellite that was asked")

@@ -233,6 +233,16 @@ def test_who_needs_no_more_blocks_gets_those_that_have_come(manager) -> None:
     assert not manager.statistics.errors
 
 
+def test_a_look_up_that_nobody_waits_for_does_not_fail(model, tokenizer) -> None:
+    store = MemoryStore()
+    manager = KVCManager(model, tokenizer, store, block_tokens=BLOCK)
+    store.failing = {"find_longest"}
+    assert manager.get_cache(prompt(40), cancelled=lambda: True).get_seq_length() == 0
+    assert not manager.statistics.errors
+    assert manager.get_cache(prompt(40), cancelled=lambda: False).get_seq_length() == 0
+    assert manager.statistics.errors == {"find": 1}
+
+
 def test_with_a_closed_store_all_is_a_miss(model, tokenizer, full_sky) -> None:
     with SkyStore(full_sky.constellation) as store:
         manager = KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK)
