@@ -19,9 +19,9 @@ pytestmark = pytest.mark.model
 
 
 class Counted(Linker):
-    """Linker that notes how many tokens it was given, and takes a while for each."""
+    """Linker that notes how many tokens it was given, and reports so many seconds for each, however busy the machine is."""
 
-    def __init__(self, model: Any, token_s: float = 0.0) -> None:
+    def __init__(self, model: Any, token_s: float = 1e-5) -> None:
         super().__init__(model)
         self.sizes: list[int] = []
         self._token_s = token_s
@@ -29,8 +29,7 @@ class Counted(Linker):
     def link(self, tokens: Any, *words: Any, **more: Any) -> Linked:
         self.sizes.append(len(tokens))
         linked = super().link(tokens, *words, **more)
-        time.sleep(self._token_s * len(tokens))
-        object.__setattr__(linked.report, "total_s", linked.report.total_s + self._token_s * len(tokens))
+        object.__setattr__(linked.report, "total_s", self._token_s * len(tokens))
         return linked
 
 
