@@ -115,7 +115,7 @@ def test_what_is_lost_is_lost_before_the_day_ends() -> None:
     assert all(one.from_ms >= 0 and one.from_ms + one.speed * one.duration_ms < day_ms for one in setups)
 
 
-def test_a_share_that_cannot_be_handed_over_is_stranded() -> None:
+def test_a_share_that_cannot_be_handed_over_is_found_where_it_is() -> None:
     """Five of seven servers are lost. They were also the neighbours of a sixth, which leaves the window with its share."""
     setup, _ = seeds.lost_of(331)
     lost = ((2, 14, 396.7), (3, 14, 390.7), (1, 13, 343.0), (1, 15, 334.2), (2, 13, 347.2))
@@ -123,7 +123,7 @@ def test_a_share_that_cannot_be_handed_over_is_stranded() -> None:
     assert (setup.servers, setup.parity) == (7, 5)
     with Twin(setup, 331, Faults(crash=crashes)) as twin:
         report = twin.run()
-    assert report.misses.keys() == {"stranded"}
+    assert report.hits == report.gets > 0
     assert report.violated == 0, [str(one) for one in report.first]
 
 
