@@ -252,6 +252,12 @@ bool SKYT_SetRows(SKYT_Twin_t *twin, const uint32_t *time_ms, const int32_t *pla
     {
         return false;
     }
+    if (twin->config.scheduled != SKYT_SCHEDULED_ALL &&
+        (count != 1u || !SKY_Schedule_Init(&twin->window, &twin->torus, (SKY_LayoutId_t)twin->config.layout, twin->config.servers,
+                                           twin->rows, count, 0)))
+    {
+        return false;
+    }
     twin->row = 1;
     set_row_event(twin);
     for (uint32_t node = 0; node < twin->node_count; ++node)

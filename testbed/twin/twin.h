@@ -38,6 +38,14 @@ typedef enum
     SKYT_UPLINK_ENTRIES = 2  /**< over the entry (SKYT_SetEntries) with the fewest hops; without entries every operation misses */
 } SKYT_Uplink_t;
 
+/** Satellites that have the schedule. The others have the window of its only row, as a constellation file gives it. */
+typedef enum
+{
+    SKYT_SCHEDULED_ALL         = 0, /**< all satellites, and none has the window */
+    SKYT_SCHEDULED_NOBODY      = 1,
+    SKYT_SCHEDULED_UNTIL_CRASH = 2 /**< those that have not crashed */
+} SKYT_Scheduled_t;
+
 typedef struct
 {
     uint64_t seed;
@@ -73,6 +81,7 @@ typedef struct
     uint32_t quota_reserved; /**< share of each store that is reserved for each tenant, in percent */
     uint32_t quota_most;     /**< share that each tenant may have at most; 0: no tenant has a quota */
     uint32_t suite;          /**< SKY_SUITE_*: what satellites and hosts, which all have keys then, ask for; 0: nobody has keys */
+    uint32_t scheduled;      /**< SKYT_Scheduled_t; the schedule has one row unless all satellites have it */
     uint32_t values;         /**< names of which one is that of values, which have versions; 0: none is */
     uint32_t livelock_steps; /**< steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it */
 } SKYT_Config_t;

@@ -89,6 +89,8 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     SKYT_Version_Served(twin, index, from, &before);
     if (is_put(pkt))
     {
+        twin->repaired_us =
+            (from->flags & SKY_FLAG_FREE) != 0 && node->store.counters.slots_used > before.slots ? now_us : twin->repaired_us;
         SKYT_Use_Put(twin, index, from, &before);
         SKYT_Check_Taken(twin, index, from);
     }
@@ -452,9 +454,19 @@ bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index)
 
 void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index)
 {
-    SKYT_Node_t *node = &twin->nodes[index];
+    SKYT_Node_t          *node     = &twin->nodes[index];
+    const SKY_Schedule_t *schedule = node->late != NULL ? node->late : &twin->schedule;
 
-    (void)SKY_Service_SetSchedule(&node->service, node->late != NULL ? node->late : &twin->schedule); /* it fits this sky */
+    if (twin->config.scheduled != SKYT_SCHEDULED_ALL)
+    {
+        (void)SKY_Service_SetWindow(&node->service, &twin->window);
+    }
+    if (twin->config.scheduled == SKYT_SCHEDULED_NOBODY ||
+        (twin->config.scheduled == SKYT_SCHEDULED_UNTIL_CRASH && node->has_crashed))
+    {
+        schedule = NULL;
+    }
+    (void)SKY_Service_SetSchedule(&node->service, schedule); /* it fits this sky, as the window does */
 }
 
 void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
@@ -476,6 +488,7 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
     (void)memset(&node->service.core.counters, 0, sizeof(node->service.core.counters));
     node->busy_until_us = 0;
     node->is_up         = false;
+    node->has_crashed   = true;
     node->down_us       = twin->now_us;
     node->is_greeting   = false;
     SKYT_Queue_Remove(&twin->queue, index);

@@ -89,6 +89,7 @@ typedef struct
     SKY_Schedule_t     *late;   /**< schedule of its own, if its clock is late */
     uint8_t            *memory; /**< memory of the store */
     bool                is_up;
+    bool                has_crashed;
     uint64_t            up_us, down_us;             /**< times of its last begin and its last crash */
     uint64_t            listened_us;                /**< time at which a host last asked for its telemetry */
     uint64_t            cleared_us;                 /**< time at which it last had nothing left to hand over when it was asked */
@@ -154,6 +155,7 @@ struct SKYT_Twin
 {
     SKYT_Config_t      config;
     SKY_Schedule_t     schedule;
+    SKY_Schedule_t     window; /**< of the schedule's only row, if not all satellites have the schedule */
     SKY_ScheduleRow_t *rows;
     SKYT_Queue_t       queue;
     uint64_t           now_us;
@@ -194,6 +196,7 @@ struct SKYT_Twin
     uint64_t       pressed_us;   /**< time at which junk last filled a store, or went */
     SKYT_Trouble_t mute;         /**< those hard faults that are no crashes */
     uint64_t       row_moved_us; /**< time at which a chunk last came from another satellite; 0: never */
+    uint64_t       repaired_us;  /**< time at which a rebuilt chunk last came home; 0: never */
     /* security; all NULL without keys */
     SKYT_Keys_t    *keys;
     SKYT_Mission_t *mission;

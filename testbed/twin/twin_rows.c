@@ -188,6 +188,7 @@ bool SKYT_Rows_WereHeld(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
 #define PERIODS_MOST 4u                  /* of the scrub, until a share was found missing twice, and a census begins */
 #define REPAIR_US    UINT64_C(120000000) /* for the censuses and repairs of all blocks */
+#define CHUNK_US     UINT64_C(10000000)  /* for one chunk at most: its sources are asked one after another */
 #define SPARE_SLOTS  3u                  /* a repair needs room where it is made, and at the home */
 
 uint64_t SKYT_Rows_RepairUs(const SKYT_Twin_t *twin)
@@ -195,7 +196,7 @@ uint64_t SKYT_Rows_RepairUs(const SKYT_Twin_t *twin)
     return PERIODS_MOST * (uint64_t)twin->config.scrub_ms * US_PER_MS + REPAIR_US;
 }
 
-/* Return true if nothing has disturbed the sky for as long as a repair takes. */
+/* Return true if nothing has disturbed the sky for as long as a repair takes, and none goes on. Over long ways many chunks take longer. */
 static bool is_at_rest(const SKYT_Twin_t *twin)
 {
     const uint64_t most_us  = SKYT_Rows_RepairUs(twin);
@@ -204,7 +205,8 @@ static bool is_at_rest(const SKYT_Twin_t *twin)
     const uint64_t row_us   = twin->schedule.epoch_us + (uint64_t)twin->rows[row - 1u].time_ms * US_PER_MS;
 
     return !SKYT_Fault_Since(&twin->hard, since_us) && !SKYT_Fault_Since(&twin->lossy, since_us) && twin->sky_links_down == 0u &&
-           twin->pressed_us < since_us && row_us < since_us && twin->op_next == twin->op_count;
+           twin->pressed_us < since_us && row_us < since_us && twin->op_next == twin->op_count &&
+           (twin->repaired_us == 0u || twin->now_us - twin->repaired_us > CHUNK_US);
 }
 
 /* Return true if satellites are to repair a block: nobody has put or purged it lately, and no row is prefetched. */

@@ -170,8 +170,8 @@ static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint
            SKYT_Use_TakenUs(twin, index, active->block) < ground->inquiry.spare_us[index];
 }
 
-/* Return true if a satellite stands in for another. In the layout hop it keeps that one's chunks. In others it must say to hosts
- * that ask it that it is late. */
+/* Return true if a satellite stands in for another. In the layout hop, and without a schedule, it keeps that one's chunks. Else it must
+ * say to hosts that ask it that it is late. */
 static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, uint32_t index)
 {
     return !had_it(twin, server, SKYT_AddrOf(twin, index)) &&
@@ -219,8 +219,10 @@ bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
     uint32_t       count = 0;
     uint32_t       i     = 0;
 
-    /* In the layout hop a stand-in of an earlier put may have kept its chunks, and with parity the later one may have lost them since. */
-    const bool is_kept = twin->config.parity > 0u && twin->config.layout == SKY_LAYOUT_HOP;
+    /* In the layout hop, and without a schedule, a stand-in of an earlier put may have kept its chunks, and with parity the later one may
+     * have lost them since. */
+    const bool may_keep = twin->config.layout == SKY_LAYOUT_HOP || twin->config.scheduled != SKYT_SCHEDULED_ALL;
+    const bool is_kept  = twin->config.parity > 0u && may_keep;
 
     if (chunk != SKYT_NONE && (is_kept || active->at_stand_in || (twin->truth[active->block].astray & bit) != 0u))
     {

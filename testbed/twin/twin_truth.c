@@ -130,8 +130,15 @@ void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node)
 static void check_survey(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 {
     const SKY_Schedule_t *schedule = twin->nodes[node].service.core.schedule;
-    const uint32_t        row      = SKY_Schedule_RowAt(schedule, twin->now_us);
-    const uint64_t        from_us  = schedule->epoch_us + (uint64_t)schedule->rows[row - 1u].time_ms * US_PER_MS;
+
+    if (schedule == NULL)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
+                        "the scrub purged a block by the window alone, although hosts may have others");
+        return;
+    }
+    const uint32_t row     = SKY_Schedule_RowAt(schedule, twin->now_us);
+    const uint64_t from_us = schedule->epoch_us + (uint64_t)schedule->rows[row - 1u].time_ms * US_PER_MS;
 
     for (uint32_t other = 0; other < twin->node_count; ++other)
     {

@@ -19,7 +19,7 @@ from skymemory.twin import VIOLATIONS_MAX
 from skymemory.twin.faults import Attack, Crash, Faults
 from skymemory.twin.native_twin import PACKET_BYTES_MIN
 from skymemory.twin.single_run import Report, Setup, SuiteName, Twin
-from skymemory.twin.structures import Break, Uplink
+from skymemory.twin.structures import Break, Scheduled, Uplink
 from skymemory.twin.workload import Workload
 from skymemory.wire.address import Satellite
 
@@ -58,6 +58,8 @@ _STRUCK: Final = 0.5
 """Share of the seeds with parity in which satellites in the window crash."""
 _ALL_PLANES: Final = 0.1
 """Share of the seeds with a window over all planes; in half of those with parity it bears a lost plane."""
+_WINDOW_ALONE: Final = 1 / 6
+"""Share of the seeds in which the window stands still, and satellites have it alone: all, or those that have crashed."""
 _SHARES_A_PLANE: Final = (2, 3, 4)
 _LOST_AT_S: Final = 300.0
 """Second from which on satellites are lost in `lost_of`, within the next hundred."""
@@ -124,7 +126,8 @@ def setup_of(seed: int) -> Setup:
     setup = _coded(setup, Random(f"parity {seed}"))
     setup = _over_all_planes(setup, Random(f"all planes {seed}"))
     setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
-    return replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
+    setup = replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
+    return _without_schedule(setup, Random(f"window {seed}"))
 
 
 def _coded(setup: Setup, rng: Random) -> Setup:
@@ -148,6 +151,15 @@ def _over_all_planes(setup: Setup, rng: Random) -> Setup:
         return setup
     share = rng.choice(_SHARES_A_PLANE)
     return replace(setup, servers=_PLANES * share, parity=share)
+
+
+def _without_schedule(setup: Setup, rng: Random) -> Setup:
+    """Return the setup, in some seeds with satellites that have the window alone. With parity they repair, so the scrub is on."""
+    if rng.random() >= _WINDOW_ALONE:
+        return setup
+    scrub_ms = setup.scrub_ms or 10_000 + int(rng.random() * 100_000)
+    scheduled = rng.choice((Scheduled.NOBODY, Scheduled.UNTIL_CRASH))
+    return replace(setup, scheduled=scheduled, scrub_ms=scrub_ms, turn_share=0.0)
 
 
 def _few_slots(setup: Setup, rng: Random) -> int:
@@ -181,7 +193,7 @@ def struck(faults: Faults, setup: Setup, seed: int) -> Faults:
         plane, for_s = 1 + int(rng.random() * _PLANES), 1 + 100 * rng.random()
         crashes = tuple(Crash(at_s=at_s, for_s=for_s, satellite=Satellite(plane, slot)) for slot in range(1, _SLOTS + 1))
         return faults.model_copy(update={"crash": (*faults.crash, *crashes)})
-    rows = setup.schedule.track.played(setup.from_ms, setup.speed).rows
+    rows = setup.track.rows
     plane, slot = next(cell for time_ms, cell in reversed(rows) if time_ms <= max(1000 * at_s, rows[0][0]))
     near = [Satellite((plane + i - 1) % _PLANES + 1, (slot + j - 1) % _SLOTS + 1) for i in (-1, 0, 1) for j in (-1, 0, 1)]
     crashes = tuple(
@@ -218,7 +230,7 @@ def lost_of(seed: int) -> tuple[Setup, Faults]:
         slots=None,
         turn_share=0.0,
     )
-    track = setup.schedule.track.played(setup.from_ms, setup.speed)
+    track = setup.track
     window = track.layout(setup.layout, servers).servers_at(track.cell(track.row_at(round(1000 * _LOST_AT_S))))
     crashes = tuple(
         Crash(at_s=_LOST_AT_S + 100 * rng.random(), for_s=_LOST_DURATION_MS / 1000, satellite=satellite)

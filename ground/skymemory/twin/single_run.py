@@ -26,7 +26,7 @@ from skymemory.twin.fault_actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.link_delays import delays
 from skymemory.twin.native_twin import PACKET_BYTES_MIN, PACKET_ROOM, START_US, NativeTwin, TwinError, pointer
-from skymemory.twin.structures import AttackKind, Break, Cause, Invariant, Refusal, Stop, Uplink
+from skymemory.twin.structures import AttackKind, Break, Cause, Invariant, Refusal, Scheduled, Stop, Uplink
 from skymemory.twin.workload import OpPlan, PlannedBlock, Workload, plan
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
@@ -102,8 +102,16 @@ class Setup:
     """One name of so many is that of values, which have versions; 0: none is."""
     suite: SuiteName = "off"
     """Security suite that satellites and hosts ask for; off: nobody has keys."""
+    scheduled: Scheduled = Scheduled.ALL
+    """Satellites that have the schedule. Unless all have it, the window stays as at the start, and the others have that alone."""
     quota: tuple[int, int] = (0, 0)
     """Percent of each store that are reserved for each tenant, and that it may have at most; 0 at most: there are no quotas."""
+
+    @property
+    def track(self) -> Track:
+        """The track of the window in the time of the run."""
+        track = self.schedule.track.played(self.from_ms, self.speed)
+        return track if self.scheduled is Scheduled.ALL else replace(track, rows=track.rows[:1])
 
     @classmethod
     def of(cls, constellation: Constellation, schedule: Schedule, duration_ms: int, workload: Workload | None = None) -> "Setup":
@@ -255,7 +263,7 @@ class Twin:
             )
         self.setup, self.seed = setup, seed
         self._sky = setup.schedule.full_sky
-        track = setup.schedule.track.played(setup.from_ms, setup.speed)
+        track = setup.track
         rows = _turned(track.rows, setup.turn_share, seed)
         self._track = Track(track.torus, tuple(row for row in rows if row[0] < setup.duration_ms))
         rows_ms = [time_ms for time_ms, _ in self._track.rows]
@@ -350,6 +358,7 @@ class Twin:
             ask_first=setup.ask_first,
             look_up=setup.look_up,
             values=setup.values,
+            scheduled=int(setup.scheduled),
             suite=_SUITES[setup.suite],
             quota_reserved=setup.quota[0],
             quota_most=setup.quota[1],
@@ -399,7 +408,8 @@ class Twin:
         if down != self._down:
             self._down = down
             self._library.SKYT_SetLinksDown(self.native.handle, pointer(self._links_down(down), ctypes.c_uint8))
-        if self.setup.uplink is Uplink.ENTRIES:
+        stays = self.setup.scheduled is not Scheduled.ALL and time_ms > 0  # so do the ways in: else the window goes out of sight
+        if self.setup.uplink is Uplink.ENTRIES and not stays:
             nodes = [node_of(satellite, self.setup.torus) for satellite in change.in_sight]
             self._library.SKYT_SetEntries(self.native.handle, (ctypes.c_uint32 * len(nodes))(*nodes), len(nodes))
 

@@ -44,6 +44,17 @@ class Uplink(IntEnum):
     """over the entry (SKYT_SetEntries) with the fewest hops; without entries every operation misses"""
 
 
+class Scheduled(IntEnum):
+    """`SKYT_Scheduled_t`. Satellites that have the schedule. The others have the window of its only row, as a constellation
+    file gives it."""
+
+    ALL = 0
+    """all satellites, and none has the window"""
+    NOBODY = 1
+    UNTIL_CRASH = 2
+    """those that have not crashed"""
+
+
 class OpKind(IntEnum):
     """`SKYT_OpKind_t`."""
 
@@ -347,6 +358,8 @@ class Config(Structure):
     """share that each tenant may have at most; 0: no tenant has a quota"""
     suite: int
     """SKY_SUITE_*: what satellites and hosts, which all have keys then, ask for; 0: nobody has keys"""
+    scheduled: int
+    """SKYT_Scheduled_t; the schedule has one row unless all satellites have it"""
     values: int
     """names of which one is that of values, which have versions; 0: none is"""
     livelock_steps: int
@@ -392,6 +405,7 @@ class Config(Structure):
         ("quota_reserved", c_uint32),
         ("quota_most", c_uint32),
         ("suite", c_uint32),
+        ("scheduled", c_uint32),
         ("values", c_uint32),
         ("livelock_steps", c_uint32),
     )

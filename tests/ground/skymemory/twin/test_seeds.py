@@ -9,7 +9,7 @@ import pytest
 from skymemory.twin import seeds
 from skymemory.twin.faults import Crash, Faults
 from skymemory.twin.single_run import Twin
-from skymemory.twin.structures import Break
+from skymemory.twin.structures import Break, Scheduled
 from skymemory.wire.address import Satellite
 
 
@@ -67,6 +67,13 @@ def test_seeds_differ_in_everything() -> None:
     assert all(one.from_ms >= 0 and one.from_ms + one.speed * one.duration_ms <= 86_400_000 for one in setups)
 
 
+def test_in_one_seed_of_six_satellites_have_the_window_alone() -> None:
+    alone = [one for one in map(seeds.setup_of, range(300)) if one.scheduled is not Scheduled.ALL]
+    assert 30 <= len(alone) <= 70
+    assert {one.scheduled for one in alone} == {Scheduled.NOBODY, Scheduled.UNTIL_CRASH}
+    assert all(one.scrub_ms > 0 and len(one.track.rows) == 1 for one in alone)
+
+
 def test_workers_run_what_one_process_runs() -> None:
     """In the order of the seeds, whichever ends first."""
     alone = [report.as_json() for report in seeds.run_seeds(20, 6, workers=1)]
@@ -117,7 +124,7 @@ def test_what_is_lost_is_lost_before_the_day_ends() -> None:
 
 def test_a_share_that_cannot_be_handed_over_is_found_where_it_is() -> None:
     """Five of seven servers are lost. They were also the neighbours of a sixth, which leaves the window with its share."""
-    setup, _ = seeds.lost_of(331)
+    setup = replace(seeds.lost_of(331)[0], scheduled=Scheduled.ALL)
     lost = ((2, 14, 396.7), (3, 14, 390.7), (1, 13, 343.0), (1, 15, 334.2), (2, 13, 347.2))
     crashes = tuple(Crash(at_s=at_s, for_s=900.0, satellite=Satellite(plane, slot)) for plane, slot, at_s in lost)
     assert (setup.servers, setup.parity) == (7, 5)

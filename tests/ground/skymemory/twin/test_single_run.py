@@ -26,7 +26,7 @@ from skymemory.twin.faults import (
 )
 from skymemory.twin.native_twin import TwinError
 from skymemory.twin.single_run import Report, Setup, Twin, with_links
-from skymemory.twin.structures import Break, Cause, OpKind, Uplink
+from skymemory.twin.structures import Break, Cause, OpKind, Scheduled, Uplink
 from skymemory.twin.workload import Workload
 from skymemory.wire.address import Satellite
 
@@ -188,6 +188,32 @@ def test_parity_bears_lost_satellites(day: Schedule, quarter: Setup) -> None:
     assert (without.violated, coded.violated) == (0, 0)
     assert sum(without.misses.values()) > 0
     assert coded.misses == {}
+
+
+@pytest.mark.parametrize("scheduled", [Scheduled.NOBODY, Scheduled.UNTIL_CRASH])
+def test_a_satellite_with_the_window_alone_is_filled_again(quarter: Setup, scheduled: Scheduled) -> None:
+    workload = replace(quarter.workload, absent=0, prefetched=0, puts_per_minute=0, purges_per_minute=0)
+    setup = replace(quarter, servers=12, parity=2, uplink=Uplink.DIRECT, workload=workload, scheduled=scheduled)
+    ((_, (plane, slot)),) = setup.track.rows
+    plane, slot = (plane - 1) % 5, (slot - 1) % 19
+
+    def held(scrub_ms: int, *crash: Crash) -> set[tuple[int, int]]:
+        """Return the blocks and numbers of the chunks that the satellite holds in the end."""
+        with Twin(replace(setup, scrub_ms=scrub_ms), 7, Faults(crash=crash)) as twin:
+            report = twin.run()
+            assert (report.violated, report.misses, report.handovers) == (0, {}, 0)
+            nodes, found = (ctypes.c_uint32 * 95)(), set()
+            for block in range(workload.names * workload.tenants):
+                for chunk in range(2 * workload.chunks_max):
+                    count = twin.native.library.SKYT_Holders(twin.native.handle, block, chunk, nodes, 95)
+                    found |= {(block, chunk)} if plane * 19 + slot in nodes[:count] else set()
+        return found
+
+    crash = Crash(at_s=600, for_s=20, satellite=Satellite(plane + 1, slot + 1))
+    before = held(20_000)
+    assert len(before) > 0
+    assert held(0, crash) == set()
+    assert held(20_000, crash) == before
 
 
 def test_links_of_the_constellation_file_are_faults_too() -> None:
