@@ -214,9 +214,10 @@ static bool end_round(SKYT_Ground_t *ground)
 /* Begin to ask lost satellites whether they are back. @return false if none is to be asked now */
 static bool begin_back(SKYT_Ground_t *ground, bool doubted)
 {
-    SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
-    SKYT_Twin_t           *twin    = ground->twin;
-    const uint32_t         count   = SKY_Reach_AskLost(&ground->reach, twin->now_us, doubted, inquiry->addrs);
+    SKYT_ReachQuestions_t *inquiry  = &ground->inquiry;
+    SKYT_Twin_t           *twin     = ground->twin;
+    const uint32_t         count    = SKY_Reach_AskLost(&ground->reach, twin->now_us, doubted, inquiry->addrs);
+    const uint64_t         hurry_us = SKY_Host_HurryUs(&ground->core, inquiry->addrs, count);
 
     inquiry->count = 0;
     for (uint32_t i = 0; i < count; ++i)
@@ -242,7 +243,7 @@ static bool begin_back(SKYT_Ground_t *ground, bool doubted)
     {
         return false;
     }
-    ask_all(ground, SKY_OP_PING, SKY_HOST_PROBE_US);
+    ask_all(ground, SKY_OP_PING, hurry_us > SKY_HOST_PROBE_US ? hurry_us : SKY_HOST_PROBE_US);
     return true;
 }
 

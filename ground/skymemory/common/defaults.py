@@ -69,7 +69,7 @@ HOST_LOST_US: Final = 30000000
 HOST_DOUBT_US: Final = 5000000
 """That time at first, when a stand-in did not have its share; it doubles each time, up to lost_us."""
 HOST_PROBE_US: Final = 250000
-"""Time that a lost satellite that is back has to answer: more than the way round the sky takes."""
+"""Least time that a lost satellite that is back has to answer; more if its round trip is long."""
 HOST_PAUSE_FIRST_US: Final = 1000000
 """Pause without questions after nobody answered; it doubles each time."""
 HOST_PAUSE_MAX_US: Final = 64000000

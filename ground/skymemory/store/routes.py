@@ -306,8 +306,9 @@ class Routes:
             found = (structures.Addr * self._state.lost_count)()
             number = self._core.SKY_Reach_AskLost(self._at, self._timing.now_us(), doubted, found)
         if number:
-            # The wait is short, because a caller waits for it and mostly no satellite is back.
-            self._hear(self._control.ping(self._ways_back(from_core(found)[:number]), self._timing.back_s))
+            ways = self._ways_back(from_core(found)[:number])
+            # The wait is short, because a caller waits for it and mostly no satellite is back; but not shorter than a round trip.
+            self._hear(self._control.ping(ways, max(self._timing.back_s, self._control.hurry_s(ways))))
 
     def _ways_back(self, satellites: Sequence[Satellite]) -> list[Route]:
         """Return routes to lost satellites: direct ones to entry satellites, and over answering entry satellites to others."""

@@ -38,7 +38,7 @@
 #define SKY_HOST_LATE 32u /**< places at satellites that are late to hand over, which are asked besides */
 #define SKY_HOST_LOST_US 30000000u /**< time for which a satellite that did not answer is left alone before it is asked again */
 #define SKY_HOST_DOUBT_US 5000000u /**< that time at first, when a stand-in did not have its share; it doubles each time, up to lost_us */
-#define SKY_HOST_PROBE_US 250000u /**< time that a lost satellite that is back has to answer: more than the way round the sky takes */
+#define SKY_HOST_PROBE_US 250000u /**< least time that a lost satellite that is back has to answer; more if its round trip is long */
 #define SKY_HOST_PAUSE_FIRST_US 1000000u /**< pause without questions after nobody answered; it doubles each time */
 #define SKY_HOST_PAUSE_MAX_US 64000000u /**< largest pause without questions */
 #define SKY_HOST_OTHERS 4u /**< satellites besides servers and entry satellites that a look around asks, for comparison */

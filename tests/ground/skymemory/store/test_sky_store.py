@@ -218,6 +218,26 @@ def test_a_satellite_that_returns_is_used_again(start_sky: StartSky) -> None:
         assert store.control.store_stats([Route(victim, victim)], 5)[victim]["slots_used"] == 3
 
 
+def test_a_satellite_behind_a_long_way_is_used_again(start_sky: StartSky) -> None:
+    local = start_sky(cache={"deadline_ms": 8000}, links={"delay_us": 150_000})
+    victim = Whereabouts(local.constellation).servers(0)[4]
+    ahead_s = 0.0
+    timing = Timing(clock=lambda: time.monotonic() + ahead_s)
+    with SkyStore(local.constellation, timing=timing) as store:
+        assert store.put([(key("first"), bytes(100_000))])[0].ok
+        assert min(store.probe(store.control).values()) > timing.back_s
+        local.kill(victim)
+        wait_until(lambda: store.put([(key("second"), bytes(100_000))])[0].ok and victim in store.lost, "it is lost")
+        local.restart(victim)
+
+        def is_back() -> bool:
+            nonlocal ahead_s
+            ahead_s += timing.lost_s
+            return store.put([(key("third"), bytes(100_000))])[0].ok and victim not in store.lost
+
+        wait_until(is_back, "it is used again")
+
+
 def test_a_killed_nearest_satellite(start_sky: StartSky) -> None:
     local = start_sky(cache={"deadline_ms": 2000, "uplink": "nearest"})
     with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
