@@ -76,7 +76,7 @@ def _panel(axis: Axes, title: str, points: list[dict[str, Any]]) -> None:
     axis.set_xticks(rates, [f"{rate:g}" for rate in rates], rotation=45 if len(rates) > 5 else 0)
     axis.set_yticks(ticks := (0.2, 0.5, 1, 2, 5, 10, 20), [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
-    axis.set_ylim(0.25, 4 * points[0]["ways"][FULL]["median_s"])
+    axis.set_ylim(0.18, 4 * points[0]["ways"][FULL]["median_s"])
 
 
 def _style(way: str) -> dict[str, Any]:
