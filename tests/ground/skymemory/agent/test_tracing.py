@@ -114,8 +114,10 @@ def test_gets_that_came_together_are_linked(full_sky: LocalConstellation) -> Non
     assert len(gets) == 6
     assert len({get.context.trace_id for get in gets}) == 6
     ids = {get.context.span_id for get in gets}
-    alone = [get for get in gets if not get.links]
-    assert len(named(spans, "skymem.transfer")) == len(alone) < 6
+    alone = {get.context.span_id for get in gets if not get.links}
+    assert len(alone) < 6
+    fetchers = [transfer.parent.span_id for transfer in named(spans, "skymem.transfer") if transfer.parent]
+    assert set(fetchers) == alone  # on a busy machine one of them takes several transfers
     assert all(link.context.span_id in ids for get in gets for link in get.links)
     check_inside(spans)
 
