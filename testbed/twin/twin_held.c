@@ -208,7 +208,7 @@ static bool has_moved(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
     return moved;
 }
 
-/* Return a chunk that is held nowhere, as all said who may have it. */
+/* Return a chunk that is held nowhere, as all said who may have it. What stand-ins deny the lost satellite may have. */
 static uint32_t gone_of(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
 {
     for (uint32_t server = 0; server < twin->config.servers; ++server)
@@ -216,7 +216,7 @@ static uint32_t gone_of(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
         const SKY_HeldShare_t *share = &held->shares[server];
         const uint32_t         first = SKY_ChunkSet_Next(&share->missing, 0);
 
-        if (first < share->missing.count && !share->is_unanswered)
+        if (first < share->missing.count && !share->is_unanswered && !share->is_stand_in)
         {
             return SKY_ChunkSet_ChunkId(&share->missing, first);
         }
