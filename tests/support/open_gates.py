@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skymemory.prompt.manager import KVCManager
-from skymemory.segments.evidence import Sample
-from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN
-from skymemory.segments.grid import Option
+from skymemory.segments.evidence import Point, Sample
+from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
+from skymemory.segments.grid import Option, options
+from skymemory.segments.groups import layer_groups
 from skymemory.segments.kept_gate import KeptGate
 from skymemory.segments.strategy import Strategy
 from skymemory.sky.constellation import Constellation
@@ -26,9 +27,21 @@ def open_gate(
         manager = KVCManager(model, tokenizer, store)
         kept, fingerprint = KeptGate(lambda: store, manager.tenant_secret, folder), manager.fingerprint()
         point = Option(Strategy.parse(strategy), switch_layer).point(fingerprint.hex(), manager.codec.name)
-        for _ in range(PROMPTS_MIN):
-            kept.gate.checked(point, Sample(0.0, 1.0))
-        for _ in range(POWER_PROMPTS_MIN):
-            kept.gate.checked_shuffled(point, Sample(5.0, 0.0))
-        assert kept.gate.is_open(point)
+        _prove(kept.gate, point)
         kept.keep(fingerprint)
+
+
+def opened(manager: KVCManager, strategy: str) -> Gate:
+    """Return a gate that has seen a strategy prove itself at all switch layers."""
+    gate = Gate("here")
+    for option in options([Strategy.parse(strategy)], layer_groups(manager.engine.geometry.layers)):
+        _prove(gate, option.point(manager.fingerprint().hex(), manager.codec.name))
+    return gate
+
+
+def _prove(gate: Gate, point: Point) -> None:
+    for _ in range(PROMPTS_MIN):
+        gate.checked(point, Sample(0.0, 1.0))
+    for _ in range(POWER_PROMPTS_MIN):
+        gate.checked_shuffled(point, Sample(5.0, 0.0))
+    assert gate.is_open(point)

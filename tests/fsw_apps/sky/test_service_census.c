@@ -42,11 +42,9 @@ static void test_silence_is_not_loss(void)
     CHECK(is_whole(&block));
 }
 
-/* Many blocks lost a chunk while another satellite is silent: only the first census waits for it. */
-static void test_silence_is_waited_for_once(void)
+/* Begin with six blocks, and wait until they can be repaired. */
+static void put_six(coded_t *blocks)
 {
-    coded_t blocks[6];
-
     open_filled(SKY_LAYOUT_ROTATION);
     for (uint32_t i = 0; i < 6; ++i)
     {
@@ -54,6 +52,14 @@ static void test_silence_is_waited_for_once(void)
         put_all(&blocks[i]);
     }
     run(LIFE_MS * 1000u);
+}
+
+/* Many blocks lost a chunk while another satellite is silent: only the first census waits for it. */
+static void test_silence_is_waited_for_once(void)
+{
+    coded_t blocks[6];
+
+    put_six(blocks);
     restart(home_of(3));
     at_home(7)->deaf               = true;
     at_home(2)->svc.census.rest_us = now_us + 4u * PERIOD_US; /* so long that all of them wait */
@@ -159,13 +165,7 @@ static void test_a_full_home_is_remembered(void)
 {
     coded_t blocks[6];
 
-    open_filled(SKY_LAYOUT_ROTATION);
-    for (uint32_t i = 0; i < 6; ++i)
-    {
-        blocks[i] = a_coded(10u + i, 700, 100, 7, 2);
-        put_all(&blocks[i]);
-    }
-    run(LIFE_MS * 1000u);
+    put_six(blocks);
     store_slots = 1;
     restart(home_of(3));
     at_home(2)->svc.census.rest_us = now_us + 4u * PERIOD_US; /* so long that all of them wait */

@@ -14,18 +14,15 @@ from skymemory.prompt.manager import KVCManager
 from skymemory.segments.cache_maker import TOO_LATE
 from skymemory.segments.controller import Request, full_work
 from skymemory.segments.errors import CancelledLinkError, UnknownSegmentError
-from skymemory.segments.evidence import Sample
-from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
-from skymemory.segments.grid import options
-from skymemory.segments.groups import layer_groups
+from skymemory.segments.gate import Gate
 from skymemory.segments.manager import LinkedPrompt, SegmentManager
 from skymemory.segments.passages import Passage
 from skymemory.segments.planner import NOTHING_OPEN
-from skymemory.segments.strategy import Strategy
 from skymemory.store.results import ChainResult, FindResult, GetResult
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.memory_store import MemoryStore
+from support.open_gates import opened
 from support.segments import BLOCK, tokens_of
 from support.waiting import PATIENCE_S, wait_until
 
@@ -76,17 +73,6 @@ def manager(make_llama: Callable[..., Any], seed: int, tokenizer: Any, sky: Slow
 @pytest.fixture
 def segments(manager: KVCManager, tmp_path: Path) -> SegmentManager:
     return SegmentManager(manager, gate=Gate("here"), folder=tmp_path)
-
-
-def opened(manager: KVCManager, strategy: str) -> Gate:
-    gate = Gate("here")
-    for option in options([Strategy.parse(strategy)], layer_groups(LAYERS)):
-        point = option.point(manager.fingerprint().hex(), "raw")
-        for _ in range(PROMPTS_MIN):
-            gate.checked(point, Sample(0.0, 1.0))
-        for _ in range(POWER_PROMPTS_MIN):
-            gate.checked_shuffled(point, Sample(5.0, 0.1))
-    return gate
 
 
 def teach(segments: SegmentManager, full_s: float) -> None:

@@ -17,19 +17,16 @@ from skymemory.prompt.manager import KVCManager
 from skymemory.segments.controller import Request, full_work
 from skymemory.segments.directory import SegmentDirectory
 from skymemory.segments.errors import ExpiredSegmentError, OtherModelError, SegmentError, UnknownSegmentError
-from skymemory.segments.evidence import Sample
-from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
+from skymemory.segments.gate import PROMPTS_MIN, Gate
 from skymemory.segments.gate_in_sky import GateInSky
-from skymemory.segments.grid import options
-from skymemory.segments.groups import layer_groups
 from skymemory.segments.kept_gate import KeptGate
 from skymemory.segments.manager import LinkedPrompt, SegmentManager
 from skymemory.segments.planner import NOTHING_OPEN, SLOWER, UNMEASURED
-from skymemory.segments.strategy import Strategy
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.linkable import linkable_llama, prompt_lines
 from support.memory_store import MemoryStore
+from support.open_gates import opened
 from support.segments import BLOCK, tokens_of
 from support.waiting import PATIENCE_S
 
@@ -218,18 +215,6 @@ def test_segments_that_are_expected(segments: SegmentManager) -> None:
 
 
 # ---- the gate -----------------------------------------------------------------------------------------------------------
-
-
-def opened(manager: KVCManager, strategy: str) -> Gate:
-    """A gate that has seen a strategy prove itself at all switch layers."""
-    gate = Gate("here")
-    for option in options([Strategy.parse(strategy)], layer_groups(manager.engine.geometry.layers)):
-        point = option.point(manager.fingerprint().hex(), "raw")
-        for _ in range(PROMPTS_MIN):
-            gate.checked(point, Sample(0.0, 1.0))
-        for _ in range(POWER_PROMPTS_MIN):
-            gate.checked_shuffled(point, Sample(5.0, 0.1))
-    return gate
 
 
 def test_auto_links_what_the_gate_allows_once_it_is_known_to_be_faster(manager: KVCManager, tmp_path: Path) -> None:
