@@ -371,6 +371,8 @@ uint32_t SKYT_ShareRecord_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_
 uint32_t SKYT_ShareRecord_Bit(const SKYT_Twin_t *twin, uint32_t chunk);
 /** Return true if a satellite is among the places of a server in the running attempt, or the last one. */
 bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite);
+/** Return true if a satellite keeps a chunk for which it was never the server: stand-ins do in the layout hop, and without a schedule. */
+bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t chunk, uint32_t index);
 /** Return true if others stood in for lost satellites, and this host could ask none of the holders of a chunk. */
 bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 /** Return true if a satellite that the host asks for the chunk's share has held it since before the operation began. */

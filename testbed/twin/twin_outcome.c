@@ -249,6 +249,24 @@ static uint32_t first_holder(const SKYT_Twin_t *twin, uint32_t block)
     return holder;
 }
 
+/* Return true if of the chunks that a look-up asks for only former stand-ins have some, of a put before the last one. */
+static bool is_kept_aside(const SKYT_Twin_t *twin, uint32_t block)
+{
+    bool is_kept = true;
+
+    for (uint32_t server = 0; is_kept && server <= twin->config.parity; ++server)
+    {
+        uint32_t       holders[SKY_HOST_LATE];
+        const uint32_t count = SKYT_Holders(twin, block, server, holders, SKY_HOST_LATE);
+
+        for (uint32_t i = 0; is_kept && i < count; ++i)
+        {
+            is_kept = SKYT_ShareRecord_IsKept(twin, server, holders[i]);
+        }
+    }
+    return is_kept;
+}
+
 /* Judge a look-up: satellites deny a block of which all chunks are held. A host that knows only its key does not ask where it
  * waits for a later row. */
 static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
@@ -260,7 +278,7 @@ static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return SKYT_CAUSE_PREFETCHED;
     }
-    if ((SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
+    if ((SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u || is_kept_aside(twin, active->block) ||
          SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder))) &&
         !(only_crashes(twin, active) && was_there(twin, active)))
     {

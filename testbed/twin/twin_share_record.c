@@ -160,6 +160,17 @@ bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
     return false;
 }
 
+bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t chunk, uint32_t index)
+{
+    const bool       may_keep  = twin->config.layout == SKY_LAYOUT_HOP || twin->config.scheduled != SKYT_SCHEDULED_ALL;
+    const uint32_t   server    = chunk % twin->config.servers;
+    const SKY_Addr_t satellite = SKYT_AddrOf(twin, index);
+    const uint32_t   row       = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+
+    return may_keep && !had_it(twin, server, satellite) &&
+           !SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, row, server), satellite);
+}
+
 /* Return true if a satellite was asked whether it is late when it had the block already, and says so itself. */
 static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t index)
 {
