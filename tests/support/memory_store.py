@@ -1,14 +1,14 @@
 """A store of blocks in this process's memory, for tests that need no satellites."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
-from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
+from skymemory.store.results import CancelledLookupError, ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
 
 
 class MemoryStore(BlockStore):
@@ -32,8 +32,17 @@ class MemoryStore(BlockStore):
         self._begin("find", keys)
         return [self._found(key) for key in keys]
 
-    def find_longest(self, keys: Sequence[bytes], *, fresh: bool = False, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
+    def find_longest(
+        self,
+        keys: Sequence[bytes],
+        *,
+        fresh: bool = False,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> ChainResult:
         self._begin("find_longest", keys)
+        if cancelled():
+            raise CancelledLookupError
         found = takewhile(lambda entry: entry is not None, (self._found(key).entry for key in keys))
         entries = list(takewhile(lambda entry: entry.block_len <= block_bytes_max, found))
         return ChainResult(entries, keys[len(entries) :][:1] if self.is_silent else ())

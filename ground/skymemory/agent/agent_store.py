@@ -8,7 +8,7 @@ Each block is copied once each way, between the program's memory and the memory 
 
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
 from skymemory.sky.file_sections import Cache
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
-from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
+from skymemory.store.results import CancelledLookupError, ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
 from skymemory.store.streamed_get import AHEAD_BYTES
 
 T = TypeVar("T")
@@ -117,9 +117,18 @@ class AgentStore(BlockStore):
             results += self._look_up(part, chain=False, fresh=fresh, block_bytes_max=0)
         return results
 
-    def find_longest(self, keys: Sequence[bytes], *, fresh: bool = False, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
+    def find_longest(
+        self,
+        keys: Sequence[bytes],
+        *,
+        fresh: bool = False,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> ChainResult:
         """Find the longest cached beginning of a chain, see `BlockStore.find_longest`. At most 16,384 blocks are looked for."""
         check_keys(keys)
+        if cancelled():
+            raise CancelledLookupError
         asked = keys[: protocol.BLOCKS_MAX]
         results = self._look_up(asked, chain=True, fresh=fresh, block_bytes_max=block_bytes_max) if asked else []
         entries = [result.entry for result in results if result.entry is not None]

@@ -31,7 +31,7 @@ from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.prompt.prompts import Prompt, Prompts, token_list, token_lists
 from skymemory.prompt.statistics import AddReport, ExpectReport, KVCStatistics, Ledger
 from skymemory.store.block_store import BlockStore
-from skymemory.store.results import GetResult, PrefetchResult, PutResult, Status
+from skymemory.store.results import CancelledLookupError, GetResult, PrefetchResult, PutResult, Status
 from skymemory.wire.envelope import BlockError
 from skymemory.wire.key_derivation import block_key, seal_keys
 
@@ -181,7 +181,7 @@ class KVCManager:
         Args:
             prompt: Text, token ids, or a tokenizer's result for one prompt.
             scope: Bytes that go into the names of the blocks: only blocks that were stored with the same ones are found.
-            cancelled: Tells, before each block, that no more are wanted.
+            cancelled: Tells, before each question and each block, that no more are wanted.
 
         Returns:
             A cache of batch size 1.
@@ -388,7 +388,11 @@ class KVCManager:
         if keys:
             with self._ledger.attempt("find"), self._ledger.timed("find_s"):
                 try:
-                    found = self._store.find_longest(keys, fresh=fresh, block_bytes_max=self._block_bytes_max)
+                    found = self._store.find_longest(
+                        keys, fresh=fresh, block_bytes_max=self._block_bytes_max, cancelled=cancelled
+                    )
+                except CancelledLookupError:
+                    return []
                 except Exception:
                     if cancelled():  # the store may have been closed meanwhile, which is no failure
                         return []

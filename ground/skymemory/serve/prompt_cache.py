@@ -110,7 +110,7 @@ class PromptCache:
             if manager is None:
                 return self.engine.empty_cache()
             self.await_stored(tokens, cancelled, scope)
-            return manager.get_cache(list(tokens), scope=scope)
+            return manager.get_cache(list(tokens), scope=scope, cancelled=cancelled)
 
     def await_stored(self, tokens: Sequence[int], cancelled: Callable[[], bool], scope: bytes = b"") -> None:
         """Wait for blocks that a prompt continues, or shares for the most part, and that are still on their way up."""

@@ -66,16 +66,27 @@ class BlockStore(ABC):
         """
 
     @abstractmethod
-    def find_longest(self, keys: Sequence[bytes], *, fresh: bool = False, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
+    def find_longest(
+        self,
+        keys: Sequence[bytes],
+        *,
+        fresh: bool = False,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> ChainResult:
         """Find the longest cached beginning of a chain of blocks.
 
         Args:
             keys: Keys of a prompt's blocks, the first one first; 32 bytes each.
             fresh: Ask the satellites whether the blocks are whole, and do not believe what was known before.
             block_bytes_max: A longer block ends the chain.
+            cancelled: Tells, before each question to the sky, whether nobody waits for the result any more.
 
         Returns:
             Entries of the first blocks, without a gap, and the keys of which nobody said anything.
+
+        Raises:
+            CancelledLookupError: Nobody waits for the result any more.
         """
 
     def known(self, keys: Sequence[bytes]) -> int:

@@ -5,7 +5,7 @@ found, missed or unanswered (`sky_lookup.h`, `sky_word.h`).
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Lock
 
@@ -15,7 +15,7 @@ from skymemory.link.structures import Word
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import LookupStep, LookupSteps
 from skymemory.store.parts import Operation, StoreParts
-from skymemory.store.results import ChainResult, FindResult, Status
+from skymemory.store.results import CancelledLookupError, ChainResult, FindResult, Status
 
 
 class Lookups(Operation):
@@ -40,10 +40,22 @@ class Lookups(Operation):
         with self._lock:
             self._incomplete.pop(key, None)
 
-    def ask(self, keys: Sequence[bytes]) -> list[FindResult]:
-        """Ask for blocks with HAS, all at once. A result is UNANSWERED if no satellite answers over any way that there is."""
+    def ask(self, keys: Sequence[bytes], cancelled: Callable[[], bool] = lambda: False) -> list[FindResult]:
+        """Ask for blocks with HAS, all at once. A result is UNANSWERED if no satellite answers over any way that there is.
+
+        Args:
+            keys: Keys of the blocks.
+            cancelled: Tells, when its turn has come, whether nobody waits for the answers any more.
+
+        Raises:
+            CancelledLookupError: Nobody waits for the answers any more. Nothing was sent.
+        """
+        if not keys:  # a get of known blocks waits for nobody's look-up
+            return []
         found: dict[bytes, BlockEntry] = {}
         with self._turn:
+            if cancelled():
+                raise CancelledLookupError
             some = LookupSteps(keys, is_over=self._late_search.over() is not None)
             tried: list[list[Route]] = []
             while (step := some.next()) is not LookupStep.END:
@@ -134,17 +146,24 @@ class Lookups(Operation):
         row, rows = self._where.row(now_s), self._where.rows
         return {key: entry for key, entry in found.items() if is_ahead(entry, row, rows(now_s, entry.epoch))}
 
-    def longest(self, keys: Sequence[bytes]) -> ChainResult:
+    def longest(self, keys: Sequence[bytes], cancelled: Callable[[], bool] = lambda: False) -> ChainResult:
         """Find the longest beginning of a chain that is on the satellites.
 
         The first block is asked for first, as most chains that miss do so there. A binary search follows: if a block is there, so
         are its predecessors, unless one was evicted (paper, Get steps 3 to 6). These are asked for at the end.
+
+        Args:
+            keys: Keys of the chain, the first one first.
+            cancelled: Tells, before each question, whether nobody waits for the result any more.
+
+        Raises:
+            CancelledLookupError: Nobody waits for the result any more.
         """
         asked: dict[int, BlockEntry | None] = {}
         low, high = 0, len(keys)  # blocks before `low` exist, those from `high` on do not
         while low < high:
             middle = (low + high) // 2 if asked else 0
-            (answer,) = self.ask([keys[middle]])
+            (answer,) = self.ask([keys[middle]], cancelled)
             if answer.status is Status.UNANSWERED:  # another question would take as long
                 return ChainResult([], [answer.key])
             asked[middle] = answer.entry
@@ -153,7 +172,7 @@ class Lookups(Operation):
             else:
                 low = middle + 1
         rest = [index for index in range(low) if index not in asked]
-        told = self.ask([keys[index] for index in rest])
+        told = self.ask([keys[index] for index in rest], cancelled)
         asked |= zip(rest, (one.entry for one in told), strict=True)
         found: list[BlockEntry] = []
         for index in range(low):

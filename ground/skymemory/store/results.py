@@ -61,6 +61,10 @@ class FindResult:
     """DONE, MISS or UNANSWERED."""
 
 
+class CancelledLookupError(Exception):
+    """Nobody waits for a lookup any more. What of it was not sent is not sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChainResult:
     """Beginning of a chain of blocks that was found."""

@@ -364,7 +364,14 @@ class SkyStore(BlockStore):
         missed = {key: Status.UNANSWERED if key in unanswered else Status.MISS for key in keys}
         return [FindResult(key, found.get(key), Status.DONE if key in found else missed[key]) for key in keys]
 
-    def find_longest(self, keys: Sequence[bytes], *, fresh: bool = False, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
+    def find_longest(
+        self,
+        keys: Sequence[bytes],
+        *,
+        fresh: bool = False,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> ChainResult:
         """Find the longest cached beginning of a chain of blocks (`BlockStore.find_longest`).
 
         As far as the local index knows the chain, its answer counts. The nearest server is asked for the blocks behind
@@ -373,12 +380,13 @@ class SkyStore(BlockStore):
         not whole. What is gone is forgotten.
 
         Raises:
+            CancelledLookupError: Nobody waits for the result any more.
             ValueError: A key has another length, or the store was closed.
         """
         check_keys(keys)
         self._begin()
         known = self.index.longest_prefix(keys)
-        told = self._lookups.longest(keys[len(known) :])
+        told = self._lookups.longest(keys[len(known) :], cancelled)
         found = known + told.entries
         fits = [entry.block_len <= block_bytes_max for entry in found]
         found = found[: fits.index(False)] if False in fits else found

@@ -18,7 +18,7 @@ from skymemory.segments.gate import Gate
 from skymemory.segments.manager import LinkedPrompt, SegmentManager
 from skymemory.segments.passages import Passage
 from skymemory.segments.planner import NOTHING_OPEN
-from skymemory.store.results import ChainResult, FindResult, GetResult
+from skymemory.store.results import CancelledLookupError, ChainResult, FindResult, GetResult
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.memory_store import MemoryStore
@@ -40,6 +40,8 @@ class SlowSky(MemoryStore):
         super().__init__()
         self.answers = Event()
         self.answers.set()
+        self.withdrawn = 0
+        """Look-ups for which nobody waited any more when it was time to ask."""
 
     def known(self, keys: Sequence[bytes]) -> int:
         return 0
@@ -50,7 +52,11 @@ class SlowSky(MemoryStore):
 
     def find_longest(self, keys: Sequence[bytes], **words: Any) -> ChainResult:
         assert self.answers.wait(PATIENCE_S)
-        return super().find_longest(keys, **words)
+        try:
+            return super().find_longest(keys, **words)
+        except CancelledLookupError:
+            self.withdrawn += 1
+            raise
 
     def get(self, entries: Any, **words: Any) -> list[GetResult]:
         assert self.answers.wait(PATIENCE_S)
@@ -244,6 +250,15 @@ def test_nothing_is_computed_that_the_caller_computes_itself(segments: SegmentMa
     one = segments.add(DOCUMENT)
     prompt = segments.link([BEGIN, one, END], computes=False)
     assert (prompt.report.ahead_layers, prompt.cache.get_seq_length()) == (0, 0)
+
+
+def test_a_look_up_that_a_link_did_not_wait_for_is_withdrawn(segments: SegmentManager, manager: KVCManager, sky: SlowSky) -> None:
+    sky.answers.clear()
+    assert is_full_prefill(manager, segments.link([DOCUMENT, END], "exact"))
+    sky.answers.set()
+    wait_until(lambda: manager.statistics.prompts > 0)
+    assert sky.withdrawn == 1
+    assert not manager.statistics.errors
 
 
 # ---- what goes wrong ----------------------------------------------------------------------------------------------------

@@ -405,7 +405,7 @@ def test_a_prompt_that_nobody_waits_for_is_not_linked(make_segments) -> None:
         looks = itertools.count()
         given_up = segments.finder(laid, KEY, KEY)(lambda looks=looks, before=looks_before: next(looks) >= before)
         assert (given_up.cache.get_seq_length(), given_up.cached_tokens, given_up.linked_tokens) == (0, 0, 0)
-        assert next(looks) <= looks_before + 2, "it goes on"
+        assert next(looks) <= looks_before + 3, "it goes on"  # who waits for blocks, the look-up and the next layer look
 
 
 @pytest.mark.parametrize("strategy", ["auto", "exact"])

@@ -1,6 +1,8 @@
 """What is made of the answers of satellites, key by key."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any, cast
 
 import pytest
@@ -14,7 +16,9 @@ from skymemory.store.find import Lookups
 from skymemory.store.late_search import LateSearch
 from skymemory.store.parts import StoreParts
 from skymemory.store.radix import RadixIndex
+from skymemory.store.results import CancelledLookupError
 from skymemory.wire.address import Satellite
+from support.waiting import PATIENCE_S
 
 FIRST, SECOND = (Route(Satellite(3, slot), Satellite(3, slot)) for slot in (10, 11))
 HERE, GONE, SILENT = (bytes([number]) * 32 for number in range(3))
@@ -111,3 +115,49 @@ def test_nothing_is_asked_for_nothing() -> None:
     satellites = Satellites({})
     assert statuses(satellites) == ([], {})
     assert satellites.asked == []
+
+
+# ---- who waits no more ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("questions", "asked"), [(0, []), (1, [{HERE}]), (2, [{HERE}, {GONE}])])
+def test_a_chain_that_nobody_waits_for_is_asked_for_no_further(questions: int, asked: list[set[bytes]]) -> None:
+    satellites = Satellites({HERE: True, GONE: False, SILENT: True})
+    waits = iter([False] * questions)
+    with pytest.raises(CancelledLookupError):
+        lookups(satellites, lambda **more: None).longest([HERE, SILENT, GONE, SILENT], lambda: next(waits, True))
+    assert [keys for _, keys in satellites.asked] == asked
+
+
+class SlowSatellites(Satellites):
+    """They answer when a test lets them."""
+
+    def __init__(self, *each: dict[bytes, bool]) -> None:
+        super().__init__(*each)
+        self.is_asked, self.answer = Event(), Event()
+
+    def find(
+        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
+    ) -> tuple[list[BlockEntry | None], set[bytes]]:
+        self.is_asked.set()
+        assert self.answer.wait(PATIENCE_S)
+        return super().find(routes, keys, tenant, deadline_s)
+
+
+def test_a_look_up_that_nobody_waits_for_any_more_when_its_turn_comes_is_not_sent() -> None:
+    satellites = SlowSatellites({HERE: True, GONE: False})
+    asker = lookups(satellites, lambda **more: None)
+    waits_no_more = Event()
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(asker.ask, [HERE])
+        assert satellites.is_asked.wait(PATIENCE_S)
+        second = threads.submit(asker.ask, [GONE], waits_no_more.is_set)
+        assert asker.ask([]) == [], "it waits for nobody"
+        assert asker.resolve([BlockEntry(HERE, 10, 10, 1, 0, 0.0)])[1] == set(), "what is known waits for nobody"
+        waits_no_more.set()
+        satellites.answer.set()
+        assert [one.status for one in first.result()] == ["done"]
+        with pytest.raises(CancelledLookupError):
+            second.result()
+    assert [keys for _, keys in satellites.asked] == [{HERE}]
+    assert [one.status for one in asker.ask([GONE])] == ["miss"]
