@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skymemory.segments.pieces import check_pieces
@@ -14,6 +15,14 @@ class SegmentId:
     """A segment of which only the id is at hand."""
 
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentOrTokens:
+    """A segment whose tokens are at hand. If it cannot be looked up, they stand in the prompt instead."""
+
+    id: str
+    tokens: Sequence[int]
 
 
 @dataclass(frozen=True)

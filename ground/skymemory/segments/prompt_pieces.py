@@ -14,7 +14,7 @@ from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.prompts import Encoding, Prompt, plain_tokens, token_list, tokens_in_front
 from skymemory.segments.errors import SegmentError, SilentSkyError
 from skymemory.segments.host_list import Segment
-from skymemory.segments.layout import SegmentId
+from skymemory.segments.layout import SegmentId, SegmentOrTokens
 from skymemory.segments.manifest import Manifest
 from skymemory.segments.passages import Passage, SeenPassages
 from skymemory.segments.placed_segment import PlacedSegment
@@ -22,8 +22,9 @@ from skymemory.segments.sky_segments import SkySegments
 
 _log = logging.getLogger(__name__)
 
-PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment | SegmentId | Passage
-"""Text; token ids; what a tokenizer returns; a segment, or its id; a passage, which becomes a segment when it comes again."""
+PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment | SegmentId | SegmentOrTokens | Passage
+"""Text; token ids; what a tokenizer returns; a segment, its id, or its id with its tokens; a passage, which becomes a segment when
+it comes again."""
 
 _LOOKUPS_MAX: Final = 8
 """Most passages that are looked up at once."""
@@ -91,10 +92,10 @@ class PromptPieces:
         if isinstance(pieces, (str, Mapping, torch.Tensor)) or not isinstance(pieces, Sequence):
             raise TypeError(f"{_FORM}; not {type(pieces).__name__}")
         for number, piece in enumerate(pieces, 1):
-            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment, SegmentId, Passage)):
+            if not isinstance(piece, (str, Sequence, torch.Tensor, Mapping, Segment, SegmentId, SegmentOrTokens, Passage)):
                 raise TypeError(f"{_FORM}; piece {number} is {type(piece).__name__}")
         ids = {piece.id for piece in pieces if isinstance(piece, (Segment, SegmentId))}
-        manifests = self._manifests(ids, unchecked)
+        manifests = self._manifests(ids, {piece.id for piece in pieces if isinstance(piece, SegmentOrTokens)}, unchecked)
         passages = self._of_passages(pieces, may_link, unchecked)
         parts: list[tuple[Sequence[int], Manifest | None]] = []
         for number, piece in enumerate(pieces):
@@ -102,6 +103,8 @@ class PromptPieces:
                 parts.append(passages[number])
             elif isinstance(piece, (Segment, SegmentId)):
                 parts.append((manifests[piece.id].tokens, manifests[piece.id]))
+            elif isinstance(piece, SegmentOrTokens):
+                parts.append((piece.tokens, manifests.get(piece.id)))
             else:
                 parts.append(((self.front(number) if isinstance(piece, str) else []) + self.plain(piece), None))
         check_length(sum(len(own) for own, _ in parts))
@@ -129,15 +132,24 @@ class PromptPieces:
                 if segment in unchecked.ids:
                     raise error
 
-    def _manifests(self, ids: set[str], unchecked: Unchecked | None) -> dict[str, Manifest]:
-        """Return what the sky has of some ids, or what is remembered of all of them."""
-        if not ids:
+    def _manifests(self, ids: set[str], dispensable: set[str], unchecked: Unchecked | None) -> dict[str, Manifest]:
+        """Return what the sky has of some ids, or what is remembered of all. Those that are dispensable may be missing."""
+        wanted = ids | dispensable
+        if not wanted:
             return {}
-        known = {} if unchecked is None else self._segments().remembered(ids)
-        if unchecked is None or len(known) < len(ids):
-            return self._segments().get_all(ids)
-        unchecked.ids |= ids
-        return known
+        known = {} if unchecked is None else self._segments().remembered(wanted)
+        if unchecked is not None and len(known) == len(wanted):
+            unchecked.ids |= ids
+            return known
+        manifests = {}
+        for segment, found in self._segments().look_up(wanted).items():
+            if not isinstance(found, SegmentError):
+                manifests[segment] = found
+            elif segment in ids:
+                raise found
+            else:
+                _log.info("a segment is computed as text: %s", found)
+        return manifests
 
     def _of_passages(
         self, pieces: Sequence[PromptPiece], may_link: Callable[[], bool], unchecked: Unchecked | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event, Lock
@@ -20,12 +20,11 @@ from skymemory.segments.errors import (
     CancelledSegmentError,
     ExpiredSegmentError,
     OtherModelError,
-    SegmentError,
     SilentSkyError,
     UnknownSegmentError,
 )
 from skymemory.segments.host_list import Segment
-from skymemory.segments.layout import LaidOut, SegmentId
+from skymemory.segments.layout import LaidOut, SegmentId, SegmentOrTokens
 from skymemory.segments.linking import LinkReport
 from skymemory.segments.manager import SegmentManager
 from skymemory.segments.pieces import SINKS
@@ -177,7 +176,7 @@ class ServedSegments:
                 if has_ids:
                     raise _no_sky()
                 return LaidOut(_plain(pieces), (), lossless=True)
-            return self._laid_out(self._of(kvc, scope), pieces, scope, check_length, cancelled)
+            return self._laid_out(kvc, pieces, scope, check_length, cancelled)
 
     def finder(self, laid: LaidOut, scope: bytes, prompt_scope: bytes) -> Finder:
         """Return a function that makes the cache of a prompt.
@@ -251,32 +250,34 @@ class ServedSegments:
 
     def _laid_out(
         self,
-        manager: SegmentManager,
+        kvc: KVCManager,
         pieces: Sequence[PromptPiece],
         scope: bytes,
         check_length: Callable[[int], object],
         cancelled: Callable[[], bool],
     ) -> LaidOut:
         """Add what is to become a segment, and lay out all."""
+        manager, seen, strategy = self._of(kvc, scope), self._seen_by(scope), str(self._strategy)
         new = {_digest(piece): piece for piece in pieces if isinstance(piece, NewSegment)}
         if new and not self._may_link(manager):  # a segment would help nobody
             new.clear()
-        seen = self._seen_by(scope)
         again = {digest: piece for digest, piece in new.items() if seen.see(digest)}
-        for is_fresh in (False, True) if again else ():
-            of_texts: dict[bytes, SegmentId | list[int]] = {}
-            for digest, piece in again.items():
+        segments = {digest: seen.segment(digest) for digest in again}
+        lacking = [digest for digest, segment in segments.items() if not segment]
+        if lacking and (named := [piece for piece in pieces if isinstance(piece, SegmentId)]):
+            manager.lay_out(named, strategy)  # what is refused is so before anything is computed
+        stored: set[bytes] = set()
+        while True:
+            for digest in lacking:
                 self._check(cancelled)
-                of_texts[digest] = self._stored(manager, seen, digest, piece, is_fresh, cancelled)
-            made = [of_texts.get(_digest(piece), piece.tokens) if isinstance(piece, NewSegment) else piece for piece in pieces]
-            try:
-                return manager.lay_out(made, str(self._strategy), check_length=check_length)
-            except SilentSkyError:
-                break
-            except SegmentError as error:  # one that was there before may have been evicted
-                _log.info("segments of a prompt are added again: %s", error)
-        made = [piece.tokens if isinstance(piece, NewSegment) else piece for piece in pieces]
-        return manager.lay_out(made, str(self._strategy), check_length=check_length)
+                segments[digest] = self._stored(manager, seen, digest, again[digest], cancelled)
+            stored.update(lacking)
+            laid = manager.lay_out([_with_id(piece, segments) for piece in pieces], strategy, check_length=check_length)
+            placed = {one.id for one in laid.placed}
+            lacking = [one for one, segment in segments.items() if segment and segment not in placed and one not in stored]
+            if not lacking or kvc.store.silent:
+                return laid
+            _log.info("%d segments of a prompt are added again", len(lacking))  # they may have been evicted
 
     def _may_link(self, manager: SegmentManager) -> bool:
         try:
@@ -309,25 +310,21 @@ class ServedSegments:
         seen: SeenTexts,
         digest: bytes,
         piece: NewSegment,
-        is_fresh: bool,
         cancelled: Callable[[], bool],
-    ) -> SegmentId | list[int]:
-        """Return the id of a segment that is in the sky now, or its tokens if the sky does not take it."""
-        known = seen.segment(digest)
-        if known and not is_fresh:
-            return SegmentId(known)
+    ) -> str:
+        """Store a segment, and return its id; empty if the sky does not take it."""
         try:
             added = self._add(manager, piece.tokens, TTL_S, "", cancelled)
         except (ApiError, Cancelled):
             raise
         except ValueError as error:
             _log.info("a segment of %d tokens is computed with its prompt: %s", len(piece.tokens), error)
-            return piece.tokens
+            return ""
         except Exception:  # the memory may have run out; the prompt is computed in pieces
             _log.exception("a segment of %d tokens is computed with its prompt", len(piece.tokens))
-            return piece.tokens
+            return ""
         seen.stored(digest, added.id, TTL_S / 2)
-        return SegmentId(added.id)
+        return added.id
 
 
 @contextmanager
@@ -359,6 +356,14 @@ def _linkable(laid: LaidOut, report: LinkReport) -> int:
     """Return the tokens of segments behind the exact prefix. The last token of a prompt is left to the generator."""
     end = len(laid.tokens) - 1
     return sum(max(0, min(one.end, end) - max(one.start, report.prefix_tokens)) for one in laid.placed)
+
+
+def _with_id(piece: PromptPiece, segments: Mapping[bytes, str]) -> list[int] | SegmentId | SegmentOrTokens:
+    """Return a piece to lay out: text that is to be a segment has the id of its digest, if there is one."""
+    if not isinstance(piece, NewSegment):
+        return piece
+    segment = segments.get(_digest(piece))
+    return SegmentOrTokens(segment, piece.tokens) if segment else piece.tokens
 
 
 def _digest(piece: NewSegment) -> bytes:

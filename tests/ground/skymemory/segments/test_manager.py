@@ -20,6 +20,7 @@ from skymemory.segments.errors import ExpiredSegmentError, OtherModelError, Segm
 from skymemory.segments.gate import PROMPTS_MIN, Gate
 from skymemory.segments.gate_in_sky import GateInSky
 from skymemory.segments.kept_gate import KeptGate
+from skymemory.segments.layout import SegmentId, SegmentOrTokens
 from skymemory.segments.manager import LinkedPrompt, SegmentManager
 from skymemory.segments.planner import NOTHING_OPEN, SLOWER, UNMEASURED
 from skymemory.store.sky_store import SkyStore
@@ -141,6 +142,20 @@ def test_the_same_segment_twice(segments: SegmentManager) -> None:
     one = segments.add(DOCUMENT)
     prompt = segments.link(["Twice: ", one, one, QUESTION], "naive")
     assert prompt.report.linked_tokens == 2 * one.tokens
+
+
+def test_a_segment_whose_tokens_are_at_hand_may_be_gone(segments: SegmentManager) -> None:
+    one = segments.add(DOCUMENT)
+    tokens = segments.lay_out([one]).tokens
+    unknown = one.id[:-4] + "0000"
+    there, gone = SegmentOrTokens(one.id, tokens), SegmentOrTokens(unknown, tokens)
+    laid = segments.lay_out([gone, there])
+    assert laid.tokens == 2 * tokens
+    assert [(placed.id, placed.start) for placed in laid.placed] == [(one.id, len(tokens))]
+    linked = segments.link([gone, there, QUESTION], "naive")
+    assert (linked.report.linked_tokens, linked.report.why) == (len(tokens), "")
+    with pytest.raises(UnknownSegmentError):
+        segments.lay_out([there, SegmentId(unknown)])
 
 
 def test_only_a_text_that_comes_first_gets_what_the_tokenizer_puts_in_front(

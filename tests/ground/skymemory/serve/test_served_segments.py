@@ -26,6 +26,7 @@ from skymemory.serve.sampling import Sampling
 from skymemory.serve.seen_texts import AGAIN_S
 from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import NewSegment, PromptPiece
+from skymemory.store.sky_store import SkyStore
 from support.open_gates import open_gate
 from support.waiting import wait_until
 
@@ -275,6 +276,57 @@ def test_a_segment_that_the_sky_lacks_is_stored_again(cache, make_segments) -> N
     assert [linked(), linked()] == [0, 0]
     now_s += AGAIN_S
     assert linked() == len(DOCUMENT)
+
+
+class Questions:
+    """Blocks that the store of a cache was asked for since the last look."""
+
+    def __init__(self, cache: PromptCache) -> None:
+        self._cache = cache
+        self._before = self._now()
+
+    def _now(self) -> int:
+        with self._cache.in_use() as kvc:
+            assert isinstance(kvc.store, SkyStore)
+            return kvc.store.stats().questions
+
+    def count(self) -> int:
+        before, self._before = self._before, self._now()
+        return self._before - before
+
+
+def test_an_unknown_id_beside_texts_is_refused_at_the_first_look_up(cache, make_segments) -> None:
+    segments, scope = make_segments("naive"), b"unknown id"
+    texts = [NewSegment(tokens_of(first, 20)) for first in range(5)]
+    added = segments.add(DOCUMENT, scope, 60, "")
+    unknown = SegmentId(added.id[:-4] + "0000")
+    segments.lay_out(texts, scope, "messages")  # they are seen for the first time
+    questions = Questions(cache)
+
+    def refused() -> int:
+        with pytest.raises(ApiError) as caught:
+            segments.lay_out([*texts, unknown, SegmentId(added.id)], scope, "messages")
+        assert (caught.value.status, caught.value.body["error"]["code"]) == (404, "cached_content_not_found")
+        return questions.count()
+
+    once = refused()
+    assert len(segments.listed(scope)) == 1, "no text is computed for a request that is refused"
+    assert len(segments.lay_out(texts, scope, "messages").placed) == 5
+    questions.count()
+    assert 0 < refused() <= once, "it is the only one that is asked for"
+
+
+def test_only_texts_that_are_gone_are_stored_again(cache, make_segments) -> None:
+    segments, scope = make_segments("naive"), b"one is gone"
+    texts = [NewSegment(tokens_of(first, 20)) for first in range(3)]
+    laid = lay_out_again(segments, [*texts, QUESTION], scope)
+    before = {one.id: one.created_unix_ms for one in segments.listed(scope)}
+    gone = laid.placed[1].id
+    segments.expire(gone, scope)
+    assert segments.lay_out([*texts, QUESTION], scope, "messages").placed[1].id == gone
+    after = {one.id: one.created_unix_ms for one in segments.listed(scope)}
+    assert after.keys() == before.keys()
+    assert {one for one in after if after[one] != before[one]} == {gone}
 
 
 def test_segments_of_another_scope_are_unknown(make_segments) -> None:
