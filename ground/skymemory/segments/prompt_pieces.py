@@ -23,8 +23,8 @@ from skymemory.segments.sky_segments import SkySegments
 _log = logging.getLogger(__name__)
 
 PromptPiece: TypeAlias = str | Sequence[int] | torch.Tensor | Encoding | Segment | SegmentId | SegmentOrTokens | Passage
-"""Text; token ids; what a tokenizer returns; a segment, its id, or its id with its tokens; a passage, which becomes a segment when
-it comes again."""
+"""Text; token ids; what a tokenizer returns; a segment, its id, or its id with its tokens; a passage, which becomes a segment
+when it comes again."""
 
 _LOOKUPS_MAX: Final = 8
 """Most passages that are looked up at once."""
