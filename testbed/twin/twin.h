@@ -318,7 +318,8 @@ typedef enum
     SKYT_BREAK_REVERT    = 34, /**< VERSION: satellites forget a newer version of a value when an older one comes */
     SKYT_BREAK_BLEND =
         35, /**< VERSION: a satellite sends a chunk of another version of a value, and makes both checksums right */
-    SKYT_BREAK_NEGLECT = 36 /**< REPAIRED: satellites never count a broken block */
+    SKYT_BREAK_NEGLECT  = 36, /**< REPAIRED: satellites never count a broken block */
+    SKYT_BREAK_RUTHLESS = 37  /**< KEPT: a host that asks stand-ins takes each for one that holds nothing of the block */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

@@ -266,9 +266,12 @@ static void end(SKYT_Ground_t *ground)
     }
     if (told.verdict == SKY_HELD_BROKEN)
     {
-        const SKY_Denied_t denied = {
-            has_moved(twin, held),       !told.is_gone, held->is_certain, told.is_other, false, /* all hosts know the schedule */
-            twin->config.lazy_purge != 0};
+        /* All hosts know the schedule. Stand-ins are asked next. */
+        const SKY_Denied_t denied = {.has_moved   = has_moved(twin, held),
+                                     .at_stand_in = !told.is_gone,
+                                     .is_certain  = held->is_certain,
+                                     .is_other    = told.is_other,
+                                     .lazy_purge  = twin->config.lazy_purge != 0};
 
         gone = SKY_Verdict_Of(&denied) == SKY_VERDICT_PURGE ? gone_of(twin, held) : SKYT_NONE;
     }

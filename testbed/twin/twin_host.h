@@ -78,7 +78,8 @@ typedef enum
     SKYT_FIRST_NOTHING = 0, /**< no question, or it is done */
     SKYT_FIRST_DUE,
     SKYT_FIRST_LATE, /**< it waits for the search for late satellites */
-    SKYT_FIRST_HELD  /**< servers are asked what they hold */
+    SKYT_FIRST_HELD, /**< servers are asked what they hold */
+    SKYT_FIRST_ASIDE /**< a chunk is gone, and stand-ins are asked whether they hold others */
 } SKYT_First_t;
 
 /** Purging a block: see twin_clear.c. */
@@ -97,7 +98,8 @@ typedef enum
 {
     SKYT_CONFIRM_NOT = 0,
     SKYT_CONFIRM_AHEAD, /**< whether the block is prefetched for a row to come */
-    SKYT_CONFIRM_OTHER  /**< whether another block has the key */
+    SKYT_CONFIRM_OTHER, /**< whether another block has the key */
+    SKYT_CONFIRM_ASIDE  /**< whether stand-ins hold some of it */
 } SKYT_Confirm_t;
 
 /** Looking a block up: see twin_look.c. */
@@ -111,7 +113,8 @@ typedef struct
     uint32_t         at;                          /**< index of the one that is asked */
     bool             is_passing;
     bool             has_asked;
-    SKY_BlockFacts_t facts; /**< facts that satellites know of the block */
+    uint32_t         spares; /**< number of satellites that stand in first */
+    SKY_BlockFacts_t facts;  /**< facts that satellites know of the block */
     uint32_t         payload_bytes;
     uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
 } SKYT_Look_t;
@@ -161,6 +164,7 @@ typedef struct
     uint32_t              waiting; /**< operations that wait for an inquiry */
     SKY_Addr_t           *placed;  /**< scratch, by server */
     SKY_Cell_t           *room;    /**< scratch, a cell for each satellite */
+    bool                 *aside;   /**< scratch, by satellite: it stands in first */
     SKY_Shares_t          shares;  /**< shares of the attempt that begins */
     SKYT_Held_t           held;
 } SKYT_Ground_t;
@@ -211,6 +215,7 @@ struct SKYT_Active
     SKYT_Confirm_t         confirms;
     bool                   is_ahead;    /**< the block is prefetched for a row to come, */
     uint32_t               ahead_epoch; /**< this one */
+    uint64_t               aside_us;    /**< time at which stand-ins were asked what they hold */
 };
 
 /* ---- twin_op_places.c ------------------------------------------------------------------------------------------------ */
@@ -234,7 +239,8 @@ SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
 bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index);
 /** Resume an operation: its inquiry has ended. */
 void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited);
-/** Resume a get: the word of the servers is known. @param gone  a chunk without which the rest is to be purged; SKYT_NONE: there is none */
+/** Resume a get: the word of the servers is known. @param gone  a chunk without which the rest is to be purged, unless stand-ins hold some of
+ * the block; SKYT_NONE: there is none */
 void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone);
 /** Describe the block for the core's host, and find the places of its shares. @return false if no satellite is in sight */
 bool SKYT_Op_FindPlaces(SKYT_Twin_t *twin, SKYT_Active_t *active);
@@ -341,9 +347,14 @@ bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active);
 /**
  * Ask satellites for the facts of a block that was missed.
  * @param is_other  set in the end if the block is prefetched for a row to come, which is the operation's from now on, or was replaced
+ * @param is_aside  set in the end if a stand-in may hold some of it
  * @return true if the operation waits; false if it is over
  */
-bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other);
+bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other, bool *is_aside);
+/** Ask stand-ins for the operation's block. @param is_aside  set in the end if one may hold some of it. @return true if the operation waits */
+bool SKYT_Look_AsksAside(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_aside);
+/** Find the satellites that a host asks at a time because they stand in first: in `aside`. @return number of them */
+uint32_t SKYT_Look_Spares(const SKYT_Ground_t *ground, uint64_t time_us);
 
 /* ---- twin_clear.c ---------------------------------------------------------------------------------------------------- */
 
@@ -375,6 +386,8 @@ bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
 bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t chunk, uint32_t index);
 /** Return true if others stood in for lost satellites, and this host could ask none of the holders of a chunk. */
 bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
+/** Return true if a satellite that stands in first has held some of the block since before the host asked it for that. */
+bool SKYT_ShareRecord_IsAside(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Return true if a satellite that the host asks for the chunk's share has held it since before the operation began. */
 bool SKYT_ShareRecord_IsAtHand(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 

@@ -2,7 +2,8 @@
  * @file
  * The look-up of a block by its key alone: some gets begin with it, as the ground does for the beginning of a prompt. The core
  * decides who is asked by HAS, and what is found, missed or not answered (sky_lookup.h). Before it purges a block that it missed
- * the host asks what satellites know of it now: another host may have prefetched it for a row to come, or replaced it.
+ * the host asks what satellites know of it now: another host may have prefetched it for a row to come, or replaced it, or have put some
+ * of it at stand-ins.
  */
 #include <string.h>
 
@@ -25,13 +26,10 @@ void SKYT_Look_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKY_Lookup_Init(&look->core, &look->key, 1, late.is_known && late.is_over);
 }
 
-/* Ask those who were added for the block. @return false if there are none */
-static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
+/* Ask those who were added for the block, and wait so long at most. @return false if there are none */
+static bool ask_for(SKYT_Twin_t *twin, SKYT_Active_t *active, uint64_t wait_us)
 {
-    const SKYT_Look_t *look        = &active->look;
-    const uint64_t     most_us     = (uint64_t)active->deadline_ms * US_PER_MS;
-    const uint64_t     patience_us = SKYT_OpQuestions_WaitUs(twin, active, false);
-    const uint64_t     wait_us     = patience_us > QUESTION_US ? patience_us : QUESTION_US;
+    const SKYT_Look_t *look = &active->look;
     SKY_HostQuestion_t what;
 
     (void)memset(&what, 0, sizeof(what));
@@ -40,7 +38,17 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
     what.payload           = look->payload;
     what.payload_bytes     = look->payload_bytes;
     active->look.has_asked = true;
-    return SKYT_OpQuestions_All(twin, active, &what, wait_us < most_us ? wait_us : most_us);
+    return SKYT_OpQuestions_All(twin, active, &what, wait_us);
+}
+
+/* Ask those who were added for the block. @return false if there are none */
+static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const uint64_t most_us     = (uint64_t)active->deadline_ms * US_PER_MS;
+    const uint64_t patience_us = SKYT_OpQuestions_WaitUs(twin, active, false);
+    const uint64_t wait_us     = patience_us > QUESTION_US ? patience_us : QUESTION_US;
+
+    return ask_for(twin, active, wait_us < most_us ? wait_us : most_us);
 }
 
 /* Combine what the satellites said that were asked. One that knows the block counts, whatever others say. */
@@ -234,7 +242,71 @@ static bool ask_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return ask_all(twin, active);
 }
 
-bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other)
+uint32_t SKYT_Look_Spares(const SKYT_Ground_t *ground, uint64_t time_us)
+{
+    const SKYT_Twin_t *twin  = ground->twin;
+    uint32_t           count = 0;
+
+    SKY_Places_Spares(&twin->schedule, 1, SKY_Schedule_RowAt(&twin->schedule, time_us), ground->aside, ground->placed,
+                      ground->room);
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        count += ground->aside[node] ? 1u : 0u;
+    }
+    return count;
+}
+
+/* Ask the satellites that stand in first, but for lost ones. @return false if there are none */
+static bool ask_spares(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+
+    SKYT_Look_Begin(twin, active);
+    active->look.is_on  = false;
+    active->look.spares = SKYT_Look_Spares(ground, twin->now_us);
+    active->aside_us    = twin->now_us;
+    active->asks        = 0;
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        const SKY_Addr_t satellite = SKYT_AddrOf(twin, node);
+
+        if (ground->aside[node] && !SKYT_Reach_IsLost(ground, satellite))
+        {
+            SKYT_OpQuestions_Add(twin, active, satellite);
+        }
+    }
+    return ask_for(twin, active, SKYT_OpQuestions_WaitUs(twin, active, true));
+}
+
+/* Count the satellites that said that they hold nothing of the block. */
+static uint32_t denials_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
+    uint32_t                  count     = 0;
+
+    for (uint32_t i = 0; i < active->asks; ++i)
+    {
+        const bool       is_done = questions[i].status == SKY_STATUS_DONE;
+        SKY_BlockFacts_t facts;
+
+        count += SKY_Word_Of(is_done ? &questions[i].answer : NULL, questions[i].key, &facts) == SKY_WORD_ABSENT ? 1u : 0u;
+    }
+    return count;
+}
+
+bool SKYT_Look_AsksAside(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_aside)
+{
+    if (!active->look.has_asked && ask_spares(twin, active))
+    {
+        return true;
+    }
+    active->look.has_asked = false;
+    *is_aside = twin->broken != SKYT_BREAK_RUTHLESS && SKY_Verdict_IsAside(active->look.spares, denials_of(twin, active));
+    return false;
+}
+
+/* Ask whether the block is prefetched, or replaced. @return true if the operation waits */
+static bool asks_other(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other)
 {
     const SKY_HostBlock_t *block = &active->block_state;
     const SKY_BlockFacts_t known = {block->stripe, active->epoch, block->content, block->block_version};
@@ -263,12 +335,32 @@ bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other
     }
     const bool is_found = SKY_Lookup_Status(&active->look.core, 0, false) == SKY_STATUS_DONE;
 
-    active->confirms = SKYT_CONFIRM_NOT;
-    active->epoch    = active->is_ahead ? active->ahead_epoch : active->epoch;
-    *is_other        = active->is_ahead || (is_found && SKY_Word_IsOther(&active->look.facts, &known));
+    active->epoch = active->is_ahead ? active->ahead_epoch : active->epoch;
+    *is_other     = active->is_ahead || (is_found && SKY_Word_IsOther(&active->look.facts, &known));
     if (active->version != 0u)
     {
         *is_other = is_found && SKY_Word_IsOther(&active->look.facts, &known) && SKYT_Version_Take(twin, active);
     }
+    return false;
+}
+
+bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other, bool *is_aside)
+{
+    *is_other = false;
+    *is_aside = false;
+    if (active->confirms != SKYT_CONFIRM_ASIDE)
+    {
+        if (asks_other(twin, active, is_other))
+        {
+            return true;
+        }
+        active->confirms       = *is_other ? SKYT_CONFIRM_NOT : SKYT_CONFIRM_ASIDE;
+        active->look.has_asked = false;
+    }
+    if (active->confirms == SKYT_CONFIRM_ASIDE && SKYT_Look_AsksAside(twin, active, is_aside))
+    {
+        return true;
+    }
+    active->confirms = SKYT_CONFIRM_NOT;
     return false;
 }

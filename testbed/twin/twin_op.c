@@ -261,12 +261,35 @@ static bool look_up(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
+/* Miss a block of which a chunk is gone, unless stand-ins hold some of it. @return true if the operation waits */
+static bool miss_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    bool is_aside;
+
+    if (SKYT_Look_AsksAside(twin, active, &is_aside))
+    {
+        return true;
+    }
+    active->first      = SKYT_FIRST_NOTHING;
+    active->is_useless = !is_aside;
+    if (active->is_useless)
+    {
+        finish(twin, active, SKYT_CAUSE_ABSENT);
+    }
+    active->denied = is_aside ? SKYT_NONE : active->denied;
+    return false;
+}
+
 /* Ask whether the block is whole before a get, but only while nothing is late. @return true if the operation waits */
 static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Ground_t *ground = ground_of(twin, active);
     const SKY_Late_t     late   = SKYT_Reach_Late(ground);
 
+    if (active->first == SKYT_FIRST_ASIDE)
+    {
+        return miss_first(twin, active);
+    }
     if (active->first == SKYT_FIRST_DUE && !late.is_known && ground->reach.pause_us == 0u)
     {
         active->first = SKYT_FIRST_LATE;
@@ -317,6 +340,7 @@ static void finish_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     bool is_other;
+    bool is_aside;
 
     SKYT_Pace_Restart(twin);
     if (active->look.is_on && look_up(twin, active))
@@ -361,11 +385,12 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
                 take_search(twin, active);
                 break;
             case SKY_ATTEMPT_CONFIRM:
-                if (SKYT_Look_Confirms(twin, active, &is_other))
+                if (SKYT_Look_Confirms(twin, active, &is_other, &is_aside))
                 {
                     return;
                 }
-                SKY_TransferAttempts_Confirmed(&active->attempts, is_other, false); /* all hosts know the schedule */
+                /* All hosts know the schedule. */
+                SKY_TransferAttempts_Confirmed(&active->attempts, is_other, false, is_aside);
                 break;
             case SKY_ATTEMPT_END:
                 if (put_above(twin, active))
@@ -393,13 +418,9 @@ void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited
 
 void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone)
 {
-    active->first = SKYT_FIRST_NOTHING;
-    if (gone != SKYT_NONE)
-    {
-        active->denied     = gone;
-        active->is_useless = true;
-        finish(twin, active, SKYT_CAUSE_ABSENT);
-    }
+    active->first          = gone == SKYT_NONE ? SKYT_FIRST_NOTHING : SKYT_FIRST_ASIDE;
+    active->denied         = gone;
+    active->look.has_asked = false;
     go_on(twin, active);
 }
 

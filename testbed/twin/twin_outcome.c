@@ -76,8 +76,9 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
             }
             break;
         case SKYT_OP_PURGE:
+            /* Holders that the host could not ask are an excuse, but not those that it has to ask before. */
             if (active->is_lazy && active->excuse == SKYT_CAUSE_NONE && excuse(twin, active->block) == SKYT_CAUSE_NONE &&
-                !active->is_stray && is_whole(twin, active->block))
+                (!active->is_stray || SKYT_ShareRecord_IsAside(twin, active)) && is_whole(twin, active->block))
             {
                 SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
                                 twin->config.parity > 0u ? "a host purged the rest of a block that could be decoded"
@@ -278,8 +279,8 @@ static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return SKYT_CAUSE_PREFETCHED;
     }
-    if ((SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u || is_kept_aside(twin, active->block) ||
-         SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder))) &&
+    if ((SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
+         is_kept_aside(twin, active->block) || SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder))) &&
         !(only_crashes(twin, active) && was_there(twin, active)))
     {
         return SKYT_CAUSE_STRANDED;

@@ -21,13 +21,15 @@ bool SKYT_Reach_Init(SKYT_Ground_t *ground)
     ground->spares      = calloc(twin->node_count, sizeof(*ground->spares));
     ground->placed      = calloc(twin->config.servers, sizeof(*ground->placed));
     ground->room        = calloc(twin->node_count, sizeof(*ground->room));
+    ground->aside       = calloc(twin->node_count, sizeof(*ground->aside));
     shares->found       = calloc((size_t)twin->config.servers * SKY_PLACES_MAX, sizeof(*shares->found));
     shares->counts      = calloc(twin->config.servers, sizeof(*shares->counts));
     shares->is_replaced = calloc(twin->config.servers, sizeof(*shares->is_replaced));
     shares->servers     = ground->placed;
     shares->cells       = ground->room;
     if (ground->known == NULL || ground->lost == NULL || ground->late == NULL || ground->placed == NULL || ground->room == NULL ||
-        ground->spares == NULL || shares->found == NULL || shares->counts == NULL || shares->is_replaced == NULL)
+        ground->aside == NULL || ground->spares == NULL || shares->found == NULL || shares->counts == NULL ||
+        shares->is_replaced == NULL)
     {
         return false;
     }
@@ -45,6 +47,7 @@ void SKYT_Reach_Free(SKYT_Ground_t *ground)
     free(ground->spares);
     free(ground->placed);
     free(ground->room);
+    free(ground->aside);
     free(ground->shares.found);
     free(ground->shares.counts);
     free(ground->shares.is_replaced);

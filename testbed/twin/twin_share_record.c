@@ -223,6 +223,23 @@ bool SKYT_ShareRecord_IsAtHand(const SKYT_Twin_t *twin, const SKYT_Active_t *act
     return found;
 }
 
+bool SKYT_ShareRecord_IsAside(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+    bool                 found  = false;
+
+    (void)SKYT_Look_Spares(ground, active->aside_us);
+    for (uint32_t node = 0; !found && node < twin->node_count; ++node)
+    {
+        for (uint32_t server = 0; !found && ground->aside[node] && server < twin->config.servers; ++server)
+        {
+            found = held_of_share(twin, SKYT_AddrOf(twin, node), active->block, server) != SKY_STORE_NONE &&
+                    SKYT_Use_TakenUs(twin, node, active->block) < active->aside_us;
+        }
+    }
+    return found;
+}
+
 bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
     const uint32_t bit = SKYT_ShareRecord_Bit(twin, chunk);

@@ -27,6 +27,7 @@ __all__ = [
     "Rows",
     "TransferAttempts",
     "Verdict",
+    "is_aside",
     "verdict_of",
 ]
 
@@ -37,6 +38,16 @@ _CODES: Final = {status: code for code, status in _STATUSES.items()}
 def verdict_of(denied: Denied) -> Verdict:
     """Return what to do with a block if a share of it is denied at all its places."""
     return Verdict(library().SKY_Verdict_Of(ctypes.byref(denied)))
+
+
+def is_aside(spares: int, denials: int) -> bool:
+    """Return True if a stand-in may hold some of a block, so that its rest is of use.
+
+    Args:
+        spares: The number of satellites that stand in first (`Whereabouts.spares`), lost ones included.
+        denials: The number of those that said that they hold nothing of the block.
+    """
+    return bool(library().SKY_Verdict_IsAside(spares, denials))
 
 
 class Rows:
@@ -128,9 +139,9 @@ class TransferAttempts:
         """Take what a search for late satellites has found."""
         self._core.SKY_TransferAttempts_Searched(self._at, ctypes.byref(_late(late)), late.row)
 
-    def confirmed(self, *, is_other: bool, is_blind: bool) -> None:
-        """Take what satellites know of the block (`Denied.is_other`, `Denied.is_blind`)."""
-        self._core.SKY_TransferAttempts_Confirmed(self._at, is_other, is_blind)
+    def confirmed(self, *, is_other: bool, is_blind: bool, is_aside: bool) -> None:
+        """Take what satellites know of the block (`Denied.is_other`, `Denied.is_blind`, `Denied.is_aside`)."""
+        self._core.SKY_TransferAttempts_Confirmed(self._at, is_other, is_blind, is_aside)
 
 
 class LookupSteps:

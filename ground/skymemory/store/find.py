@@ -13,7 +13,7 @@ from skymemory.link.ask import is_ahead, is_other
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.structures import Word
 from skymemory.sky.entry_satellites import Route
-from skymemory.store.decisions import LookupStep, LookupSteps
+from skymemory.store.decisions import LookupStep, LookupSteps, is_aside
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import CancelledLookupError, ChainResult, FindResult, Status
 
@@ -145,6 +145,19 @@ class Lookups(Operation):
         found = self._control.find_latest(routes, keys, self._tenant, self._control.patience_s(routes))
         row, rows = self._where.row(now_s), self._where.rows
         return {key: entry for key, entry in found.items() if is_ahead(entry, row, rows(now_s, entry.epoch))}
+
+    def aside(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return the keys of blocks of which a stand-in may hold some. These are not to be purged.
+
+        Stand-ins without a schedule, and all in the layout `hop`, keep what they took when the lost satellite is back.
+        """
+        if not keys:
+            return set()
+        spares = self._where.spares(1, max(1, self._routes.row()))
+        routes = self._routes.to(spares)
+        found, silent = self._control.find(routes, keys, self._tenant, self._control.hurry_s(routes))
+        denied = {key for key, entry in zip(keys, found, strict=True) if entry is None} - silent
+        return {key for key in keys if is_aside(len(spares), len(routes) if key in denied else 0)}
 
     def longest(self, keys: Sequence[bytes], cancelled: Callable[[], bool] = lambda: False) -> ChainResult:
         """Find the longest beginning of a chain that is on the satellites.

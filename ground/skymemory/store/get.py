@@ -282,8 +282,9 @@ class Gets(Operation):
         if gone:
             elsewhere |= self._lookups.prefetched_ahead([entry.key for entry in gone]) | self._lookups.replaced(gone)
         is_blind = any(entry.key not in elsewhere for entry in gone) and self._late_search.is_schedule_unknown(routes)
+        aside = self._lookups.aside([entry.key for entry in gone if entry.key not in elsewhere and not is_blind])
         for one, entry in doubtful.values():
-            one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind)
+            one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind, is_aside=entry.key in aside)
         verdicts = {entry: one.verdict for one, entry in fetched.values() if one.next() is AttemptStep.END}
         self.carry_out(verdicts, elsewhere, routes)
         return {index: elsewhere[entry.key] for index, (one, entry) in doubtful.items() if one.next() is AttemptStep.ASK}

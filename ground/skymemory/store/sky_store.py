@@ -420,8 +420,9 @@ class SkyStore(BlockStore):
         routes = self._checks.awake(self._purges.routes(useless)) if useless else []
         elsewhere = self._lookups.prefetched_ahead(useless)
         is_blind = bool(useless) and self._late_search.is_schedule_unknown(routes)
+        aside = self._lookups.aside([key for key in useless if key not in elsewhere and not is_blind])
         for key in useless:
-            denied[key].is_other, denied[key].is_blind = key in elsewhere, is_blind
+            denied[key].is_other, denied[key].is_blind, denied[key].is_aside = key in elsewhere, is_blind, key in aside
         entries = {entry.key: entry for chain in chains for entry in chain}
         verdicts = {entries[key]: verdict_of(one) for key, one in denied.items()}
         self._gets.carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))

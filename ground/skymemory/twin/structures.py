@@ -280,6 +280,8 @@ class Break(IntEnum):
     BLEND = 35
     NEGLECT = 36
     """REPAIRED: satellites never count a broken block"""
+    RUTHLESS = 37
+    """KEPT: a host that asks stand-ins takes each for one that holds nothing of the block"""
 
 
 class Config(Structure):

@@ -31,7 +31,7 @@ static void attempt(SKY_TransferAttempts_t *attempts, uint32_t ways, uint32_t st
 
 static void test_what_a_denied_share_means(void)
 {
-    const SKY_Denied_t gone = {false, false, true, false, false, true};
+    const SKY_Denied_t gone = {false, false, true, false, false, false, true};
     SKY_Denied_t       one  = gone;
 
     CHECK_EQ(SKY_Verdict_Of(&gone), SKY_VERDICT_PURGE);
@@ -49,8 +49,21 @@ static void test_what_a_denied_share_means(void)
     one          = gone;
     one.is_blind = true;
     CHECK_EQ(SKY_Verdict_Of(&one), SKY_VERDICT_FORGET);
+    one          = gone;
+    one.is_aside = true;
+    CHECK_EQ(SKY_Verdict_Of(&one), SKY_VERDICT_FORGET);
     one.has_moved = true;
     CHECK_EQ(SKY_Verdict_Of(&one), SKY_VERDICT_KEEP);
+}
+
+/* Each stand-in has to say that it holds nothing. If there are none nobody can. */
+static void test_a_stand_in_may_hold_some(void)
+{
+    CHECK(SKY_Verdict_IsAside(0, 0));
+    CHECK(SKY_Verdict_IsAside(4, 0));
+    CHECK(SKY_Verdict_IsAside(4, 3));
+    CHECK(!SKY_Verdict_IsAside(4, 4));
+    CHECK(!SKY_Verdict_IsAside(1, 1));
 }
 
 static void test_what_comes_or_is_refused_is_over(void)
@@ -120,18 +133,22 @@ static void test_what_is_gone_is_purged_once_it_is_confirmed(void)
 
     SKY_TransferAttempts_t other = get;
     SKY_TransferAttempts_t blind = get;
+    SKY_TransferAttempts_t aside = get;
 
-    SKY_TransferAttempts_Confirmed(&get, false, false);
+    SKY_TransferAttempts_Confirmed(&get, false, false, false);
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_TransferAttempts_Verdict(&get), SKY_VERDICT_PURGE);
-    SKY_TransferAttempts_Confirmed(&other, true, false); /* what is there now is asked for, once */
+    SKY_TransferAttempts_Confirmed(&other, true, false, false); /* what is there now is asked for, once */
     attempt(&other, 1, SKY_STATUS_MISS);
     CHECK_EQ(SKY_TransferAttempts_Next(&other), SKY_ATTEMPT_CONFIRM);
-    SKY_TransferAttempts_Confirmed(&other, true, false);
+    SKY_TransferAttempts_Confirmed(&other, true, false, false);
     CHECK_EQ(SKY_TransferAttempts_Next(&other), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_TransferAttempts_Verdict(&other), SKY_VERDICT_FORGET);
-    SKY_TransferAttempts_Confirmed(&blind, false, true);
+    SKY_TransferAttempts_Confirmed(&blind, false, true, false);
     CHECK_EQ(SKY_TransferAttempts_Verdict(&blind), SKY_VERDICT_FORGET);
+    SKY_TransferAttempts_Confirmed(&aside, false, false, true);
+    CHECK_EQ(SKY_TransferAttempts_Next(&aside), SKY_ATTEMPT_END);
+    CHECK_EQ(SKY_TransferAttempts_Verdict(&aside), SKY_VERDICT_FORGET);
 
     SKY_TransferAttempts_t hesitant = get_of(unsure);
 
@@ -160,10 +177,10 @@ static void test_another_block_of_the_name(void)
 
     SKY_TransferAttempts_t gone = get;
 
-    SKY_TransferAttempts_Confirmed(&gone, false, false);
+    SKY_TransferAttempts_Confirmed(&gone, false, false, false);
     CHECK_EQ(SKY_TransferAttempts_Next(&gone), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_TransferAttempts_Verdict(&gone), SKY_VERDICT_FORGET);
-    SKY_TransferAttempts_Confirmed(&get, true, false);
+    SKY_TransferAttempts_Confirmed(&get, true, false, false);
     attempt(&get, 1, SKY_STATUS_DONE);
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_TransferAttempts_Verdict(&get), SKY_VERDICT_KEEP);
@@ -333,6 +350,7 @@ static void test_nobody_can_be_asked(void)
 int main(void)
 {
     RUN(test_what_a_denied_share_means);
+    RUN(test_a_stand_in_may_hold_some);
     RUN(test_what_comes_or_is_refused_is_over);
     RUN(test_silence_is_asked_around_once);
     RUN(test_a_put_that_is_denied_asks_nobody_anything);

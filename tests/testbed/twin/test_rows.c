@@ -148,6 +148,35 @@ static void test_no_host_purges_what_can_be_decoded(void)
     CHECK(!any_says(&rig, SKYT_BREAK_NOTHING, ""));
 }
 
+/* Three satellites are lost while blocks are put, and come back empty. Stand-ins keep their shares, because they follow no schedule, or in the
+ * layout hop. Nobody looks for these there, but the rest of the block stays. */
+static void test_no_host_purges_what_stand_ins_hold(void)
+{
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        SKYT_Counters_t counters;
+        Rig_t           rig;
+
+        rig_coded(&rig, 1, 12, 2);
+        rig.config.lazy_purge = 1;
+        rig.config.ask_first  = i / 2u; /* each get asks all servers what they hold, or none does */
+        rig.config.scheduled  = i % 2u == 0u ? SKYT_SCHEDULED_NOBODY : SKYT_SCHEDULED_ALL;
+        rig.config.layout     = i % 2u == 0u ? SKY_LAYOUT_ROTATION_HOP : SKY_LAYOUT_HOP;
+        rig.rows              = 1;
+        crash_some(&rig, 3);
+        for (uint32_t lost = 0; lost < 3u; ++lost)
+        {
+            rig.faults[lost].time_us = START_US;
+            (void)rig_fault(&rig, 60 + lost, SKYT_FAULT_RESTART, rig.faults[lost].node, 0);
+        }
+        rig_run_sound(&rig, &counters);
+        CHECK(counters.misses[SKYT_CAUSE_STRANDED] > 0);
+        CHECK_EQ(counters.purges, 0);
+        check_only_broken(&rig, SKYT_BREAK_RUTHLESS, SKYT_INVARIANT_KEPT,
+                          "a host purged the rest of a block that could be decoded");
+    }
+}
+
 static void test_a_block_counts_as_whole_only_if_it_can_be_decoded(void)
 {
     Rig_t rig;
@@ -241,6 +270,7 @@ int main(void)
     RUN(test_chunks_are_exact);
     RUN(test_a_get_brings_what_can_be_decoded);
     RUN(test_no_host_purges_what_can_be_decoded);
+    RUN(test_no_host_purges_what_stand_ins_hold);
     RUN(test_a_block_counts_as_whole_only_if_it_can_be_decoded);
     RUN(test_a_purged_block_cannot_be_decoded);
     RUN(test_a_look_up_finds_what_can_be_had);

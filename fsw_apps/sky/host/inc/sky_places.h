@@ -47,8 +47,8 @@ bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us);
 void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t *last_rows);
 
 /**
- * Find the satellites that stood in for lost ones from a row on, if few were called lost: they hand the chunks of others over
- * as soon as these are back. In the layout hop they keep it.
+ * Find the satellites that stood in for lost ones from a row on, if few were called lost. They hand the chunks of others over as soon as
+ * these are back; in the layout hop, and without a schedule, they keep them.
  * @param first     rows before this one do not count, nor do those before the last few
  * @param is_spare  room for a mark for each satellite of the torus, plane by plane
  * @param servers   scratch room for all servers

@@ -19,7 +19,8 @@
  * A put only has ASK, LOOK and END. No attempt asks the same places twice in a row, unless somebody may have handed a chunk over
  * meanwhile.
  *
- * The verdict of a get says what it means for a block that is not whole, and so whether the rest of the block is purged.
+ * The verdict of a get says what it means for a block that is not whole, and so whether the rest of the block is purged. That is only if
+ * nothing that could still give the block lies where this host did not look: on the way, at a lost satellite, or at a stand-in.
  */
 #ifndef SKY_TRANSFER_ATTEMPTS_H
 #define SKY_TRANSFER_ATTEMPTS_H
@@ -45,6 +46,16 @@ typedef enum
     SKY_VERDICT_PURGE     /**< a chunk is gone for good, so the rest is of no use (paper, section 3.9) */
 } SKY_Verdict_t;
 
+/**
+ * Return true if a stand-in may hold some of a block: its rest is of use then. Stand-ins without a schedule, and all in the layout hop, keep
+ * what they took when the lost satellite is back, and no place of a share leads there. So before a host purges a block it asks the
+ * satellites that stand in first (SKY_Places_Spares) for any chunk of it, by HAS. If there are none, servers stand in for each other, and
+ * nobody can say.
+ * @param spares   number of these satellites, lost ones included
+ * @param denials  number of those that said that they hold nothing of the block
+ */
+bool SKY_Verdict_IsAside(uint32_t spares, uint32_t denials);
+
 /** Facts that are known when all places of a share have denied it. */
 typedef struct
 {
@@ -53,6 +64,7 @@ typedef struct
     bool is_certain;  /**< no handover went on: all satellites that may have something to hand over said that they have nothing */
     bool is_other;    /**< a block of other lengths has the key, or the block is prefetched for another row: the rest is of use */
     bool is_blind;    /**< satellites follow a schedule that this host does not know, so it asked at wrong places */
+    bool is_aside;    /**< a stand-in may hold some of it: SKY_Verdict_IsAside */
     bool lazy_purge;  /**< hosts purge what is left */
 } SKY_Denied_t;
 
@@ -125,9 +137,9 @@ void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t statu
 void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_Late_t *late, uint32_t row);
 /**
  * Take in the facts of the block that satellites know. If they know another block, that one is asked for, once.
- * @param is_other, is_blind  as in SKY_Denied_t
+ * @param is_other, is_blind, is_aside  as in SKY_Denied_t
  */
-void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_other, bool is_blind);
+void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_other, bool is_blind, bool is_aside);
 /** Return what a get that has ended means for the block. */
 SKY_Verdict_t SKY_TransferAttempts_Verdict(const SKY_TransferAttempts_t *attempts);
 

@@ -183,7 +183,7 @@ void SKY_Places_Spares(const SKY_Schedule_t *schedule, uint32_t first, uint32_t 
     {
         is_spare[i] = false;
     }
-    for (uint32_t at = begin; schedule->placement.layout != SKY_LAYOUT_HOP && at <= row; ++at)
+    for (uint32_t at = begin; at <= row; ++at)
     {
         const SKY_Satellites_t none = {NULL, 0};
         SKY_Addr_t             spares[SKY_STANDINS_SPARES];

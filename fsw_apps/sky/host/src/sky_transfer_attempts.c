@@ -16,9 +16,16 @@ SKY_Verdict_t SKY_Verdict_Of(const SKY_Denied_t *denied)
     {
         return SKY_VERDICT_KEEP;
     }
-    return denied->at_stand_in || !denied->is_certain || denied->is_other || denied->is_blind || !denied->lazy_purge
+    return denied->at_stand_in || !denied->is_certain || denied->is_other || denied->is_blind || denied->is_aside ||
+                   !denied->lazy_purge
                ? SKY_VERDICT_FORGET
                : SKY_VERDICT_PURGE;
+}
+
+bool SKY_Verdict_IsAside(uint32_t spares, uint32_t denials)
+{
+    SKY_ASSERT(denials <= spares);
+    return spares == 0u || denials < spares;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
@@ -216,13 +223,14 @@ void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_L
     SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
 }
 
-void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_other, bool is_blind)
+void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_other, bool is_blind, bool is_aside)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_CONFIRM);
     SKY_ASSERT(attempts->is_get);
     SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
     attempts->denied.is_other = is_other;
     attempts->denied.is_blind = is_blind;
+    attempts->denied.is_aside = is_aside;
     attempts->step            = SKY_ATTEMPT_END;
     if (is_other && !attempts->is_renewed)
     {

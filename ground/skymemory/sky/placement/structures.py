@@ -284,6 +284,8 @@ class Denied(Structure):
     """a block of other lengths has the key, or the block is prefetched for another row: the rest is of use"""
     is_blind: bool
     """satellites follow a schedule that this host does not know, so it asked at wrong places"""
+    is_aside: bool
+    """a stand-in may hold some of it: SKY_Verdict_IsAside"""
     lazy_purge: bool
     """hosts purge what is left"""
     _fields_ = (
@@ -292,6 +294,7 @@ class Denied(Structure):
         ("is_certain", c_bool),
         ("is_other", c_bool),
         ("is_blind", c_bool),
+        ("is_aside", c_bool),
         ("lazy_purge", c_bool),
     )
 
@@ -601,6 +604,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Places_Rows": (c_uint32, [POINTER(Places), c_uint64, c_uint32, POINTER(c_uint32)]),
     "SKY_Places_InRow": (None, [POINTER(Schedule), c_uint32, POINTER(Satellites), POINTER(Addr), POINTER(Cell)]),
     "SKY_Places_Find": (None, [POINTER(Places), c_uint64, c_uint32, POINTER(PlacesKnown), POINTER(Shares)]),
+    "SKY_Verdict_IsAside": (c_bool, [c_uint32, c_uint32]),
     "SKY_Verdict_Of": (c_uint, [POINTER(Denied)]),
     "SKY_TransferAttempts_InitGet": (None, [POINTER(TransferAttempts), POINTER(Late), c_uint32, c_bool]),
     "SKY_TransferAttempts_InitPut": (None, [POINTER(TransferAttempts)]),
@@ -609,7 +613,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_TransferAttempts_GiveUp": (None, [POINTER(TransferAttempts)]),
     "SKY_TransferAttempts_Ended": (None, [POINTER(TransferAttempts), c_uint32, c_bool, POINTER(Rows), c_uint32, c_bool]),
     "SKY_TransferAttempts_Searched": (None, [POINTER(TransferAttempts), POINTER(Late), c_uint32]),
-    "SKY_TransferAttempts_Confirmed": (None, [POINTER(TransferAttempts), c_bool, c_bool]),
+    "SKY_TransferAttempts_Confirmed": (None, [POINTER(TransferAttempts), c_bool, c_bool, c_bool]),
     "SKY_TransferAttempts_Verdict": (c_uint, [POINTER(TransferAttempts)]),
     "SKY_Reach_Init": (None, [POINTER(Reach), POINTER(ReachCfg), POINTER(Torus), POINTER(ReachSatellite), POINTER(Addr)]),
     "SKY_Reach_May": (c_uint, [POINTER(Reach), c_uint64]),

@@ -195,6 +195,32 @@ def test_what_satellites_lost_is_purged_while_others_stand_in_and_what_stand_ins
         wait_until(is_purged)  # if the stand-in's word was among the first three, the get did not wait for a fourth
 
 
+@pytest.mark.parametrize("layout", ["hop", "rotation_hop"])
+@pytest.mark.parametrize("asks_first", [False, True])
+def test_what_stand_ins_hold_is_not_purged_once_those_they_stood_in_for_are_back(
+    start_sky: StartSky, layout: str, asks_first: bool
+) -> None:
+    local = start_sky(cache=CODED | {"layout": layout, "deadline_ms": 3000})
+    sky = local.constellation
+    lost = [servers(sky)[server] for server in (0, 4, 9)]
+    name, data = list(blocks("aside").items())[-1]
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        for one in lost:
+            local.kill(one)
+        wait_until(lambda: store.put([(name, data)])[0].ok)
+        for one in lost:
+            local.restart(one)
+        entry = other.find([name])[0].entry
+        assert entry is not None
+        if asks_first:
+            assert other.still_there([[entry]]) == [[]]
+        assert other.get([entry])[0].status == "miss"
+        assert other.stats().purges == 0
+        for one in lost:
+            local.kill(one)
+        wait_until(lambda: other.get([entry])[0].data == data, "the stand-ins and the others give the block")
+
+
 def test_hosts_without_parity_and_with_other_rows_do_not_take_these_blocks(start_sky: StartSky) -> None:
     local = start_sky(cache=CODED)
     items = blocks("others")
