@@ -250,7 +250,9 @@ class SegmentDirectory:
         if ttl_s is None or ttl_s == math.inf:
             return 0
         if not 0 < ttl_s <= TTL_S_MAX:
-            raise SegmentError(f"the time to live is {ttl_s:g} s; allowed are more than 0 and up to {TTL_S_MAX:,} s, or infinity")
+            raise SegmentError(
+                f"the time to live is {ttl_s:,.12g} s; allowed are more than 0 and up to {TTL_S_MAX:,} s, or infinity"
+            )
         return self._clock() + math.ceil(ttl_s * 1000)
 
     # ---- inside -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import msgspec
 from aiohttp import web
 from pydantic import Field, PlainValidator
 
+from skymemory.segments.directory import TTL_S_MAX
 from skymemory.segments.host_list import Segment
 from skymemory.segments.manifest import NAME_CHARACTERS_MAX
 from skymemory.serve.errors import ApiError
@@ -24,7 +25,7 @@ from skymemory.serve.segments import TTL_S, ServedSegments
 from skymemory.serve.tokens import RequestTokens
 
 PATH: Final = "/v1/cached_contents"
-_TTL: Final = r"^[0-9]{1,9}(\.[0-9]{1,9})?s$"
+_TTL: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s")
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 _CONTENTS: Final = 'allowed are text, token ids, and a list of {"role": "user", "parts": [{"text": "..."}]}'
 _JSON: Final = msgspec.json.Encoder()
@@ -51,6 +52,13 @@ def _contents(value: Any) -> str | list[int]:
     return "\n".join(texts)
 
 
+def _ttl(value: Any) -> float:
+    """Return the seconds of a duration such as `300s`; raise ValueError."""
+    if isinstance(value, str) and _TTL.fullmatch(value):
+        return float(value[:-1])
+    raise ValueError("allowed are seconds with an s behind them, such as 300s")
+
+
 def _time(value: Any) -> float:
     """Return the Unix time of a time in RFC 3339; raise ValueError."""
     if isinstance(value, str) and _RFC_3339.fullmatch(value):
@@ -62,16 +70,26 @@ def _time(value: Any) -> float:
 
 
 class _Expiry(Strict):
-    ttl: Annotated[str, Field(pattern=_TTL)] | None = None
-    """Seconds until it expires, such as `300s`."""
+    ttl: Annotated[float, PlainValidator(_ttl)] | None = None
+    """Seconds until it expires."""
     expire_time: Annotated[float, PlainValidator(_time)] | None = None
     """Time at which it expires."""
     display_name: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] | None = None
 
-    @property
     def ttl_s(self) -> float | None:
-        """Seconds until it expires; None: not given."""
-        return None if self.ttl is None else float(self.ttl[:-1])
+        """Return the seconds until it expires; None: neither way of saying it was used.
+
+        Raises:
+            ApiError: Both were, or the time is out of range.
+        """
+        if self.ttl is not None and self.expire_time is not None:
+            raise ApiError("ttl and expire_time: allowed is one of them", param="expire_time")
+        param = "ttl" if self.expire_time is None else "expire_time"
+        ttl_s = self.ttl if self.expire_time is None else self.expire_time - time.time()
+        if ttl_s is not None and not 0 < ttl_s <= TTL_S_MAX:
+            allowed = f"more than 0 s and up to {TTL_S_MAX:,} s ({TTL_S_MAX // 86_400} days)"
+            raise ApiError(f"{param}: it expires {ttl_s:,.0f} s from now; allowed are {allowed}", param=param)
+        return ttl_s
 
 
 class NewCachedContent(_Expiry):
@@ -139,15 +157,12 @@ class SegmentRoutes:
         async def read(body: bytes) -> tuple[NewCachedContent, list[int]]:
             asked = parse(NewCachedContent, body)
             self._check_model(asked.model)
-            _check_one_expiry(asked)
+            asked.ttl_s()  # refused before the tokenizer reads the contents
             return asked, await self._tokenizing(lambda: self._request_tokens.segment(asked.contents))
 
         async with self._place(request, read) as (asked, tokens):
-            ttl_s = TTL_S if asked.ttl_s is None else asked.ttl_s
-            if asked.expire_time is not None:
-                ttl_s = asked.expire_time - time.time()
-                if ttl_s <= 0:
-                    raise ApiError("expire_time: it is past; allowed are times from now on", param="expire_time")
+            given_s = asked.ttl_s()
+            ttl_s = TTL_S if given_s is None else given_s
             is_left = threading.Event()
             add = partial(
                 self._segments.add, tokens, self._scope(request), ttl_s, asked.display_name or "", cancelled=is_left.is_set
@@ -169,8 +184,7 @@ class SegmentRoutes:
     async def _change(self, request: web.Request) -> web.StreamResponse:
         async def read(body: bytes) -> ChangedCachedContent:
             asked = parse(ChangedCachedContent, body)
-            _check_one_expiry(asked)
-            if asked.ttl is None and asked.expire_time is None and asked.display_name is None:
+            if asked.ttl_s() is None and asked.display_name is None:
                 raise ApiError("nothing is to be changed; allowed are ttl, expire_time and display_name")
             return asked
 
@@ -179,7 +193,7 @@ class SegmentRoutes:
                 self._segments.update,
                 request.match_info["id"],
                 self._scope(request),
-                ttl_s=asked.ttl_s,
+                ttl_s=asked.ttl,
                 expires_unix_s=asked.expire_time,
                 display_name=asked.display_name,
             )
@@ -204,11 +218,6 @@ class SegmentRoutes:
             **expiry,
             "usage_metadata": {"total_token_count": segment.tokens},
         }
-
-
-def _check_one_expiry(asked: _Expiry) -> None:
-    if asked.ttl is not None and asked.expire_time is not None:
-        raise ApiError("ttl and expire_time: allowed is one of them", param="expire_time")
 
 
 def _shown_time(unix_ms: int) -> str:
