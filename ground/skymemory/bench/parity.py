@@ -133,7 +133,11 @@ def run_lost_satellites(
 
 
 def run_repair(
-    constellation: Constellation, blocks: int = REPAIR_BLOCKS, scrub_s: int = SCRUB_S, progress: Progress = no_progress
+    constellation: Constellation,
+    blocks: int = REPAIR_BLOCKS,
+    scrub_s: int = SCRUB_S,
+    phase_s: float = PHASE_S,
+    progress: Progress = no_progress,
 ) -> list[dict[str, Any]]:
     """Measure what satellites do to rebuild the shares of one that came back empty.
 
@@ -141,6 +145,7 @@ def run_repair(
         constellation: Keeps everything but `servers`, `parity`, `window`, `scrub_s` and the deadline.
         blocks: Number of blocks of 1 MB that are stored.
         scrub_s: Seconds in which each satellite looks at all blocks once.
+        phase_s: Seconds of traffic before the second satellite comes back empty; more than `FINDING_S`.
         progress: Called with the number of finished rows, and of all rows.
 
     Returns:
@@ -163,7 +168,7 @@ def run_repair(
             progress(1, 2)
             with Traffic(sky) as traffic:
                 started_s = time.perf_counter()
-                time.sleep(PHASE_S)
+                time.sleep(phase_s)
                 row = _repair(local, control, places[7])
                 ended_s = time.perf_counter()
                 traffic.stop()

@@ -32,7 +32,7 @@ def test_a_row_for_each_way_to_lose_satellites() -> None:
 
 
 def test_what_a_repair_takes() -> None:
-    rows = run_repair(SMALL, blocks=2, scrub_s=1)
+    rows = run_repair(SMALL, blocks=2, scrub_s=1, phase_s=2)
     quiet, busy = rows
     assert quiet["rebuilt_chunks"] == 2 * 17  # a chunk of each row
     assert quiet["read_chunks"] >= 2 * (16 * 9 + 6)  # the last row has seven chunks of data; one source is the satellite itself

@@ -13,7 +13,7 @@ from skymemory.twin.structures import Break, Scheduled
 from skymemory.wire.address import Satellite
 
 
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_a_handful(seed: int) -> None:
     report = seeds.run_seed(seed)
     assert report.seed == seed
@@ -76,10 +76,10 @@ def test_in_one_seed_of_six_satellites_have_the_window_alone() -> None:
 
 def test_workers_run_what_one_process_runs() -> None:
     """In the order of the seeds, whichever ends first."""
-    alone = [report.as_json() for report in seeds.run_seeds(20, 6, workers=1)]
-    together = [report.as_json() for report in seeds.run_seeds(20, 6, workers=2)]
+    alone = [report.as_json() for report in seeds.run_seeds(20, 3, workers=1)]
+    together = [report.as_json() for report in seeds.run_seeds(20, 3, workers=2)]
     assert alone == together
-    assert [report["seed"] for report in together] == [20, 21, 22, 23, 24, 25]
+    assert [report["seed"] for report in together] == [20, 21, 22]
 
 
 def test_a_broken_core_fails_its_seed() -> None:
