@@ -103,9 +103,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 class Engine:
-    """A vLLM process."""
+    """A vLLM beside the test: three processes, as vLLM starts them by itself, or one, which is there sooner."""
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], is_one_process: bool = False) -> None:
         self._keys = folder / "keys"
         self._log = folder / f"engine-{time.monotonic_ns()}.log"
         read, write = os.pipe()
@@ -117,7 +117,7 @@ class Engine:
                 stderr=subprocess.STDOUT,
                 text=True,
                 pass_fds=[write],
-                env=environment(folder),
+                env=environment(folder) | ({"VLLM_ENABLE_V1_MULTIPROCESSING": "0"} if is_one_process else {}),
             )
         os.close(write)
         self.progress = Progress(self._process, self._log)

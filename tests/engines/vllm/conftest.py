@@ -25,10 +25,15 @@ def agent(sky: LocalConstellation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def start_engine(model: Path, agent: Agent) -> Iterator[Callable[..., Engine]]:
-    """Start a vLLM: `start_engine(block_size=64, extra={...})`, arguments of `LLM` and of kv_connector_extra_config."""
+    """Start a vLLM: `start_engine(block_size=64, extra={...})`, arguments of `LLM` and of kv_connector_extra_config.
+
+    Scheduler and worker are processes of their own, as users have them. An engine that others are compared with is one process.
+    """
     with ExitStack() as stack:
 
-        def start(*, extra: dict[str, Any] | None = None, recording: bool = False, **settings: Any) -> Engine:
+        def start(
+            *, extra: dict[str, Any] | None = None, recording: bool = False, is_one_process: bool = False, **settings: Any
+        ) -> Engine:
             # What is shown here does not depend on how busy the machine is, and so small a model computes fast
             patient = {"always_fetch": True, "lookup_timeout_s": 60, "load_timeout_s": 120}
             connector = {**CONNECTOR, "kv_connector_extra_config": patient | (extra or {})}
@@ -45,7 +50,7 @@ def start_engine(model: Path, agent: Agent) -> Iterator[Callable[..., Engine]]:
                 "kv_transfer_config": connector,
                 **settings,
             }
-            engine = Engine(agent.folder, given)
+            engine = Engine(agent.folder, given, is_one_process)
             stack.callback(engine.close)
             engine.wait()
             return engine

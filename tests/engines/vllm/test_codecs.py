@@ -1,6 +1,7 @@
 """vLLM with blocks that are stored smaller than they were computed."""
 
 from collections.abc import Callable
+from functools import cache, partial
 
 import pytest
 
@@ -11,11 +12,19 @@ pytestmark = pytest.mark.engines
 LONG = 4 * BLOCK_TOKENS + 40
 
 
+@pytest.fixture(scope="module")
+def exact(start_engine: Callable[..., Engine]) -> Callable[[], Engine]:
+    """An engine that stores blocks as they were computed; it is started when it is first asked for."""
+    return cache(partial(start_engine, is_one_process=True))
+
+
 @pytest.mark.parametrize("codec", ["int8", "int4"])
-def test_blocks_come_smaller_and_meet_no_exact_ones(start_engine: Callable[..., Engine], codec: str) -> None:
+def test_blocks_come_smaller_and_meet_no_exact_ones(
+    start_engine: Callable[..., Engine], exact: Callable[[], Engine], codec: str
+) -> None:
     first = {"int8": 1, "int4": 11}[codec]  # prompts of its own: exact blocks of the other one's are still in the sky
     prompts = [words(LONG, seed) for seed in range(first, first + 4)]
-    engine = start_engine(extra={"codec": codec})
+    engine = start_engine(extra={"codec": codec}, is_one_process=True)
     assert f"codec {codec}: blocks that come from the sky are not those that were computed" in engine.log()
     cold = [engine.stored(prompt, 4) for prompt in prompts]
     before = engine.metrics()
@@ -28,7 +37,5 @@ def test_blocks_come_smaller_and_meet_no_exact_ones(start_engine: Callable[..., 
     print(f"{codec}: {same} of {sum(map(len, cold))} tokens are those of a prompt that was computed")
     assert all(len(tokens) == 8 for tokens in warm)
     engine.close()
-    exact = start_engine()
-    assert exact.generate(prompts[0])["cached"] == [0]
-    assert exact.generate(prompts[0])["tokens"] == [cold[0]]
-    exact.close()
+    assert exact().generate(prompts[0])["cached"] == [0]
+    assert exact().generate(prompts[0])["tokens"] == [cold[0]]

@@ -190,14 +190,14 @@ def test_another_process_and_another_format(engine: Engine, start_engine: Callab
     prompt = words(LONG, 400)
     tokens = stored(engine, prompt)
 
-    second = start_engine()
+    second = start_engine(is_one_process=True)
     assert second.generate(prompt)["tokens"] == [tokens]
     assert second.until(skymemory_found_blocks=1)["skymemory_found_blocks"] == 4  # of the first one
     assert second.loaded(prompt, 4) == tokens
     assert "another" not in second.log()
     second.close()
 
-    third = start_engine(block_size=64, dtype="bfloat16", num_gpu_blocks_override=32)
+    third = start_engine(block_size=64, dtype="bfloat16", num_gpu_blocks_override=32, is_one_process=True)
     assert third.generate(prompt)["cached"] == [0]
     assert "blocks of 128 tokens in float32" in third.log()
     third.close()

@@ -28,7 +28,7 @@ def sky() -> Iterator[LocalConstellation]:
 
 
 def test_a_prompt_larger_than_the_sky_finds_the_same_beginning_each_time(start_engine: Callable[..., Engine]) -> None:
-    engine = start_engine()
+    engine = start_engine(is_one_process=True)
     prompt = words(7 * BLOCK_TOKENS + 40, 1)
     tokens = engine.stored(prompt, HELD)
 

@@ -67,7 +67,7 @@ def test_another_process_of_as_many_workers_and_one_of_one(engine: Engine, start
     assert second.loaded(prompt, BLOCKS) == tokens
     second.close()
 
-    alone = start_engine()
+    alone = start_engine(is_one_process=True)
     assert alone.fresh(prompt)["cached"] == [0]
     assert alone.until(skymemory_missing_blocks=1).get("skymemory_found_blocks", 0) == 0
     assert f"(a share of {BLOCK_TOKENS} in each of {WORKERS} workers)" in alone.log()
