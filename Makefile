@@ -21,8 +21,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
 
-.PHONY: all demo test bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
-        test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines clean
+.PHONY: all demo test test-host beside-python bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c \
+        test-sanitized coverage test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines clean
 
 all: $(VENV)/.installed
 
@@ -35,18 +35,21 @@ bench: $(VENV)/.installed $(VENV)/.dev
 	$(BIN)/skymem bench peers
 	$(BIN)/skymem bench prefix
 
-# Quick failures come first, then targets that can share two cores. Docker comes last, with the machine to itself.
-test: $(VENV)/.dev
-	$(MAKE) --no-print-directory lint-quick
-	$(MAKE) --no-print-directory build $(VENV)/.installed
-	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python lint-cppcheck lint-tidy docs test-c
-	$(MAKE) --no-print-directory -j$(JOBS) -Otarget coverage test-sanitized test-aarch64
-	$(MAKE) --no-print-directory test-python
-	$(MAKE) --no-print-directory twin
-	$(MAKE) --no-print-directory mutants-few
-	$(MAKE) --no-print-directory fuzz
+test: test-host
 	$(MAKE) --no-print-directory test-docker
 	@echo "make test: all passed"
+
+# All that needs no containers. Quick failures come first, then targets that can share two cores. Tests in Python often wait:
+# targets that only compute run beside them, and give way to them.
+test-host: $(VENV)/.dev
+	$(MAKE) --no-print-directory lint-quick
+	$(MAKE) --no-print-directory build $(VENV)/.installed
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python docs test-c coverage test-sanitized test-aarch64
+	$(MAKE) --no-print-directory -j2 -Otarget test-python beside-python
+	$(MAKE) --no-print-directory fuzz
+
+beside-python: $(VENV)/.dev
+	nice -n 19 $(MAKE) --no-print-directory lint-cppcheck lint-tidy twin mutants-few
 
 # --- environment ------------------------------------------------------------------------------------------------------------
 
@@ -160,7 +163,7 @@ test-python: $(VENV)/.dev $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python tools/run_pytest.py -m "not docker and not engines and not gpu" $(WORKERS) $(SLOWEST)
 
 test-engines: $(ENGINES)/.installed
-	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python tools/run_pytest.py -m engines tests/engines -n 2 --dist loadscope $(SLOWEST)
+	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH nice -n 19 $(ENGINES)/bin/python tools/run_pytest.py -m engines tests/engines -n 2 --dist loadscope $(SLOWEST)
 
 # Each seed is a run in virtual time with its own faults. A run that violates an invariant says how to replay it.
 twin: $(VENV)/.installed
@@ -175,7 +178,7 @@ mutants-few: $(VENV)/.dev
 	$(BIN)/python tools/mutants.py --jobs $(JOBS) --pick 3 --seeds 20 --by $$(git rev-parse HEAD)
 
 test-docker: $(VENV)/.dev $(VENV)/.installed
-	$(BIN)/python tools/run_pytest.py -m docker $(SLOWEST)
+	$(BIN)/python tools/run_pytest.py -m docker tests/docker $(SLOWEST)
 
 clean:
 	rm -rf build build-* dist $(VENV) $(ENGINES) .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

@@ -90,7 +90,7 @@ def started(command: Sequence[str], tree: Path, env: Mapping[str, str] = {}, **h
     tools = os.path.dirname(os.path.abspath(sys.executable))
     around = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "NINJA_STATUS")}
     around |= {"PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}", **env}
-    with subprocess.Popen(command, cwd=tree, env=around, text=True, start_new_session=True, **how) as process:
+    with subprocess.Popen(command, cwd=tree, env=around, text=True, process_group=0, **how) as process:
         try:
             yield process
         finally:
