@@ -21,6 +21,7 @@ from skymemory.cli.common import (
     tenant_secret_option,
 )
 from skymemory.cli.models import loaded, model_options, tell_stage
+from skymemory.segments.grid import checked_strategies
 
 
 @click.group()
@@ -64,6 +65,10 @@ def check(
         lines = file.read_text(encoding="utf-8").split("\n")  # and nowhere else: texts may have other line separators
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from error
+    try:
+        checked_strategies(words, bos=0)  # whether the model has a BOS is seen once it is loaded
+    except ValueError as error:
+        raise BadInput(f"--strategies: {error}") from error
     with open_store(constellation_path, tenant_secret_file) as store, loaded(model, dtype, device) as (network, tokenizer):
         from skymemory.prompt.codecs import CodecError
         from skymemory.prompt.huggingface import UnsupportedModelError

@@ -109,7 +109,7 @@ def test_bad_input_is_one_clear_line(run: Run, never_checked: Path, prompts: Pat
         (("--prompts", tmp_path / "latin"), "latin is not UTF-8"),
         (
             ("--prompts", prompts, "--strategies", "naive,auto"),
-            "the strategy 'auto' cannot be checked; allowed are naive, lego:2",
+            "--strategies: the strategy 'auto' cannot be checked; allowed are naive, lego:2",
         ),
         ((), "--prompts"),
     ):
