@@ -101,6 +101,8 @@ class HeldBlock(NamedTuple):
     """True if it is not whole whatever lost satellites have for which others stand in."""
     denied: int
     """Chunks that all satellites deny that were asked."""
+    holders: dict[int, Satellite]
+    """For each server whose share lies whole at its first place, that satellite."""
 
 
 class ControlPlane:
@@ -390,11 +392,19 @@ class ControlPlane:
                 if answer is None:
                     silent[share.index].append(ask.route.satellite)
         found = [held_of(entry) for entry, _ in blocks]
+        holders: list[dict[int, Satellite]] = [{} for _ in blocks]
+        lacking: set[tuple[int, int]] = set()
         for share in shares:
             share.add_to(found[share.index])
+            if (holder := share.holder) is None:
+                lacking.add((share.index, share.server))
+            else:
+                holders[share.index][share.server] = holder
+        for index, server in lacking:
+            holders[index].pop(server, None)  # it lacks another piece of its share
         return [
-            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone, one.denied)
-            for one, who in zip(found, silent, strict=True)
+            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone, one.denied, whole)
+            for one, who, whole in zip(found, silent, holders, strict=True)
         ]
 
     def touch(self, blocks: Sequence[tuple[BlockEntry, Sequence[Route]]], tenant: int, deadline_s: float) -> bool:

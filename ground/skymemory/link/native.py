@@ -7,7 +7,7 @@ meanwhile. Failures in the sky end up in each transfer's `status` and never rais
 import ctypes
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from errno import EINVAL
 from functools import cache, lru_cache
@@ -51,6 +51,8 @@ class Transfer:
     servers of the call, one place each."""
     replaced: frozenset[int] = frozenset()
     """Servers with a place at a stand-in for a lost satellite, which may have what the stand-in denies."""
+    holders: Mapping[int, Satellite] = field(default_factory=dict)
+    """Satellites that hold the whole share of a server, for `put`: nothing is sent to them as this server."""
     status: Status = field(default=Status.RUNNING, init=False)
     """RUNNING until the transfer ends."""
     last_status: int = field(default=0, init=False)
@@ -364,6 +366,9 @@ def blocks_of(
         block.servers, block.server_count = rounds[0], len(rounds[0])
         if len(rounds) > 1:
             block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
+        if transfer.holders and not is_get:
+            held = (transfer.holders.get(server) == one[0] for server, one in enumerate(servers))
+            block.holders = (ctypes.c_bool * len(servers))(*held)
     return blocks
 
 

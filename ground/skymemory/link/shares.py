@@ -11,6 +11,7 @@ from skymemory.link.native import library
 from skymemory.link.structures import CHUNKSET_MAX_BYTES, HELD_NOWHERE
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 
 _Payload: Final = ctypes.c_uint8 * CHUNKSET_MAX_BYTES
 
@@ -18,9 +19,10 @@ _Payload: Final = ctypes.c_uint8 * CHUNKSET_MAX_BYTES
 class Share:
     """Chunks of a block that one server should hold, and the places that may hold them."""
 
-    def __init__(self, index: int, key: bytes, places: Sequence[Route], raw: structures.HeldShare) -> None:
-        """Describe the share of the block with this index."""
+    def __init__(self, index: int, server: int, key: bytes, places: Sequence[Route], raw: structures.HeldShare) -> None:
+        """Describe a server's share of the block with this index."""
         self.index = index
+        self.server = server
         self._key = key
         self._places = places
         self._core = library()
@@ -41,6 +43,11 @@ class Share:
     def take(self, answer: SatelliteAnswer | None) -> None:
         """Take the answer of a place; None if it was silent."""
         self._core.SKY_HeldShare_Take(self._at, self._key, None if answer is None else answer.raw)
+
+    @property
+    def holder(self) -> Satellite | None:
+        """The first place, if it holds the whole share by its own word."""
+        return self._places[0].satellite if self._core.SKY_HeldShare_IsHeldFirst(self._at) else None
 
     def add_to(self, held: structures.Held) -> None:
         """Add the facts about this share to those about its block."""
@@ -81,4 +88,4 @@ def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]], 
         for piece in range(core.SKY_HeldShare_Pieces(facts, servers, server)):
             raw = structures.HeldShare()
             core.SKY_HeldShare_Init(ctypes.byref(raw), facts, servers, server, piece, len(routes), server in replaced)
-            yield Share(index, entry.key, routes, raw)
+            yield Share(index, server, entry.key, routes, raw)

@@ -376,6 +376,8 @@ class Block(Structure):
     servers: Any
     fallbacks: Any
     """rounds x server_count; plane 0: none for this server. May be NULL without rounds"""
+    holders: Any
+    """PUT: by server, it holds its share, so nothing is sent there; not all do. NULL: none does"""
     server_count: int
     """with a code: code_k + code_m"""
     rounds: int
@@ -426,6 +428,7 @@ class Block(Structure):
         ("rows", POINTER(Row)),
         ("servers", POINTER(Place)),
         ("fallbacks", POINTER(Place)),
+        ("holders", POINTER(c_bool)),
         ("server_count", c_uint32),
         ("rounds", c_uint32),
         ("status", c_uint32),
@@ -775,6 +778,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_HeldShare_Next": (c_uint32, [POINTER(HeldShare)]),
     "SKY_HeldShare_Ask": (c_uint32, [POINTER(HeldShare), c_void_p, POINTER(c_uint32)]),
     "SKY_HeldShare_Take": (None, [POINTER(HeldShare), c_void_p, POINTER(Packet)]),
+    "SKY_HeldShare_IsHeldFirst": (c_bool, [POINTER(HeldShare)]),
     "SKY_Held_Add": (None, [POINTER(Held), POINTER(HeldShare)]),
     "SKY_PurgeAnswers_Add": (None, [POINTER(PurgeAnswers), POINTER(Packet), c_bool]),
     "SKY_PurgeAnswers_AddShare": (None, [POINTER(PurgeAnswers), c_bool]),

@@ -2,13 +2,14 @@
 
 Who has fetched such a block and opened its seal may put it again, as it holds its keys. The thread first asks all servers what
 they hold. If nothing is missing by then, because another reader was here or satellites have repaired the block, nothing is put.
-Else the block is fetched once more, its seal is checked, and it goes to the places of today: stand-ins take what the lost had.
+Else the block is fetched once more, its seal is checked, and the missing shares go to the places of today: stand-ins take
+what the lost had.
 """
 
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Condition, Thread
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import Status
 from skymemory.store.transfers import Transfers, memory_for
+from skymemory.wire.address import Satellite
 
 _log = logging.getLogger(__name__)
 
@@ -161,15 +163,16 @@ class PutsAgain(Operation):
         if wanted.wrong:
             block = wanted.entry.key, wanted.entry.version, wanted.wrong
             self._asks.purge([block], wanted.tenant, self._asks.patience_s(wanted.wrong))
-        if not self._lacks(wanted):
+        entry = self._index.current(wanted.entry)
+        if (holders := self._holders(entry, wanted.tenant)) is None:
             return 0.0
         start_s = time.perf_counter()
-        entry = self._index.current(wanted.entry)
         got = Transfer(entry, wanted.tenant, data := memory_for(entry.block_len))
         self._transfers.get([self._transfers.to_get()], [got], None, aside=True)
-        if got.status is not Status.DONE or not wanted.is_sound(bytearray(data)) or self._is_gone(entry.key):
+        is_got = got.status is Status.DONE and got.entry == entry  # satellites that were asked may hold an older one
+        if not is_got or not wanted.is_sound(bytearray(data)) or self._is_gone(entry.key):
             return time.perf_counter() - start_s
-        put = Transfer(entry, wanted.tenant, data)
+        put = Transfer(entry, wanted.tenant, data, holders=holders)
         self._transfers.put([put], None)
         self._count(puts_again=put.status is Status.DONE)
         if self._is_gone(entry.key):
@@ -183,15 +186,18 @@ class PutsAgain(Operation):
         with self._change:
             return key in self._gone
 
-    def _lacks(self, wanted: _Wanted) -> bool:
-        """Ask the servers of a block. Return True if chunks of it are missing and the others suffice."""
+    def _holders(self, entry: BlockEntry, tenant: int) -> Mapping[int, Satellite] | None:
+        """Ask the servers of a block, and return who holds the whole share of which server.
+
+        None if no chunk is missing, or if the others do not suffice.
+        """
         for _ in range(2):  # if satellites are silent, their stand-ins are asked next
-            ways = self._routes.ways(wanted.entry.epoch)
+            ways = self._routes.ways(entry.epoch)
             if ways is None:
-                return False
+                return None
             routes = list(dict.fromkeys(route for place in ways.places for route in place))
-            [held] = self._asks.held([(wanted.entry, ways.places)], wanted.tenant, self._asks.patience_s(routes))
+            [held] = self._asks.held([(entry, ways.places)], tenant, self._asks.patience_s(routes))
             if not held.silent:
-                return bool(held.whole) and held.denied > 0
+                return held.holders if held.whole and held.denied > 0 else None
             self._routes.look(held.silent, self._asks)
-        return False
+        return None

@@ -103,6 +103,31 @@ static void test_a_server_behind_the_last_chunk_has_no_share(void)
     CHECK_EQ(SKY_HeldShare_Pieces(&small, SERVERS, 2), 0);
 }
 
+/* Let the places of a share answer one after the other: the first one with so many of its chunks, the others with all. */
+static bool is_held_first(uint32_t places, uint32_t first_count)
+{
+    static const uint32_t all[] = {1, 4, 7, 10, 13, 16, 19};
+    SKY_HeldShare_t       share = share_of(places);
+
+    for (uint32_t place = 0; SKY_HeldShare_Next(&share) != SKY_HELD_NOWHERE; ++place)
+    {
+        (void)ask(&share); /* before the answer, which uses the same memory */
+        const SKY_Packet_t word = word_of(&block, 1, SERVERS, 7, all, place == 0u ? first_count : 7u);
+
+        SKY_HeldShare_Take(&share, key, &word);
+    }
+    return SKY_HeldShare_IsHeldFirst(&share);
+}
+
+static void test_who_holds_all_of_a_share(void)
+{
+    CHECK(is_held_first(1, 7));
+    CHECK(is_held_first(2, 7)); /* the second place is not asked */
+    CHECK(!is_held_first(1, 6));
+    CHECK(!is_held_first(2, 6)); /* the second place holds it */
+    CHECK(!is_held_first(0, 7));
+}
+
 static void test_the_next_place_is_asked_for_what_is_missing(void)
 {
     static const uint32_t first[]  = {1, 10, 19};
@@ -363,6 +388,7 @@ int main(void)
 {
     RUN(test_a_share_goes_in_pieces_that_a_request_can_name);
     RUN(test_a_server_behind_the_last_chunk_has_no_share);
+    RUN(test_who_holds_all_of_a_share);
     RUN(test_the_next_place_is_asked_for_what_is_missing);
     RUN(test_what_a_satellite_says_of_other_chunks_counts_for_nothing);
     RUN(test_a_chunk_that_all_deny_is_gone);

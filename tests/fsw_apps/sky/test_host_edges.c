@@ -103,6 +103,31 @@ static void test_numbers_that_contradict_each_other(void)
     host_close(&rig);
 }
 
+/* A put goes to those that lack their shares alone. If nobody does there is nothing to put. */
+static void test_a_put_leaves_out_who_holds_its_share(void)
+{
+    bool holders[2] = {true, false};
+
+    open_with(host_usual);
+    SKY_HostBlock_t block = host_block(SKY_HOST_PUT, 1, 9, places, 2, up);
+
+    block.holders = holders;
+    CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 1);
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK_EQ(block.chunks, 4);
+    CHECK_EQ(block.lost, 0);
+    CHECK_EQ(rig.satellites[0].store.counters.slots_used, 0);
+    CHECK_EQ(rig.satellites[1].store.counters.slots_used, 4);
+    holders[1] = true;
+    check_wrong(block);
+
+    /* A get asks all of them. */
+    block         = host_block(SKY_HOST_GET, 1, 9, places, 2, down);
+    block.holders = holders;
+    CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
+    host_close(&rig);
+}
+
 static void test_memory_that_is_none(void)
 {
     SKY_HostPeerMemory_t peers;
@@ -408,6 +433,7 @@ static void test_a_way_that_is_shared(void)
 int main(void)
 {
     RUN(test_numbers_that_contradict_each_other);
+    RUN(test_a_put_leaves_out_who_holds_its_share);
     RUN(test_memory_that_is_none);
     RUN(test_memory_that_is_full);
     RUN(test_more_satellites_than_there_is_room_for);

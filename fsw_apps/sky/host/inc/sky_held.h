@@ -81,6 +81,8 @@ uint32_t SKY_HeldShare_Next(const SKY_HeldShare_t *share);
 uint32_t SKY_HeldShare_Ask(SKY_HeldShare_t *share, uint8_t *payload, uint32_t *chunk_id);
 /** Take in the answer of that place. @param answer  NULL: there is none */
 void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Packet_t *answer);
+/** Return true if the first place of a share that is done holds all of it. */
+bool SKY_HeldShare_IsHeldFirst(const SKY_HeldShare_t *share);
 /** Add the result of a share that is done to that of its block. */
 void SKY_Held_Add(SKY_Held_t *held, const SKY_HeldShare_t *share);
 

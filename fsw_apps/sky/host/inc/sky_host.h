@@ -70,9 +70,10 @@ typedef struct
     uint8_t       *have; /**< (stripe.chunk_total + 7) / 8 bytes for the host's own use; GET with fallbacks or a code only */
     SKY_HostRow_t *rows; /**< SKY_Stripe_Rows, likewise; may be NULL without a code */
     const SKY_HostPlace_t *servers;
-    const SKY_HostPlace_t *fallbacks;    /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
-    uint32_t               server_count; /**< with a code: code_k + code_m */
-    uint32_t               rounds;       /**< at most SKY_HOST_ROUNDS */
+    const SKY_HostPlace_t *fallbacks; /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
+    const bool *holders;      /**< PUT: by server, it holds its share, so nothing is sent there; not all do. NULL: none does */
+    uint32_t    server_count; /**< with a code: code_k + code_m */
+    uint32_t    rounds;       /**< at most SKY_HOST_ROUNDS */
     /* outcome */
     /**
      * SKY_STATUS_*. RUNNING until the block has an end; then DONE, MISS, EXPIRED (the deadline has passed; or a place is silent, and

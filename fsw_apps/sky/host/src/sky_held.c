@@ -130,6 +130,12 @@ void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Pa
     }
 }
 
+bool SKY_HeldShare_IsHeldFirst(const SKY_HeldShare_t *share)
+{
+    SKY_ASSERT(share->asked <= share->places);
+    return share->asked == 1u && !IsMissing(share);
+}
+
 /* Count a missing chunk. @return what it makes of the block */
 static SKY_HeldVerdict_t Count(SKY_Held_t *held, const SKY_HeldShare_t *share, uint32_t chunk_id)
 {

@@ -45,6 +45,13 @@ static uint32_t PiecesOf(uint32_t chunks)
     return pieces;
 }
 
+/* Return true if a server has nothing to do with a PUT, because it holds its share. */
+static bool IsLeftOut(const SKY_HostBlock_t *block, uint32_t server)
+{
+    SKY_ASSERT(server < block->server_count);
+    return block->kind == SKY_HOST_PUT && block->holders != NULL && block->holders[server];
+}
+
 /* Count the pieces of a share. Those of a GET have either data or parity. */
 static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
 {
@@ -52,7 +59,7 @@ static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
     const uint32_t first  = ShareFirst(block, server);
     SKY_ASSERT(first <= chunks);
 
-    return PiecesOf(first) + PiecesOf(chunks - first);
+    return IsLeftOut(block, server) ? 0u : PiecesOf(first) + PiecesOf(chunks - first);
 }
 
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
@@ -170,7 +177,7 @@ uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block)
     {
         pieces += SharePieces(block, server);
     }
-    SKY_ASSERT(pieces >= 1u);
+    SKY_ASSERT(pieces >= 1u || block->holders != NULL); /* 0: there is nothing to send */
     SKY_ASSERT(pieces <= block->stripe.chunk_total);
     return pieces;
 }
@@ -480,7 +487,7 @@ bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)
     {
         for (uint32_t server = 0; server < count; ++server)
         {
-            if (!MakeShare(host, work, server, pass == 1u))
+            if (!IsLeftOut(block, server) && !MakeShare(host, work, server, pass == 1u))
             {
                 return false;
             }

@@ -80,6 +80,23 @@ def test_evicted_shares_come_back_to_their_homes(start_sky: StartSky) -> None:
         assert check_read(store, items) > 0
 
 
+def test_only_missing_shares_go_up_again(start_sky: StartSky) -> None:
+    local = start_sky(cache=CODED)
+    places = places_of(local)
+    with SkyStore(local.constellation, tenant_secret=SECRET) as store:
+        [key] = put(store, item := {"large": os.urandom(1_000_000)})
+        entry = store.find([key])[0].entry
+        assert entry is not None
+        for server in (4, 11):
+            evict_at(store, places[server], [key])
+        before = store.stats().chunks_up
+        assert check_read(store, item) == 1
+        wait_until(lambda: store.stats().puts_again == 1, store.stats)
+        shares = [len(range(server, entry.chunk_total, 12)) for server in (4, 11)]
+        assert store.stats().chunks_up - before == sum(shares) < entry.chunk_total
+        wait_until(lambda: check_read(store, item) == 0, "nothing is missing, and no satellite slow")
+
+
 def test_what_was_put_again_lately_is_not_put_again(start_sky: StartSky) -> None:
     local = start_sky(cache=CODED)
     places, items = places_of(local), values()
