@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.table import Table
 
@@ -54,7 +54,11 @@ SCRUB_S: Final = 20
 """Period of the scrub in which lost shares are found."""
 _REPAIR_S: Final = 300.0
 """Longest time for which a repair is waited for."""
+_SETTLE_PERIODS: Final = 2.0
+"""Periods of the scrub in which every loss is found."""
 _LOOK_S: Final = 0.1
+_PUT_PAUSE_S: Final = 1.0
+"""Seconds between two puts of a host during a repair, which goes into free slots alone."""
 _BLOCKS: Final = 10
 _REPAIRED_BYTES: Final = 1_000_000
 _WARM_UP: Final = 5
@@ -150,8 +154,9 @@ def run_repair(
 
     Returns:
         A row without traffic and one with it. `found_s` lasts from the restart to the first rebuilt chunk, `repair_s` from
-        there to the last. `read_chunks` is of the quiet row alone, as gets read chunks too. `ratio` compares gets during the
-        repair with those before.
+        there to the last. With traffic hosts put again what they read without some chunks, so that satellites rebuild the rest
+        alone. `read_chunks` is of the quiet row alone, as gets read chunks too. `ratio` compares gets during the repair with
+        those before.
 
     Raises:
         StartError: The constellation does not start.
@@ -164,48 +169,61 @@ def run_repair(
         with SkyStore(sky, tenant_secret=b"") as store, ControlPlane(sky) as control:
             for _ in range(blocks):
                 store.put([(os.urandom(KEY_BYTES), os.urandom(_REPAIRED_BYTES))])
-            rows.append({"beside": "nothing", **_repair(local, control, places[3])})
+            stored = control.store_stats([Route(places[3], places[3])], _PUT_MS / 1000)[places[3]]["slots_used"]
+            quiet = _repair(local, control, places[3], stored, 0.0)
+            rows.append({"beside": "nothing", **quiet.row(), "read_chunks": quiet.read_chunks})
             progress(1, 2)
-            with Traffic(sky) as traffic:
+            with Traffic(sky, put_pause_s=_PUT_PAUSE_S) as traffic:
                 started_s = time.perf_counter()
                 time.sleep(phase_s)
-                row = _repair(local, control, places[7])
-                ended_s = time.perf_counter()
+                killed_s = time.perf_counter()
+                busy = _repair(local, control, places[7], stored, _SETTLE_PERIODS * scrub_s)
                 traffic.stop()
-                lost_s = ended_s - row["found_s"] - row["repair_s"]
-                before = traffic.phase(started_s, lost_s - FINDING_S).median_ms
-                meanwhile = traffic.phase(lost_s + row["found_s"]).median_ms
-            del row["read_chunks"]
+                before = traffic.phase(started_s, killed_s - FINDING_S / 4).median_ms
+                meanwhile = traffic.phase(busy.first_s, max(busy.last_s, busy.first_s + FINDING_S)).median_ms
             times = {"before_ms": round(before, 1), "meanwhile_ms": round(meanwhile, 1), "ratio": round(meanwhile / before, 2)}
-            rows.append({"beside": "gets and puts", **row, **times})
+            rows.append({"beside": "gets and puts", **busy.row(), **times})
             progress(2, 2)
     return rows
 
 
-def _repair(local: LocalConstellation, control: ControlPlane, place: Satellite) -> dict[str, Any]:
-    """Let a satellite lose everything, and wait until its chunks are rebuilt."""
+class _Repair(NamedTuple):
+    """What satellites rebuilt for one that came back empty, with times by the clock `time.perf_counter`."""
+
+    rebuilt_chunks: int
+    read_chunks: int
+    restarted_s: float
+    first_s: float
+    last_s: float
+
+    def row(self) -> dict[str, Any]:
+        """Return the figures of a row."""
+        found_s, repair_s = self.first_s - self.restarted_s, self.last_s - self.first_s
+        return {"rebuilt_chunks": self.rebuilt_chunks, "found_s": round(found_s, 1), "repair_s": round(repair_s, 1)}
+
+
+def _repair(local: LocalConstellation, control: ControlPlane, place: Satellite, least: int, settle_s: float) -> _Repair:
+    """Let a satellite lose everything, and wait until its chunks are rebuilt: `least` of them, and none more for `settle_s`."""
     routes = [Route(server, server) for server in Whereabouts(local.constellation).servers(0)]
 
     def counted() -> Counter[str]:
         return sum((Counter(stats) for stats in control.store_stats(routes, _PUT_MS / 1000).values()), Counter())
 
-    lost = control.store_stats([Route(place, place)], _PUT_MS / 1000)[place]["slots_used"]
     local.kill(place)
     before = counted()
     local.restart(place)
-    restarted_s = first_s = time.perf_counter()
-    while (done := (now := counted())["repaired"] - before["repaired"]) < lost:
-        if done == 0:
-            first_s = time.perf_counter()
-        if time.perf_counter() > restarted_s + _REPAIR_S:
-            raise TimeoutError(f"satellites rebuilt {done} of {lost} chunks in {_REPAIR_S:g} s")
+    restarted_s = now_s = time.perf_counter()
+    done = read = 0
+    first_s = last_s = restarted_s
+    while done < least or now_s < last_s + settle_s:
+        if now_s > restarted_s + _REPAIR_S:
+            raise TimeoutError(f"satellites rebuilt {done} of {least} chunks in {_REPAIR_S:g} s")
         time.sleep(_LOOK_S)
-    return {
-        "rebuilt_chunks": done,
-        "read_chunks": now["hits"] - before["hits"],
-        "found_s": round(first_s - restarted_s, 1),
-        "repair_s": round(time.perf_counter() - first_s, 1),
-    }
+        now, now_s = counted(), time.perf_counter()
+        if (repaired := now["repaired"] - before["repaired"]) > done:
+            first_s = now_s if done == 0 else first_s
+            done, read, last_s = repaired, now["hits"] - before["hits"], now_s
+    return _Repair(done, read, restarted_s, first_s, last_s)
 
 
 def run_lost_packets(constellation: Constellation, gets: int = 1000, progress: Progress = no_progress) -> list[dict[str, Any]]:

@@ -18,8 +18,8 @@ from skymemory.wire.packets import KEY_BYTES
 
 _CALL_BLOCKS: Final = 4
 """Blocks of one call."""
-_PUT_PAUSE_S: Final = 0.1
-"""Seconds between two puts of a host, so that stores do not fill up and evict what is fetched."""
+PUT_PAUSE_S: Final = 0.1
+"""Seconds between two puts of a host."""
 
 
 class TimedGet(NamedTuple):
@@ -51,7 +51,14 @@ class Phase:
 class Traffic:
     """Hosts that fetch the same blocks over and over and put new ones, each in threads of its own. A context manager."""
 
-    def __init__(self, constellation: Constellation, hosts: int = 2, blocks: int = 16, block_bytes: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        constellation: Constellation,
+        hosts: int = 2,
+        blocks: int = 16,
+        block_bytes: int = 1_000_000,
+        put_pause_s: float = PUT_PAUSE_S,
+    ) -> None:
         """Describe the traffic.
 
         Args:
@@ -59,10 +66,12 @@ class Traffic:
             hosts: Number of hosts. Each has a thread that gets and one that puts.
             blocks: Number of blocks that are fetched.
             block_bytes: Bytes of a block.
+            put_pause_s: Seconds between two puts of a host. With long ones stores do not fill up and evict what is fetched.
         """
         self._constellation = constellation
         self._hosts = hosts
         self._block_bytes = block_bytes
+        self._put_pause_s = put_pause_s
         self._items = [(os.urandom(KEY_BYTES), os.urandom(block_bytes)) for _ in range(blocks)]
         self._gets: list[TimedGet] = []
         self._lock = Lock()
@@ -146,4 +155,4 @@ class Traffic:
             self.puts += 1
         else:
             self.errors.append(f"put: {result.status}")
-        self._end.wait(_PUT_PAUSE_S)
+        self._end.wait(self._put_pause_s)

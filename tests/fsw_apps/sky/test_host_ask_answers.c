@@ -191,7 +191,10 @@ static void test_patience_follows_round_trips(void)
     CHECK_EQ(SKY_Host_PatienceUs(&host, &near, 1), 250000 + 500000 + 1000000); /* nothing is known */
     CHECK_EQ(SKY_Host_HurryUs(&host, &near, 1), 250000 + 500000);
 
-    /* Sent three times, and it is not known which was answered: the first one gives the upper bound. */
+    /* Sent again, the last time 50 ms ago, and it is not known which was answered. A short guess makes no timer shorter than knowing nothing. */
+    CHECK_EQ(measure(800000), 250000 + 500000 + 1000000);
+    CHECK_EQ(host.peers.peers[0].peer.srtt_us, 50000);
+    /* Sent again once more: the first sending gives the upper bound. */
     CHECK_EQ(measure(800000), 3 * 1000000); /* the timer has its upper bound */
     CHECK_EQ(host.peers.peers[0].peer.srtt_us, 800000);
     /* Known, so what was sent again tells nothing more. */
@@ -213,6 +216,18 @@ static void test_patience_follows_round_trips(void)
 
     peers.peers[0].peer.srtt_us = 0; /* as if a transfer knew it that has measured nothing */
     CHECK_EQ(SKY_Host_HurryUs(&host, &near, 1), 250000 + 500000);
+}
+
+/* The first answer to something that was sent once ends the guess: a lost packet makes no timer long. */
+static void test_a_guess_ends_with_the_first_round_trip(void)
+{
+    start(false);
+    CHECK_EQ(measure(300000), 250000 + 500000 + 1000000);
+    CHECK_EQ(host.peers.peers[0].peer.srtt_us, 50000);
+    CHECK(host.peers.peers[0].peer.is_guess);
+    CHECK_EQ(measure(60000), 7 * (60000 + 4 * 30000));
+    CHECK_EQ(host.peers.peers[0].peer.srtt_us, 60000);
+    CHECK(!host.peers.peers[0].peer.is_guess);
 }
 
 static void test_patience_can_be_set(void)
@@ -285,6 +300,7 @@ int main(void)
     RUN(test_a_number_that_another_host_has);
     RUN(test_what_is_refused_for_other_reasons);
     RUN(test_patience_follows_round_trips);
+    RUN(test_a_guess_ends_with_the_first_round_trip);
     RUN(test_patience_can_be_set);
     RUN(test_satellites_for_which_there_is_no_memory);
     RUN(test_a_round_trip_beyond_32_bits);

@@ -56,6 +56,7 @@ typedef struct
     uint32_t      lost_in_round;
     uint32_t      grace_quarters; /**< quarters of a round trip for which chunks that may only be late are waited for */
     bool          late_in_round;
+    bool          is_guess;     /**< srtt_us is of an answer of which nobody knows which sending it answers */
     uint64_t      queue_us;     /**< until then packets count as waiting in a queue */
     uint64_t      narrow_us;    /**< time at which the grace goes back to its first value, if nothing comes late until then */
     uint64_t      round_end_us; /**< end of the round, which takes a round trip */
@@ -67,6 +68,8 @@ SKY_PeerCfg_t SKY_PeerCfg_OfHost(uint32_t window_max, uint32_t burst);
 /** Begin a peer. Numbers of @p cfg that are out of range are brought into it. */
 void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr);
 void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us);
+/** Take the time from the last of several sendings to an answer for the round trip, as long as none is measured. It may be too short. */
+void SKY_Peer_OnGuess(SKY_Peer_t *peer, uint32_t rtt_us);
 /** Note how long after its request a packet came: much longer than the least round trip means that packets wait in a queue. */
 void SKY_Peer_OnAge(SKY_Peer_t *peer, uint64_t now_us, uint64_t age_us);
 /** Note the time between two packets of one answer. */

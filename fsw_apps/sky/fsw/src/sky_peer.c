@@ -78,9 +78,11 @@ void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)
  * to nothing; rto_min_us then keeps late answers from causing needless repeats. */
 void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
 {
-    const uint32_t rtt = at_least(at_most(rtt_us, peer->cfg.rto_max_us), 1);
+    const uint32_t rtt      = at_least(at_most(rtt_us, peer->cfg.rto_max_us), 1);
+    const bool     is_first = peer->srtt_us == 0 || peer->is_guess;
 
-    if (peer->srtt_us == 0)
+    peer->is_guess = false;
+    if (is_first)
     {
         peer->srtt_us   = rtt;
         peer->rttvar_us = rtt / 2;
@@ -94,7 +96,7 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
     }
     const uint32_t creep = peer->least_us / PEER_LEAST_MEMORY + 1u;
 
-    peer->least_us     = peer->least_us == 0 ? rtt : at_most(peer->least_us + creep, rtt);
+    peer->least_us     = is_first ? rtt : at_most(peer->least_us + creep, rtt);
     peer->silences     = 0;
     const uint64_t rto = (uint64_t)peer->srtt_us + at_least(at_most(peer->rttvar_us, UINT32_MAX / 4) * 4, peer->cfg.rto_min_us);
 
@@ -107,6 +109,14 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
     SKY_ASSERT(peer->rto_us >= peer->srtt_us); /* with a shorter timer every answer would come too late */
     SKY_ASSERT(peer->least_us >= 1);
     SKY_ASSERT(peer->least_us <= rtt);
+}
+
+void SKY_Peer_OnGuess(SKY_Peer_t *peer, uint32_t rtt_us)
+{
+    SKY_ASSERT(peer->srtt_us == 0);
+    SKY_Peer_OnRtt(peer, rtt_us);
+    peer->is_guess = true;
+    SKY_ASSERT(peer->srtt_us > 0);
 }
 
 /* Return the round trip, or a guess while none was measured. */

@@ -46,7 +46,7 @@ typedef struct
     uint64_t      request_id; /**< that of the opening on its way; 0: none */
     uint64_t      endpoint;   /**< endpoint through which that is asked */
     SKY_Addr_t    entry;      /**< satellite that listens there */
-    uint64_t      asked_us;   /**< time at which that left first */
+    uint64_t      asked_us;   /**< time at which that left last */
     uint64_t      next_us;    /**< nothing more is sent before */
     uint64_t      keep_us;    /**< the satellite is not forgotten before: it is being opened, or another one is through it */
     uint64_t      believe_us; /**< time at which a word of `unauthenticated` about it, without a tag, is believed; 0: none came */

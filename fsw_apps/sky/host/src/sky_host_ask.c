@@ -10,11 +10,8 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
-#define US_PER_MS UINT64_C(1000)
-/* So many sendings have one timer before it doubles. Silence is a lost packet more often than a full queue, because questions are small. Five
- * fit into the patience with which a satellite is asked. At 10 % loss all of them are lost once in 4,000 times, and three once in 150. */
-#define ALIKE_SENDINGS 3u
-#define PLACE_OF(id)   ((uint32_t)((id) / SKY_REQUEST_IDS) & (SKY_HOST_QUESTIONS_MAX - 1u))
+#define US_PER_MS    UINT64_C(1000)
+#define PLACE_OF(id) ((uint32_t)((id) / SKY_REQUEST_IDS) & (SKY_HOST_QUESTIONS_MAX - 1u))
 
 /* ---- what goes ------------------------------------------------------------------------------------------------------- */
 
@@ -61,8 +58,7 @@ static void SendQuestion(SKY_Host_t *host, SKY_HostQuestion_t *question)
     {
         return;
     }
-    const uint64_t wait_us =
-        SKY_HostQuestions_TimeoutUs(host, SKY_HostPieces_FindPeer(host, addr), question->tries / ALIKE_SENDINGS);
+    const uint64_t wait_us = SKY_HostQuestions_TimeoutUs(host, SKY_HostPieces_FindPeer(host, addr), question->tries);
 
     (void)memset(&pkt, 0, sizeof(pkt));
     pkt.is_request    = true;
@@ -262,21 +258,29 @@ bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t 
            SKY_Addr_Equal(pkt->src, entry) && question->numbers == host->numbers;
 }
 
-/* Of a question that was sent again one cannot tell which sending was answered (Karn); the first one gives the upper bound. */
+/* Of a question that was sent again one cannot tell which sending was answered (Karn). The last one gives a guess, because a lost packet is
+ * likelier than a long way. If the next question was sent again, too, the first sending gives the upper bound. */
 static void Measure(SKY_Host_t *host, const SKY_HostQuestion_t *question)
 {
-    const SKY_Addr_t addr = {question->place.plane, question->place.slot};
-    SKY_HostPeer_t  *peer = SKY_HostPieces_KnowPeer(host, addr);
+    const SKY_Addr_t addr  = {question->place.plane, question->place.slot};
+    SKY_HostPeer_t  *peer  = SKY_HostPieces_KnowPeer(host, addr);
+    const bool       again = question->tries > 1u;
     SKY_ASSERT(question->sent > 0u);
     SKY_ASSERT(question->last_us <= host->now_us);
 
-    if (peer == NULL || (question->tries > 1u && peer->peer.srtt_us != 0u))
+    if (peer == NULL || (again && peer->peer.srtt_us != 0u && !peer->peer.is_guess))
     {
         return;
     }
-    const uint64_t rtt_us = host->now_us - (question->tries > 1u ? question->first_us : question->last_us);
+    const uint64_t since_us = host->now_us - (again && peer->peer.is_guess ? question->first_us : question->last_us);
+    const uint32_t rtt_us   = since_us < UINT32_MAX ? (uint32_t)since_us : UINT32_MAX;
 
-    SKY_Peer_OnRtt(&peer->peer, rtt_us < UINT32_MAX ? (uint32_t)rtt_us : UINT32_MAX);
+    if (again && peer->peer.srtt_us == 0u)
+    {
+        SKY_Peer_OnGuess(&peer->peer, rtt_us);
+        return;
+    }
+    SKY_Peer_OnRtt(&peer->peer, rtt_us);
 }
 
 void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const SKY_Packet_t *pkt)

@@ -208,7 +208,6 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
     if (opening->request_id == 0u || opening->endpoint != endpoint || !SKY_Addr_Equal(opening->entry, gate->peer.addr))
     {
         opening->request_id = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | (uint32_t)(peer - host->peers.peers);
-        opening->asked_us   = host->now_us;
         opening->endpoint   = endpoint;
         opening->entry      = gate->peer.addr;
         opening->tries      = 0;
@@ -236,6 +235,7 @@ static void Ask(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostPeer_t *gate, ui
     pkt.request_id = opening->request_id;
     host->counters.repeats += opening->tries > 0u ? 1u : 0u;
     ++opening->tries;
+    opening->asked_us     = host->now_us;
     opening->next_us      = host->now_us + wait_us;
     opening->keep_us      = opening->next_us;
     gate->opening.keep_us = opening->next_us;

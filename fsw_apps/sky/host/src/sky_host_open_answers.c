@@ -176,11 +176,17 @@ static void TakeCookie(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_
     SKY_ASSERT(opening->request_id == pkt->request_id);
     SKY_ASSERT(opening->asked_us <= host->now_us);
 
-    if (opening->tries == 1u || peer->peer.srtt_us == 0u) /* the first sending gives the upper bound */
-    {
-        const uint64_t rtt_us = host->now_us - opening->asked_us;
+    const uint64_t since_us = host->now_us - opening->asked_us;
+    const uint32_t rtt_us   = since_us < UINT32_MAX ? (uint32_t)since_us : UINT32_MAX;
 
-        SKY_Peer_OnRtt(&peer->peer, rtt_us < UINT32_MAX ? (uint32_t)rtt_us : UINT32_MAX);
+    if (opening->tries == 1u)
+    {
+        SKY_Peer_OnRtt(&peer->peer, rtt_us);
+    }
+    else if (peer->peer.srtt_us == 0u)
+    {
+        /* One cannot tell which sending was answered (Karn). The first one would give timers of a second where it was lost. */
+        SKY_Peer_OnGuess(&peer->peer, rtt_us);
     }
     opening->is_open    = !greets;
     opening->cookie     = pkt->cookie;

@@ -149,8 +149,8 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
 
 /* ---- sky_host_questions.c: questions, and the lists in which they wait ---------------------------------------------------- */
 
-/** Return how long to wait for an answer. @param peer  NULL: nothing is known of the satellite @param doublings  of the timer */
-uint64_t SKY_HostQuestions_TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t doublings);
+/** Return how long to wait for an answer. @param peer  NULL: nothing is known of the satellite @param sendings  those before this one */
+uint64_t SKY_HostQuestions_TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t sendings);
 /** Send questions to, or through, a satellite at once, because what kept them has ended. */
 void SKY_HostQuestions_Wake(SKY_Host_t *host, SKY_Addr_t satellite);
 /** Answer questions to, or through, a satellite with a status, because it cannot be asked. */
