@@ -188,7 +188,7 @@ def run_repair(
 
 
 class _Repair(NamedTuple):
-    """What satellites rebuilt for one that came back empty, with times by the clock `time.perf_counter`."""
+    """Chunks that satellites rebuilt for one that came back empty, and times by the clock `time.perf_counter`."""
 
     rebuilt_chunks: int
     read_chunks: int

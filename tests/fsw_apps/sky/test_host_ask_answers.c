@@ -228,6 +228,10 @@ static void test_a_guess_ends_with_the_first_round_trip(void)
     CHECK_EQ(measure(60000), 7 * (60000 + 4 * 30000));
     CHECK_EQ(host.peers.peers[0].peer.srtt_us, 60000);
     CHECK(!host.peers.peers[0].peer.is_guess);
+
+    start(false);
+    CHECK_EQ(measure(450000), 600000 + 2 * 1000000); /* 200 ms since the last sending, so a longer timer than that of nothing */
+    CHECK(host.peers.peers[0].peer.is_guess);
 }
 
 static void test_patience_can_be_set(void)
