@@ -242,7 +242,7 @@ class Question(Structure):
     sent: int
     """sendings; after more than one the request may have been done before the one that is answered"""
     rtt_us: int
-    """time from the last sending to the answer"""
+    """time to the answer from the sending that counts: mostly the last"""
     answer: Packet
     request_id: int
     deadline_us: int

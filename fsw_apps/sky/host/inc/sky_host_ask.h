@@ -48,7 +48,7 @@ typedef struct
     uint32_t
         status;    /**< RUNNING; then DONE (it was answered), EXPIRED, TOO_LARGE (no path takes it), or what SKY_Host_Stop said */
     uint32_t sent; /**< sendings; after more than one the request may have been done before the one that is answered */
-    uint64_t rtt_us; /**< time from the last sending to the answer */
+    uint64_t rtt_us; /**< time to the answer from the sending that counts: mostly the last */
     /** The answer; its own status says whether the request was done. `length` is that of the answer's payload, `payload` is
      *  the room, or NULL if there is none or the room is too small: then nothing was written. */
     SKY_Packet_t answer;

@@ -258,29 +258,32 @@ bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t 
            SKY_Addr_Equal(pkt->src, entry) && question->numbers == host->numbers;
 }
 
-/* Of a question that was sent again one cannot tell which sending was answered (Karn). The last one gives a guess, because a lost packet is
- * likelier than a long way. If the next question was sent again, too, the first sending gives the upper bound. */
-static void Measure(SKY_Host_t *host, const SKY_HostQuestion_t *question)
+/*
+ * Measure the round trip of an answer. Of a question that was sent again one cannot tell which sending was answered (Karn). The last one gives a
+ * guess, because a lost packet is likelier than a long way. If the next question was sent again, too, the first sending gives the upper bound.
+ * @return time from the sending that counts
+ */
+static uint64_t Measure(SKY_Host_t *host, const SKY_HostQuestion_t *question)
 {
-    const SKY_Addr_t addr  = {question->place.plane, question->place.slot};
-    SKY_HostPeer_t  *peer  = SKY_HostPieces_KnowPeer(host, addr);
-    const bool       again = question->tries > 1u;
+    const SKY_Addr_t addr     = {question->place.plane, question->place.slot};
+    SKY_HostPeer_t  *peer     = SKY_HostPieces_KnowPeer(host, addr);
+    const bool       again    = question->tries > 1u;
+    const bool       is_known = peer == NULL || peer->peer.srtt_us != 0u;
+    const bool       is_guess = peer != NULL && peer->peer.is_guess;
+    const uint64_t   since_us = host->now_us - (again && is_guess ? question->first_us : question->last_us);
+    const uint32_t   rtt_us   = since_us < UINT32_MAX ? (uint32_t)since_us : UINT32_MAX;
     SKY_ASSERT(question->sent > 0u);
     SKY_ASSERT(question->last_us <= host->now_us);
 
-    if (peer == NULL || (again && peer->peer.srtt_us != 0u && !peer->peer.is_guess))
-    {
-        return;
-    }
-    const uint64_t since_us = host->now_us - (again && peer->peer.is_guess ? question->first_us : question->last_us);
-    const uint32_t rtt_us   = since_us < UINT32_MAX ? (uint32_t)since_us : UINT32_MAX;
-
-    if (again && peer->peer.srtt_us == 0u)
+    if (again && !is_known)
     {
         SKY_Peer_OnGuess(&peer->peer, rtt_us);
-        return;
     }
-    SKY_Peer_OnRtt(&peer->peer, rtt_us);
+    else if (peer != NULL && (!again || is_guess))
+    {
+        SKY_Peer_OnRtt(&peer->peer, rtt_us);
+    }
+    return since_us;
 }
 
 void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const SKY_Packet_t *pkt)
@@ -291,8 +294,7 @@ void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const 
     {
         return; /* the question is sent again when its timer says so */
     }
-    Measure(host, question);
-    question->rtt_us         = host->now_us - question->last_us;
+    question->rtt_us         = Measure(host, question);
     question->answer         = *pkt;
     question->answer.payload = NULL;
     if (pkt->length > 0u && pkt->length <= question->room_bytes)
