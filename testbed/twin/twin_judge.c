@@ -207,7 +207,10 @@ void SKYT_Judge_Host(SKYT_Twin_t *twin, const SKY_Host_t *host, uint32_t packet,
 
     if (mark.kind == SKYT_PACKET_SOUND)
     {
-        SKYT_Attack_NoteActed(twin, mark.record);
+        if (before->undecoded == after.undecoded) /* nobody acts upon a damaged one, so that the next copy counts as the first */
+        {
+            SKYT_Attack_NoteActed(twin, mark.record);
+        }
     }
     else if (before->chunks != after.chunks || before->sessions < after.sessions ||
              (mark.kind == SKYT_PACKET_FALSE && is_passed) || (before->ended != after.ended && !is_of_the_way(&pkt)))
