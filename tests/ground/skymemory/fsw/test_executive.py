@@ -69,12 +69,13 @@ def test_packets_from_the_ground_reach_the_service(satellite: Executive, constel
 
 
 def test_a_satellite_stops_and_starts_again_in_the_same_process(words: list[str]) -> None:
+    before = set(threading.enumerate())  # those of other tests may end meanwhile
     for _ in range(3):
         with Executive(words) as satellite:
             assert satellite.kvc_housekeeping().serving == 1
-    threads = threading.active_count()
+    begun = set(threading.enumerate()) - before
     gc.collect()
-    assert threading.active_count() == threads
+    assert set(threading.enumerate()) - before == begun
 
 
 def test_one_satellite_per_process(satellite: Executive, words: list[str]) -> None:

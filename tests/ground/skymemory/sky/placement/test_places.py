@@ -113,7 +113,7 @@ def test_others_stand_in_for_lost_satellites_in_every_row(
     assert [places.servers(row, lost) for row in rows] == around
 
 
-@given(cases(st.sampled_from(("rotation", "rotation_hop"))), st.data())
+@given(cases(st.sampled_from(("rotation", "rotation_hop", "hop"))), st.data())
 def test_who_stood_in_in_the_last_rows(case: tuple[Track, Places], data: st.DataObject) -> None:
     """They are asked before the late ones that had a share."""
     track, places = case
@@ -129,12 +129,6 @@ def test_who_stood_in_in_the_last_rows(case: tuple[Track, Places], data: st.Data
     usual, found = (places.shares(track.rows[row - 1][0], 0, (), one) for one in (late._replace(spares=()), late))
     for before, after in zip(usual.places, found.places, strict=True):
         assert after == one_after_another([*spares[: structures.STANDINS_SPARES], *before])
-
-
-@given(cases(st.just("hop")))
-def test_in_the_layout_hop_who_stood_in_keeps_what_it_has(case: tuple[Track, Places]) -> None:
-    track, places = case
-    assert places.spares(1, len(track.rows)) == []
 
 
 def test_of_many_late_satellites_the_last_are_asked() -> None:
