@@ -18,10 +18,13 @@ BIN := $(VENV)/bin
 ENGINES := .venv-engines
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
+# Tools that some of the tests need.
+TOOLS := clang clang-tidy cppcheck aarch64-linux-gnu-gcc qemu-aarch64
+
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
 
-.PHONY: all demo test test-host beside-python bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c \
+.PHONY: all demo test test-host test-tools beside-python bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c \
         test-sanitized coverage test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines clean
 
 all: $(VENV)/.installed
@@ -42,11 +45,16 @@ test: test-host
 # All that needs no containers. Quick failures come first, then targets that can share two cores. Tests in Python often wait:
 # targets that only compute run beside them, and give way to them.
 test-host: $(VENV)/.dev
+	@$(MAKE) --no-print-directory test-tools
 	$(MAKE) --no-print-directory lint-quick
 	$(MAKE) --no-print-directory build $(VENV)/.installed
 	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python docs test-c coverage test-sanitized test-aarch64
 	$(MAKE) --no-print-directory -j2 -Otarget test-python beside-python
 	$(MAKE) --no-print-directory fuzz
+
+# What a later target would miss after half an hour is told now: with CI set it is a failure, elsewhere a warning.
+test-tools:
+	@tools/tool_works.sh $(TOOLS) || [ -z "$$CI" ]
 
 beside-python: $(VENV)/.dev
 	nice -n 19 $(MAKE) --no-print-directory lint-cppcheck lint-tidy twin mutants-few

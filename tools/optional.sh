@@ -1,14 +1,14 @@
 #!/bin/sh
 # usage: tools/optional.sh TOOL WHAT -- COMMAND...
 #
-# Runs COMMAND if TOOL is installed. If not, says what is left out; with CI set that is a failure.
+# Runs COMMAND if TOOL is there and works. If not, says what is left out and why; with CI set that is a failure.
 tool=$1 what=$2
 shift 3
-if command -v "$tool" >/dev/null 2>&1; then
+if why=$("$(dirname "$0")/tool_works.sh" "$tool"); then
     exec "$@"
 fi
 if [ -n "${CI:-}" ]; then
-    echo "$tool is not installed: $what cannot run, and CI leaves nothing out" >&2
+    echo "$what cannot run, and CI leaves nothing out: $why" >&2
     exit 1
 fi
-echo "skipped: $what ($tool is not installed)"
+echo "skipped: $what ($why)"

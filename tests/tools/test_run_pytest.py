@@ -35,10 +35,15 @@ def test_what_passes_runs_once(tmp_path: Path) -> None:
     assert "run_pytest" not in done.stdout
 
 
-def test_what_passes_alone_is_named(tmp_path: Path) -> None:
+def test_what_passes_alone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "flaky"
+    told.write_text("an earlier line\n")
+    monkeypatch.setenv("SKYMEM_FLAKY", str(told))
     done = run(tmp_path, GOOD + ONCE)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] == "run_pytest: FLAKY, passed in its second run only: test_one.py::test_once"
+    line = "run_pytest: FLAKY, passed in its second run only: test_one.py::test_once"
+    assert done.stdout.splitlines()[-1] == line
+    assert told.read_text() == f"an earlier line\n{line}\n"
 
 
 @pytest.mark.parametrize(

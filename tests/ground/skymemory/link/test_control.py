@@ -5,7 +5,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -75,11 +75,12 @@ def test_round_trip_time_is_measured() -> None:
 
 
 def test_lost_requests_are_repeated() -> None:
-    with peer(lambda request, nth: [answer(request)] if nth == 3 else []) as (sky, heard), ControlPlane(sky) as control:
+    with peer(lambda request, nth: [answer(request)] if nth >= 3 else []) as (sky, heard), ControlPlane(sky) as control:
         assert HERE in control.ping([DIRECT], 10)
-        assert len(heard) == 3
         assert len({request.request_id for request in heard}) == 1
-        assert control.retries == 2
+        # On a busy machine the third may be answered so late that a fourth was sent, which may not have been read yet.
+        assert control.retries >= 2
+        assert 3 <= len(heard) <= control.retries + 1
 
 
 def test_busy_is_asked_again() -> None:
@@ -88,19 +89,23 @@ def test_busy_is_asked_again() -> None:
 
     with peer(reply) as (sky, heard), ControlPlane(sky) as control:
         assert HERE in control.ping([DIRECT], 10)
-        assert len(heard) == 3
+        assert len(heard) >= 3  # more if an answer came late
 
 
 def test_a_number_that_another_host_has_is_given_up() -> None:
-    def reply(request: Packet, nth: int) -> list[Packet | bytes]:
-        return [answer(request, status=icd.STATUS_REFUSED if nth <= 3 else icd.STATUS_OK)]
+    with ExitStack() as stack:
+        numbers: list[Satellite] = []
 
-    with peer(reply) as (sky, heard), ControlPlane(sky) as control:
-        first = control.host
+        def reply(request: Packet, _: int) -> list[Packet | bytes]:
+            return [answer(request, status=icd.STATUS_REFUSED if request.src == numbers[0] else icd.STATUS_OK)]
+
+        sky, heard = stack.enter_context(peer(reply))
+        control = stack.enter_context(ControlPlane(sky))
+        numbers.append(control.host)
         answers = control.exchange([Ask(DIRECT, icd.OP_PING)] * 3, 10)
         assert all(found is not None and found.ok for found in answers)
-        assert {request.src for request in heard[:3]} == {first}
-        assert {request.src for request in heard[3:]} == {control.host} != {first}
+        assert {request.src for request in heard} == {numbers[0], control.host}
+        assert control.host != numbers[0]
 
 
 def test_a_host_that_is_refused_for_good_is_told_so() -> None:
@@ -108,7 +113,7 @@ def test_a_host_that_is_refused_for_good_is_told_so() -> None:
         (found,) = control.exchange([Ask(DIRECT, icd.OP_PING)], 10)
         assert found is not None
         assert found.status == icd.STATUS_REFUSED
-        assert len(heard) == 2
+        assert len({request.src for request in heard}) == 2
 
 
 def test_patience_follows_the_round_trip_and_not_lost_openings() -> None:
