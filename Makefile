@@ -92,6 +92,7 @@ lint: lint-quick lint-python lint-cppcheck lint-tidy
 lint-quick: $(VENV)/.dev
 	$(BIN)/python tools/gen_icd.py --check
 	$(BIN)/python tools/gen_structures.py --check
+	$(BIN)/python tools/gen_outlines.py --check
 	$(BIN)/python tools/set_version.py --check
 	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/ruff check ground tests tools

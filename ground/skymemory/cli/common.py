@@ -11,24 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import NoArgsIsHelpError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from skymemory.common import progress
 from skymemory.common.file_lock import BusyError
+from skymemory.common.input_error import InputError
 from skymemory.common.state_folder import SECRET_VARIABLE
-from skymemory.common.tenant_secrets import read_tenant_secret
-from skymemory.security.credential import CredentialError
-from skymemory.security.keyring import KeyringError
-from skymemory.security.mission_folder import MissionError
-from skymemory.sky.constellation import ConfigError, Constellation, KeyUse
-from skymemory.store.sky_store import SkyStore
-from skymemory.testbed.run_record import RunRecord, RunSky
+
+if TYPE_CHECKING:  # help and completion need none of these, and importing them takes most of a second
+    from rich.console import Console
+    from rich.table import Table
+
+    from skymemory.sky.constellation import Constellation, KeyUse
+    from skymemory.store.sky_store import SkyStore
+    from skymemory.testbed.run_record import RunRecord, RunSky
 
 WIDE = 10_000
 """Columns of output that is no terminal."""
@@ -87,10 +86,6 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-_WRONG = ConfigError, CredentialError, KeyringError, MissionError
-"""Errors of this package about what a person gave: files, names, and steps that the mission's keys do not allow."""
-
-
 class Commands(click.Group):
     """A group whose commands end with one clear line if they raise an error that a person can act on."""
 
@@ -120,12 +115,18 @@ class Commands(click.Group):
             raise _one_line(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Errors of this package become `Failure` and `BadInput`; any other is a bug and shows its trace."""
+        """Run the command. Errors of this package become `Failure` and `BadInput`; any other is a bug and shows its trace.
+
+        Ctrl-C becomes exit status 130, as shells have it.
+        """
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            click.echo("\nAborted!", err=True)  # the new line ends the one with the terminal's ^C
+            raise _Ended(128 + signal.SIGINT) from error
         except click.UsageError as error:
             raise _one_line(error) from error
-        except _WRONG as error:
+        except InputError as error:
             raise BadInput(str(error)) from error
         except BusyError as error:
             raise Busy(str(error)) from error
@@ -193,7 +194,7 @@ def _one_line(error: click.UsageError) -> click.ClickException:
     return BadInput(" ".join(error.format_message().split()).removesuffix(".") + where)
 
 
-def load_constellation(path: Path | None, keys: KeyUse = "any") -> Constellation:
+def load_constellation(path: Path | None, keys: "KeyUse" = "any") -> "Constellation":
     """Load the file that was named, else the one of this folder, else the defaults.
 
     Args:
@@ -203,6 +204,8 @@ def load_constellation(path: Path | None, keys: KeyUse = "any") -> Constellation
     Raises:
         ConfigError: The file is wrong; the message has file, line and what is allowed.
     """
+    from skymemory.sky.constellation import Constellation
+
     return Constellation.default(keys) if path is None else Constellation.load(path, keys)
 
 
@@ -232,7 +235,7 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
-def find_sky(path: Path | None, keys: KeyUse = "host") -> RunSky:
+def find_sky(path: Path | None, keys: "KeyUse" = "host") -> "RunSky":
     """Return the sky of the file that was named, else the one that is up.
 
     Args:
@@ -243,6 +246,9 @@ def find_sky(path: Path | None, keys: KeyUse = "host") -> RunSky:
         ConfigError: The file is wrong; the message has file, line and what is allowed.
         StateError: No file was named, and no constellation is up.
     """
+    from skymemory.sky.constellation import Constellation
+    from skymemory.testbed.run_record import RunRecord
+
     state = RunRecord()
     if path is not None:
         return state.sky(Constellation.load(path, keys))
@@ -251,13 +257,13 @@ def find_sky(path: Path | None, keys: KeyUse = "host") -> RunSky:
 
 
 @contextmanager
-def own_turn(state: RunRecord) -> Iterator[None]:
+def own_turn(state: "RunRecord") -> Iterator[None]:
     """Keep other commands from starting and ending satellites; who is waited for is told on standard error."""
     with state.turn(click.get_current_context().command_path, lambda text: click.echo(text, err=True)):
         yield
 
 
-def open_store(path: Path | None, tenant_secret_file: Path | None = None) -> SkyStore:
+def open_store(path: Path | None, tenant_secret_file: Path | None = None) -> "SkyStore":
     """Open a store on the sky of the named file, else on the one that is up. The store follows that sky's schedule.
 
     Args:
@@ -269,6 +275,9 @@ def open_store(path: Path | None, tenant_secret_file: Path | None = None) -> Sky
         StateError: No file was named, and no constellation is up.
         SecretFileError: The file of the secret cannot be read.
     """
+    from skymemory.common.tenant_secrets import read_tenant_secret
+    from skymemory.store.sky_store import SkyStore
+
     sky = find_sky(path)
     secret = None if tenant_secret_file is None else read_tenant_secret(tenant_secret_file)
     return SkyStore(sky.constellation, playing=sky.playing, tenant_secret=secret)
@@ -279,12 +288,14 @@ def print_json(report: dict[str, Any]) -> None:
     click.echo(json.dumps(report, indent=2))
 
 
-def output_console() -> Console:
+def output_console() -> "Console":
     """Return standard output: as wide as the terminal or as $COLUMNS says, else as wide as a table needs it."""
+    from rich.console import Console
+
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDE)
 
 
-def print_table(table: Table) -> None:
+def print_table(table: "Table") -> None:
     """Print a table on standard output."""
     output_console().print(table)
 
@@ -292,6 +303,9 @@ def print_table(table: Table) -> None:
 @contextmanager
 def progress_bar(text: str) -> Iterator[progress.Progress]:
     """Show a bar on standard error while the work lasts; show nothing if standard error is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
     texts = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     columns = *texts, TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
     console = Console(stderr=True)

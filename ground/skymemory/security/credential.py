@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from skymemory.common.input_error import InputError
+
 GENERATION_MAX: Final = 255
 """Largest generation of keys: it has one byte."""
 NAME_BYTES: Final = 12
@@ -30,7 +32,7 @@ class Role(IntEnum):
     """All that satellites do among themselves."""
 
 
-class CredentialError(ValueError):
+class CredentialError(InputError, ValueError):
     """A credential that cannot exist. The message says what is allowed."""
 
 

@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from skymemory.common import defaults
 from skymemory.common.checked_toml import CheckedModel
+from skymemory.common.input_error import InputError
 from skymemory.common.secret_files import SecretFileError, read_secret
 from skymemory.security.credential import GENERATION_MAX, Credential, CredentialError, Role, told_tenants
 from skymemory.security.derivation import KEY_BYTES, RootKeys, pair_key
@@ -31,7 +32,7 @@ _Generation = Annotated[int, Field(ge=1, le=GENERATION_MAX)]
 Tenants = tuple[int, ...] | Literal["any"]
 
 
-class KeyringError(SecretFileError):
+class KeyringError(InputError, SecretFileError):
     """A keyring is missing, open to others, damaged or in the way. The message names it and says what is allowed."""
 
 

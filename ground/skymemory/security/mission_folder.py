@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from skymemory.common.input_error import InputError
 from skymemory.common.progress import Progress
 from skymemory.common.secret_files import (
     SecretFileError,
@@ -39,7 +40,7 @@ MOST_TOGETHER: Final = 2048
 _FIRST_GENERATION: Final = 1
 
 
-class MissionError(RuntimeError):
+class MissionError(InputError, RuntimeError):
     """A step that the mission's keys do not allow. The message says what is allowed."""
 
 

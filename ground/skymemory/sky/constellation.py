@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from skymemory.common import defaults
 from skymemory.common.checked_toml import CheckedModel, Mistake, contradiction, mistakes, read_toml, tell
+from skymemory.common.input_error import InputError
 from skymemory.sky.file_sections import (
     OTHERS,
     Cache,
@@ -46,7 +47,7 @@ _EXPOSED = "and whoever reaches the satellites' network reads, changes and delet
 _SLOT_STEP = 1024
 
 
-class ConfigError(ValueError):
+class ConfigError(InputError, ValueError):
     """A constellation that cannot exist. The message has one line for each mistake."""
 
 

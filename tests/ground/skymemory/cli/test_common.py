@@ -46,7 +46,7 @@ def run_script(script: str, number: int, after_s: float) -> subprocess.Completed
 
 
 @pytest.mark.parametrize("after_s", [DROPPED_S, 1e-6], ids=["soon", "before the hook returns"])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 1)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
 def test_a_signal_while_an_object_is_destroyed_ends_the_command(number: signal.Signals, status: int, after_s: float) -> None:
     ran = run_script(SCRIPT, int(number), after_s)
     assert ran.returncode == status
