@@ -1,8 +1,10 @@
-"""`Guesses`: passwords and keys are checked, and a source that guesses waits longer after each wrong one.
+"""`Guesses`: passwords and keys are checked, and the answer to a wrong one waits, longer after each wrong one of its source.
 
-A source is an address: an IPv4 address, or the first 64 bits of an IPv6 address, as one machine may have all of them. The first
-wrong guesses cost little; the pause doubles with each. Only a few guesses of a source are under way at a time, so that more
-connections do not make it faster. Other sources wait for nothing. A right one makes its source like new.
+A source is an address: an IPv4 address, or the first 64 bits of an IPv6 address, as one machine may have all of them. A guess is
+checked when it comes: right ones wait for nothing, whoever guesses beside them. A wrong one keeps a place of its source for its
+pause, also if the client goes away meanwhile. There are more places than a source has connections that wait, so only who goes
+away and comes again takes all of them. Then guesses of that source are checked when a place is free, which bounds how many of
+them can be tried in a second.
 """
 
 import asyncio
@@ -16,9 +18,9 @@ PAUSE_MAX_S: Final = 4.0
 """Less than the five seconds after which redis-py takes a server for dead: it shall see that its password is wrong."""
 SOURCES_MAX: Final = 4096
 """Sources that are remembered; the one that failed the longest time ago makes room."""
-PLACES: Final = 4
-"""Guesses of a source that are under way at a time, with their pauses."""
-WAITING_MAX: Final = 64
+PLACES: Final = 1024
+"""Wrong guesses of a source whose pauses are under way: 256 guesses a second, once its pauses are at their longest."""
+WAITING_MAX: Final = 1024
 """Guesses of a source that wait for a place; further ones are refused unchecked."""
 FORGET_S: Final = 900.0
 """Time after the last wrong guess, when a source is like new."""
@@ -30,59 +32,60 @@ class TooManyGuessesError(RuntimeError):
 
 @dataclass(slots=True)
 class _Source:
+    places: asyncio.Semaphore
     failures: int = 0
-    last_s: float = 0.0
+    last_s: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     """Time of the last failure, by the loop's clock."""
     waiting: int = 0
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PLACES))
 
 
 class Guesses:
     """The memory of wrong guesses of one server. Used from one event loop."""
 
     def __init__(
-        self, first_pause_s: float = FIRST_PAUSE_S, pause_max_s: float = PAUSE_MAX_S, sources_max: int = SOURCES_MAX
+        self,
+        first_pause_s: float = FIRST_PAUSE_S,
+        pause_max_s: float = PAUSE_MAX_S,
+        sources_max: int = SOURCES_MAX,
+        places: int = PLACES,
     ) -> None:
         """Begin without sources.
 
         Args:
-            first_pause_s: Seconds that a source waits after its first wrong guess; each further one doubles them.
+            first_pause_s: Seconds that the first wrong guess of a source waits for its answer; for each further one they double.
             pause_max_s: Most seconds.
             sources_max: Sources that are remembered.
+            places: Wrong guesses of a source whose pauses are under way.
         """
         self._first_pause_s = first_pause_s
         self._pause_max_s = pause_max_s
         self._sources_max = sources_max
+        self._places = places
         self._sources: dict[str, _Source] = {}
 
     def __len__(self) -> int:
         """Return the number of sources that have failed lately."""
         return len(self._sources)
 
-    def is_new(self, address: str) -> bool:
-        """Return True if a guess from this address need not wait: none was wrong lately."""
-        source = self._sources.get(source_of(address))
-        return source is None or _is_over(source)
-
     async def check(self, address: str, is_right: Callable[[], bool]) -> bool:
-        """Check a guess when its turn comes, and return whether it is right. A wrong one returns after its pause.
+        """Check a guess and return whether it is right: at once if it is, after the pause of its source if it is not.
 
         If the caller is cancelled during the pause, the place of the guess is taken until the pause is over all the same.
 
         Raises:
-            TooManyGuessesError: Too many guesses from there wait already.
+            TooManyGuessesError: Too many guesses from there wait for a place.
         """
         name = source_of(address)
         source = self._sources.get(name)
         if source is None:
             if is_right():
                 return True
-            source = self._sources[name] = _Source()
+            source = self._sources[name] = _Source(asyncio.Semaphore(self._places))
             while len(self._sources) > self._sources_max:
                 del self._sources[next(iter(self._sources))]
             await source.places.acquire()
             return await self._failed(name, source)
-        if source.waiting >= WAITING_MAX:
+        if source.places.locked() and source.waiting >= WAITING_MAX:
             raise TooManyGuessesError(f"{source.waiting} attempts from this address wait already; try again later")
         source.waiting += 1
         try:
@@ -91,16 +94,13 @@ class Guesses:
             source.waiting -= 1
         if is_right():
             source.places.release()
-            if self._sources.get(name) is source and not source.waiting:
-                del self._sources[name]
-            source.failures = 0
             return True
         return await self._failed(name, source)
 
     async def _failed(self, name: str, source: _Source) -> bool:
         """Keep the guess's place for its pause, and return False after it."""
         loop = asyncio.get_running_loop()
-        if _is_over(source):
+        if loop.time() - source.last_s >= FORGET_S:
             source.failures = 0
         source.failures += 1
         source.last_s = loop.time()
@@ -110,10 +110,6 @@ class Guesses:
         loop.call_later(pause_s, source.places.release)
         await asyncio.sleep(pause_s)
         return False
-
-
-def _is_over(source: _Source) -> bool:
-    return asyncio.get_running_loop().time() - source.last_s >= FORGET_S
 
 
 def source_of(address: str) -> str:

@@ -102,27 +102,23 @@ def unwatch(client: Client, args: Sequence[Any]) -> None:
 
 
 def _admit(client: Client, name: bytes, password: bytes, then: Callable[[Slot], None]) -> None:
-    """Let the client be a user, and go on in `then`. After wrong passwords from its address it waits first."""
+    """Let the client be a user, and go on in `then`. The answer to a wrong password waits."""
     users, guesses, source = client.shared.users, client.shared.guesses, client.session.source
-    user = users.open_user
-    if user is not None:  # as with Redis: the default user needs no password
-        if name != _USER:
-            raise CommandError(_WRONG_PASSWORD)
-    elif guesses.is_new(source):
-        user = users.find(name, password)
-    if user is not None:
-        client.trust(user)
-        then(client.slot())
-        return
     slot = client.slot()
+    if users.open_user is not None:  # as with Redis: the default user needs no password
+        if name == _USER:
+            client.trust(users.open_user)
+            then(slot)
+        else:
+            slot.error(_WRONG_PASSWORD)
+        return
+    found: list[User] = []
 
-    async def wait() -> None:
-        found: list[User] = []
+    def is_right() -> bool:
+        found.extend(user for user in (users.find(name, password),) if user is not None)
+        return bool(found)
 
-        def is_right() -> bool:
-            found.extend(user for user in (users.find(name, password),) if user is not None)
-            return bool(found)
-
+    async def check() -> None:
         try:
             await guesses.check(source, is_right)
         except TooManyGuessesError as error:
@@ -134,7 +130,7 @@ def _admit(client: Client, name: bytes, password: bytes, then: Callable[[Slot], 
         else:
             slot.error(_WRONG_PASSWORD)
 
-    client.work(wait(), slot)
+    client.work(check(), slot)
 
 
 def auth(client: Client, args: Sequence[Any]) -> None:

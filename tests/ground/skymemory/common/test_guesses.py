@@ -1,11 +1,11 @@
-"""Wrong guesses of a source wait; those of others, and right ones, do not."""
+"""Answers to wrong guesses of a source wait; right ones do not, whoever guesses beside them."""
 
 import asyncio
 from itertools import pairwise
 
 import pytest
 
-from skymemory.common.guesses import PLACES, WAITING_MAX, Guesses, TooManyGuessesError, source_of
+from skymemory.common.guesses import WAITING_MAX, Guesses, TooManyGuessesError, source_of
 
 
 def wrong() -> bool:
@@ -31,27 +31,38 @@ def test_a_source_is_what_one_machine_has(address: str, source: str) -> None:
     assert source_of(address) == source
 
 
-def test_each_wrong_guess_waits_longer_up_to_a_limit_and_a_right_one_resets_that() -> None:
+def test_each_wrong_guess_waits_longer_up_to_a_limit_whatever_right_ones_come_between() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         guesses = Guesses(first_pause_s=0.02, pause_max_s=0.1)
         times = [loop.time()]
         for _ in range(5):
+            assert await guesses.check("192.0.2.1", right)
             assert not await guesses.check("192.0.2.1", wrong)
             times.append(loop.time())
         waited = [later - before for before, later in pairwise(times)]
         for one_s, least_s in zip(waited, (0.02, 0.04, 0.08, 0.1, 0.1), strict=True):
             assert one_s >= 0.9 * least_s
-        assert not guesses.is_new("192.0.2.1")
-        assert guesses.is_new("192.0.2.2")
-        assert await guesses.check("192.0.2.1", right)
-        assert guesses.is_new("192.0.2.1")
-        assert len(guesses) == 0
 
     asyncio.run(run())
 
 
-def test_more_at_a_time_are_not_faster_and_too_many_are_refused_unchecked() -> None:
+def test_a_right_guess_waits_for_no_wrong_one_of_its_source() -> None:
+    async def run() -> None:
+        guesses = Guesses(first_pause_s=1000.0, pause_max_s=1000.0)
+        tasks = [asyncio.create_task(guesses.check("192.0.2.1", wrong)) for _ in range(500)]
+        await asyncio.sleep(0)
+        for _ in range(100):
+            assert await guesses.check("192.0.2.1", right)
+        assert not any(task.done() for task in tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_who_goes_away_before_the_answer_tries_no_more_than_there_are_places() -> None:
     checked: list[int] = []
 
     async def guess(guesses: Guesses, number: int) -> bool:
@@ -62,20 +73,31 @@ def test_more_at_a_time_are_not_faster_and_too_many_are_refused_unchecked() -> N
         return await guesses.check("192.0.2.1", is_right)
 
     async def run() -> None:
-        guesses = Guesses(first_pause_s=1000.0, pause_max_s=1000.0)
-        tasks = [asyncio.create_task(guess(guesses, number)) for number in range(PLACES + WAITING_MAX)]
-        await asyncio.sleep(0.05)
-        assert len(checked) == PLACES
-        with pytest.raises(TooManyGuessesError, match="64 attempts from this address wait already"):
+        guesses = Guesses(first_pause_s=1000.0, pause_max_s=1000.0, places=4)
+        gone = [asyncio.create_task(guess(guesses, number)) for number in range(4)]
+        await asyncio.sleep(0)
+        for task in gone:
+            task.cancel()
+        waiting = [asyncio.create_task(guess(guesses, number)) for number in range(WAITING_MAX)]
+        await asyncio.sleep(0)
+        assert len(checked) == 4
+        with pytest.raises(TooManyGuessesError, match=f"{WAITING_MAX} attempts from this address wait already"):
             await guess(guesses, -1)
-        assert await guesses.check("192.0.2.2", right)  # others do not wait
-        for task in tasks[:PLACES]:  # they go away; their places stay taken
+        assert await guesses.check("192.0.2.2", right)  # other addresses do not wait
+        for task in waiting:
             task.cancel()
-        await asyncio.sleep(0.05)
-        assert len(checked) == PLACES
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*gone, *waiting, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_a_guess_that_waited_for_a_place_is_checked_when_one_is_free() -> None:
+    async def run() -> None:
+        guesses = Guesses(first_pause_s=0.02, pause_max_s=0.02, places=2)
+        others = [asyncio.create_task(guesses.check("192.0.2.1", wrong)) for _ in range(6)]
+        await asyncio.sleep(0)
+        assert await guesses.check("192.0.2.1", right)
+        assert not any(await asyncio.gather(*others))
 
     asyncio.run(run())
 
@@ -86,6 +108,5 @@ def test_sources_are_bounded_and_the_oldest_is_forgotten() -> None:
         for number in range(5):
             await guesses.check(f"192.0.2.{number}", wrong)
         assert len(guesses) == 3
-        assert [guesses.is_new(f"192.0.2.{number}") for number in range(5)] == [True, True, False, False, False]
 
     asyncio.run(run())

@@ -1,5 +1,6 @@
 """Users of the gateway: who they are, what they may do, what they see."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,18 @@ def test_an_unknown_user_looks_like_a_wrong_password(users: Users, words: dict[s
             assert client.ask("AUTH", name, word) == wrong
             assert hello(client, "AUTH", name, word) == wrong
         assert client.ask("AUTH", "alice", words["alice"]) == b"OK"
+
+
+def test_a_right_password_waits_for_no_wrong_one_of_the_same_address(users: Users) -> None:
+    with InsideGateway(users=users, guesses=Guesses(1000.0, 1000.0)) as inside, ExitStack() as stack:
+        guessers = [stack.enter_context(RawClient(inside.port)) for _ in range(100)]
+        for one in guessers:
+            one.send(b"AUTH wrong\r\n")
+        for _ in range(20):
+            with RawClient(inside.port) as client:
+                assert client.ask("AUTH", "own") == b"OK"
+                assert b"server" in hello(client, "AUTH", "default", "own")
+                assert client.ask("GET", "k") is None
 
 
 def test_commands_behind_a_wrong_password_wait_for_its_answer(users: Users) -> None:
