@@ -6,9 +6,8 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client import Counter as Total
@@ -21,14 +20,13 @@ from skymemory.agent.models import Models
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.socket_lock import OwnedSocket
 from skymemory.agent.socket_peers import peer
+from skymemory.common.listening import Acceptor
 from skymemory.store.results import Status
 
 _log = logging.getLogger(__name__)
 
 ENGINES_MAX: Final = 256
 """Connections at a time."""
-_NO_DESCRIPTOR_S: Final = 0.2
-"""Pause when the system has no descriptor for another connection."""
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -42,7 +40,7 @@ class EngineServer:
         self._counter = _RequestMetrics(registry)
         self._models = sky.models = Models(path)
         self._socket: OwnedSocket | None = None
-        self._accepting: asyncio.Task[None] | None = None
+        self._acceptor: Acceptor | None = None
         self._connections: dict[asyncio.Task[None], EngineConnection] = {}
         self._stopping = asyncio.Event()
         registry.register(self)
@@ -55,14 +53,13 @@ class EngineServer:
             OSError: The system does not let us.
         """
         self._socket = OwnedSocket(self.path)
-        self._accepting = asyncio.create_task(self._accept(self._socket.listener))
+        self._acceptor = Acceptor([self._socket.listener], self._take, "engines")
+        self._acceptor.start()
 
     async def close(self) -> None:
         """Take no more questions, answer those in work within some seconds, and end the connections."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._accepting
+        if self._acceptor is not None:
+            self._acceptor.close()
         self._stopping.set()
         if self._connections:
             # Connections that are left wait for the sky, and end with it.
@@ -97,26 +94,18 @@ class EngineServer:
                 tokens.add_metric([model.model, model.dtype], model.tokens(store.constellation))
         return [connections, arenas, working, tokens]
 
-    async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                link, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                _log.warning("engines cannot connect now: %s", error)
-                await asyncio.sleep(_NO_DESCRIPTOR_S)
-                continue
-            link.setblocking(False)
-            pid, uid = peer(link)
-            if uid not in (os.geteuid(), 0) or len(self._connections) >= ENGINES_MAX:
-                why = f"of user {uid}" if uid not in (os.geteuid(), 0) else f"one more than {ENGINES_MAX}"
-                _log.warning("engine (pid %d) was turned away: it is %s", pid, why)
-                link.close()
-                continue
-            one = EngineConnection(link, self._sky, self._greeted, self._formats.stored, self._counter.answered)
-            task = asyncio.create_task(self._serve(one, pid))
-            self._connections[task] = one
-            task.add_done_callback(self._connections.pop)
+    def _take(self, link: socket.socket, _: Any) -> None:
+        """Serve an engine, or turn it away."""
+        pid, uid = peer(link)
+        if uid not in (os.geteuid(), 0) or len(self._connections) >= ENGINES_MAX:
+            why = f"of user {uid}" if uid not in (os.geteuid(), 0) else f"one more than {ENGINES_MAX}"
+            _log.warning("engine (pid %d) was turned away: it is %s", pid, why)
+            link.close()
+            return
+        one = EngineConnection(link, self._sky, self._greeted, self._formats.stored, self._counter.answered)
+        task = asyncio.create_task(self._serve(one, pid))
+        self._connections[task] = one
+        task.add_done_callback(self._connections.pop)
 
     async def _greeted(self, hello: protocol.Hello) -> list[str]:
         self._models.add(hello)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
-from errno import errorcode
 from typing import Final
 
 from aiohttp import web
@@ -17,6 +15,8 @@ from prometheus_client.exposition import choose_encoder
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.watch.origins import strange_name_on_loopback
 from skymemory.agent.watch.routes import Handler, add_routes
+from skymemory.common.addresses import address_text, local_host
+from skymemory.common.listening import Acceptor, bind, into_protocols
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class HttpServer:
         """URL under which this machine reaches it, once it was started."""
         self._started_s = time.monotonic()
         self._runner: web.AppRunner | None = None
-        self._listener: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
 
     async def start(self) -> None:
         """Listen.
@@ -56,24 +56,23 @@ class HttpServer:
         await self._runner.setup()
         try:
             # The sites of aiohttp are not used, because they take any number of connections.
-            self._listener = await asyncio.get_running_loop().create_server(self._admit, self._host, self.port)
+            self._acceptor = Acceptor(bind(self._host, self.port), into_protocols(self._admit), "HTTP clients")
+            self._acceptor.start()
         except OSError as error:
             await self.close()
-            code = error.errno or 0
-            why = os.strerror(code) if code in errorcode else error.strerror  # asyncio's message repeats the address
-            raise OSError(code, f"page, health and metrics at {self._host}:{self.port}: {why}") from error
+            where = address_text(self._host, self.port)
+            raise OSError(error.errno, f"page, health and metrics at {where}: {error.strerror}") from error
         except BaseException:
             await self.close()
             raise
-        host, self.port = self._listener.sockets[0].getsockname()[:2]
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # nothing is opened here
-        self.url = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        host, self.port = self._acceptor.address[:2]
+        self.url = f"http://{address_text(local_host(host), self.port)}"
 
     async def close(self) -> None:
         """Stop listening and end what is left of the connections."""
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        if self._acceptor is not None:
+            self._acceptor.close()
+            self._acceptor = None
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

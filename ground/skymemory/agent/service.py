@@ -22,6 +22,7 @@ from skymemory.agent.settings import AgentSettings
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.systemd import notify
 from skymemory.agent.tracing import Tracing
+from skymemory.common.addresses import address_text
 from skymemory.common.secret_files import SecretFileError
 from skymemory.common.state_folder import http_record
 from skymemory.segments.gate_metrics import GateMetrics
@@ -124,9 +125,9 @@ class Agent:
         if self.gateway is not None:
             for name, port in (("redis", self.gateway.port), ("lmcache", self.gateway.lmcache_port)):
                 if port is not None:
-                    found[name] = f"redis://{self.settings.resp_host}:{port}"
+                    found[name] = f"redis://{address_text(self.settings.resp_host, port)}"
         if self.http is not None:
-            found["http"] = f"http://{self.settings.http_host}:{self.http.port}"
+            found["http"] = f"http://{address_text(self.settings.http_host, self.http.port)}"
         return found
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 import time
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
@@ -24,12 +24,11 @@ from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
 from skymemory.agent.gateway.users import Users
 from skymemory.agent.shared_sky import SharedSky
+from skymemory.common.addresses import address_text
 from skymemory.common.guesses import Guesses
-
-_log = logging.getLogger(__name__)
+from skymemory.common.listening import Acceptor, bind
 
 CLIENTS_MAX: Final = 1000
-_ACCEPTED_AT_ONCE: Final = 64
 _SWEEP_S: Final = 5.0
 _GRACE_S: Final = 5.0
 """Time that commands have to be answered when the gateway closes."""
@@ -72,7 +71,7 @@ class Gateway:
         """Port of LMCache, likewise."""
         self.connections: set[Connection] = set()
         self._number = 0
-        self._listeners: list[socket.socket] = []
+        self._acceptors: list[Acceptor] = []
         self._sweeper: asyncio.Task[None] | None = None
         registry.register(self.shared.meter)
 
@@ -83,9 +82,9 @@ class Gateway:
             OSError: A port is taken, or the address is none of this host.
         """
         if self.port is not None:
-            self.port = await self._listen(self.port, pads=False)
+            self.port = self._listen(self.port, pads=False)
         if self.lmcache_port is not None:
-            self.lmcache_port = await self._listen(self.lmcache_port, pads=True)
+            self.lmcache_port = self._listen(self.lmcache_port, pads=True)
         self.shared.port = self.port or self.lmcache_port or 0
         self._sweeper = asyncio.create_task(self._sweep())
 
@@ -96,10 +95,8 @@ class Gateway:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
-        while self._listeners:
-            listener = self._listeners.pop()
-            asyncio.get_running_loop().remove_reader(listener)
-            listener.close()
+        while self._acceptors:
+            self._acceptors.pop().close()
         for connection in list(self.connections):
             connection.retire()
         until_s = time.monotonic() + _GRACE_S
@@ -110,50 +107,33 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.shared.drained(), max(0.1, until_s - time.monotonic()))
 
-    async def _listen(self, port: int, *, pads: bool) -> int:
+    def _listen(self, port: int, *, pads: bool) -> int:
         """Open a port, and return its number."""
-        loop, host = asyncio.get_running_loop(), self.shared.host
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.setblocking(False)
-            listener.bind(address)
-            listener.listen(socket.SOMAXCONN)
+            acceptor = Acceptor(bind(self.shared.host, port), partial(self._take, pads=pads), "Redis clients")
+            self._acceptors.append(acceptor)
+            acceptor.start()
         except OSError as error:
-            listener.close()
-            raise OSError(error.errno, f"Redis clients at {host}:{port}: {error.strerror}") from error
-        self._listeners.append(listener)
-        loop.add_reader(listener, self._accept, listener, pads)
-        return int(listener.getsockname()[1])
+            raise OSError(error.errno, f"Redis clients at {address_text(self.shared.host, port)}: {error.strerror}") from error
+        return int(acceptor.address[1])
 
-    def _accept(self, listener: socket.socket, pads: bool) -> None:
+    def _take(self, client: socket.socket, address: Any, *, pads: bool) -> None:
+        """Serve a client, or tell it that there are too many."""
         shared = self.shared
-        for _ in range(_ACCEPTED_AT_ONCE):
-            try:
-                client, address = listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionError):
-                return
-            except OSError as error:  # no descriptor is left: those who wait are let in later
-                _log.warning("a Redis client could not be let in: %s", error.strerror)
-                self._pause(listener, pads)
-                return
-            client.setblocking(False)
-            if len(self.connections) >= shared.clients_max and not self._make_room():
-                shared.meter.rejected_total += 1
-                with contextlib.suppress(OSError):
-                    client.send(b"-ERR max number of clients reached\r\n")
-                client.close()
-                continue
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._number += 1
-            shared.meter.connections_total += 1
-            session = Session(self._number, f"{address[0]}:{address[1]}", shared.users.open_user)
-            shared.sessions[session.number] = session
-            padding = Padding(shared.values.lengths) if pads else None
-            self.connections.add(Connection(shared, COMMANDS, client, session, self.connections.discard, padding))
+        if len(self.connections) >= shared.clients_max and not self._make_room():
+            shared.meter.rejected_total += 1
+            with contextlib.suppress(OSError):
+                client.send(b"-ERR max number of clients reached\r\n")
+            client.close()
+            return
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._number += 1
+        shared.meter.connections_total += 1
+        session = Session(self._number, address[0], address[1], shared.users.open_user)
+        shared.sessions[session.number] = session
+        padding = Padding(shared.values.lengths) if pads else None
+        self.connections.add(Connection(shared, COMMANDS, client, session, self.connections.discard, padding))
 
     def _make_room(self) -> bool:
         """End the client that can best be spared; return False if none can."""
@@ -165,17 +145,6 @@ class Gateway:
         self.shared.meter.failed("crowded")
         last.close()  # without a word, which it would take for the answer to its next command
         return True
-
-    def _pause(self, listener: socket.socket, pads: bool) -> None:
-        """Accept nothing for a while: the socket would call again at once."""
-        loop = asyncio.get_running_loop()
-
-        def resume() -> None:
-            if listener in self._listeners:
-                loop.add_reader(listener, self._accept, listener, pads)
-
-        loop.remove_reader(listener)
-        loop.call_later(_SWEEP_S, resume)
 
     async def _sweep(self) -> None:
         while True:

@@ -103,7 +103,7 @@ def unwatch(client: Client, args: Sequence[Any]) -> None:
 
 def _admit(client: Client, name: bytes, password: bytes, then: Callable[[Slot], None]) -> None:
     """Let the client be a user, and go on in `then`. The answer to a wrong password waits."""
-    users, guesses, source = client.shared.users, client.shared.guesses, client.session.source
+    users, guesses, source = client.shared.users, client.shared.guesses, client.session.host
     slot = client.slot()
     if users.open_user is not None:  # as with Redis: the default user needs no password
         if name == _USER:

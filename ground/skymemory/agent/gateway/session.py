@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from skymemory.agent.gateway.users import User
+from skymemory.common.addresses import address_text
 
 
 @dataclass(slots=True)
@@ -11,7 +12,9 @@ class Session:
     """State of one connection."""
 
     number: int
-    address: str
+    host: str
+    """Address of the client without the port; what guesses of passwords are counted by."""
+    port: int
     user: User | None
     """User that the client has proved to be; None: it has not yet."""
     database: int = 0
@@ -30,6 +33,6 @@ class Session:
         return self.user is not None
 
     @property
-    def source(self) -> str:
-        """Address without the port."""
-        return self.address.rpartition(":")[0]
+    def address(self) -> str:
+        """Address with the port."""
+        return address_text(self.host, self.port)

@@ -39,9 +39,12 @@ def refusal(request: web.Request) -> str | None:
 
 
 def strange_name(request: web.Request) -> str | None:
-    """Return the fault of the name that a request came by; None: no stranger lets it point here."""
-    host = request.headers.get("Host", "")
-    if _is_ours(_name(f"//{host}")):
+    """Return the fault of the name that a request came by; None: no stranger lets it point here.
+
+    Without a name (HTTP/1.0, such as HAProxy's health checks) it came from no browser: they always send one.
+    """
+    host = request.headers.get("Host")
+    if host is None or _is_ours(_name(f"//{host}")):
         return None
     return f"Host is {host[:80]!r}; allowed are addresses such as 127.0.0.1, localhost, and this machine's name"
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -17,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import redis
 
 from skymemory.agent.http import CONNECTIONS_MAX
 from skymemory.agent.service import DESCRIPTORS
@@ -76,6 +78,24 @@ def test_monitoring_on_loopback_is_by_address_or_this_machines_name(start_agent:
                 with error:
                     status = error.code
             assert (status != 403) == answered, (path, host, status)
+
+
+def test_a_health_check_without_a_name_is_answered(start_agent: StartAgent) -> None:
+    port = int(start_agent().addresses["http"].rpartition(":")[2])
+    for path in ("/healthz", "/readyz", "/metrics"):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
+            client.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+            assert client.recv(100).split()[1] == (b"503" if path == "/readyz" else b"200")
+
+
+def test_ipv6_addresses_have_brackets(start_agent: StartAgent) -> None:
+    agent = start_agent(None, "--http-host", "::1", "--resp-host", "::1", "--resp-port", "0")
+    port = int(agent.addresses["redis"].rpartition(":")[2])
+    assert agent.addresses["redis"] == f"redis://[::1]:{port}"
+    assert agent.addresses["http"].startswith("http://[::1]:")
+    assert agent.get("/healthz")[0] == 200
+    with redis.Redis.from_url(agent.addresses["redis"]) as client:
+        assert re.fullmatch(r"\[::1\]:\d+", client.client_info()["addr"])
 
 
 def ended(connections: list[socket.socket]) -> list[socket.socket]:
