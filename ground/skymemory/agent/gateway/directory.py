@@ -4,8 +4,7 @@ It is bounded: the oldest entries go first. A value of another host is here once
 stays until it is asked for.
 """
 
-import sys
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
@@ -153,42 +152,30 @@ class Directory:
         """Numbers of all databases that have had names."""
         return list(self._databases)
 
-    @property
-    def newest(self) -> int:
-        """Cursor behind all names that came so far."""
-        return self._serial
-
     def scan(
-        self,
-        database: int,
-        cursor: int,
-        count: int,
-        now_unix_ms: int,
-        bytes_max: int = NAMES_BYTES_MAX,
-        newest: int = sys.maxsize,
+        self, database: int, cursor: int, count: int, now_unix_ms: int, bytes_max: int = NAMES_BYTES_MAX
     ) -> tuple[int, list[bytes]]:
-        """Return the next cursor (0: that was all) and about `count` names behind a cursor, of at most `bytes_max` bytes or one.
+        """Return the next cursor (0: that was all) and about `count` names from a cursor on (0: the first call).
 
-        A name that is there from the first call to the last is told once. Names that came after `newest` are not told, so
-        with the same one in all calls no name is told twice.
+        They are of at most `bytes_max` bytes, or one. The newest come first, so names that come meanwhile are not told: a scan
+        ends, whatever is put, and tells no name twice. A name that is there from the first call to the last is told.
         """
         self._expire(now_unix_ms)
         names = self._databases.get(database)
         if names is None:
             return 0, []
-        first = bisect_right(names.serials, cursor)
-        end = bisect_right(names.serials, newest)
-        last = min(first + count, end)
+        end = bisect_left(names.serials, cursor) if cursor else len(names.serials)
+        first = max(0, end - count)
         found: list[bytes] = []
-        for at in range(first, last):
+        for at in range(end - 1, first - 1, -1):
             bytes_max -= len(names.names[at])
             if bytes_max < 0 and found:
-                last = at
+                first = at + 1
                 break
             known = names.known.get(names.names[at])
             if known is not None and known.serial == names.serials[at]:
                 found.append(names.names[at])
-        return (0 if last == end else names.serials[last - 1]), found
+        return (0 if first == 0 else names.serials[first]), found
 
     def _expire(self, now_unix_ms: int) -> None:
         while self._ends and self._ends[0][0] <= now_unix_ms:

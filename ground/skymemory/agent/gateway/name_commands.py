@@ -54,16 +54,15 @@ def keys(client: Client, args: Sequence[Any]) -> None:
     """Tell all names that this agent knows and that match a pattern. Others have their turn meanwhile."""
     pattern, slot, shared = Pattern(args[1]), client.slot(), client.shared
     directory, database, protocol = client.values.directory, client.session.database, client.session.protocol
-    newest = directory.newest
 
     async def work() -> None:
         found = bytearray()  # encoded names
         count = taken = 0
-        cursor = -1  # before all
+        cursor: int | None = None
         try:
-            while cursor:
+            while cursor != 0:
                 async with shared.step():
-                    cursor, names = directory.scan(database, cursor, _KEYS_AT_ONCE, now_unix_ms(), LOOKED_BYTES_MAX, newest)
+                    cursor, names = directory.scan(database, cursor or 0, _KEYS_AT_ONCE, now_unix_ms(), LOOKED_BYTES_MAX)
                     some = [encode(name, protocol) for name in names if pattern.matches(name)]
                 more = sum(map(len, some))
                 if more and (why := shared.admit(more)) is not None:
@@ -93,7 +92,6 @@ def flush(client: Client, args: Sequence[Any]) -> None:
     slot, shared = client.slot(), client.shared
     values, directory = client.values, client.values.directory
     databases = [client.session.database] if args[0].lower() == b"flushdb" else directory.databases
-    newest = directory.newest
 
     async def flushed(database: int, names: Sequence[bytes]) -> str | None:
         done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -109,10 +107,10 @@ def flush(client: Client, args: Sequence[Any]) -> None:
 
     async def work() -> None:
         for database in databases:
-            cursor = -1  # before all
-            while cursor:
+            cursor: int | None = None
+            while cursor != 0:
                 async with shared.step():
-                    cursor, names = directory.scan(database, cursor, _FLUSHED_AT_ONCE, now_unix_ms(), newest=newest)
+                    cursor, names = directory.scan(database, cursor or 0, _FLUSHED_AT_ONCE, now_unix_ms())
                 if names and (why := await flushed(database, names)) is not None:
                     slot.error(why)
                     return
