@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.cli.status import collect
+from skymemory.cli.status_report import collect
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.positions import Site

@@ -12,6 +12,7 @@ from aiohttp.http import HttpProcessingError
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from skymemory.agent.readiness import readiness
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.watch.origins import strange_name_on_loopback
 from skymemory.agent.watch.routes import Handler, add_routes
@@ -94,20 +95,9 @@ class HttpServer:
         return web.json_response({"healthy": True, "uptime_seconds": up_s})
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        """Answer 200 if a constellation is known and a satellite answered lately; otherwise 503, with the reason.
-
-        It also tells why a keyring that was put in place is not used.
-        """
-        why = self._sky.unready
-        report: dict[str, object] = {"ready": why is None}
-        if why is not None:
-            report["reason"] = why
-        if mistake := self._sky.keyring_mistake:
-            report["keyring"] = mistake
-        store = self._sky.store
-        if store is not None:
-            report["planes"], report["slots"] = store.constellation.planes, store.constellation.slots
-        return web.json_response(report, status=200 if why is None else 503)
+        """Answer 200 if a constellation is known and a satellite answered lately, also while servers are lost; otherwise 503."""
+        report = readiness(self._sky)
+        return web.json_response(report, status=200 if report["ready"] else 503)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))

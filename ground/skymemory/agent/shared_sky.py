@@ -21,6 +21,8 @@ from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.agent.models import Model
 from skymemory.agent.observer import Observer
 from skymemory.agent.tracing import NOWHERE, Asked, Origin, Tracing
+from skymemory.agent.window_metrics import WindowMetrics
+from skymemory.agent.window_watch import WindowWatch
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
@@ -122,6 +124,8 @@ class SharedSky:
         self._no_keyring = ""
         """Mistake in the keyring of another constellation, which is not served before the file is right."""
         self._prober: ControlPlane | None = None
+        self.window: WindowWatch | None = None
+        """State of the window; None: no constellation is known."""
         self._keyring: KeyringWatch | None = None
         self._answered_s: float | None = None
         self._probed_s: float | None = None
@@ -142,6 +146,7 @@ class SharedSky:
         self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
         up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
         up.set_function(lambda: float(self.reachable))
+        WindowMetrics(registry, lambda: self.window)
 
     @property
     def reachable(self) -> bool:
@@ -177,7 +182,8 @@ class SharedSky:
             return None
         prober = self._prober
         refusal = "" if prober is None else prober.refusal()
-        return refusal or self._no_keyring or "no satellite of the constellation answers"
+        versions = "" if self.window is None else self.window.version_words
+        return refusal or self._no_keyring or versions or "no satellite of the constellation answers"
 
     @property
     def keyring_mistake(self) -> str:
@@ -486,7 +492,8 @@ class SharedSky:
             return calls
         self._probed_s = now_s
         assert self._prober is not None
-        self.rtt_s = self.store.probe(self._prober)
+        assert self.window is not None
+        self.rtt_s = self.window.probe()
         self.observer.estimator.links(self.rtt_s)
         refusal = ""
         if self.rtt_s:
@@ -539,6 +546,7 @@ class SharedSky:
         before, before_prober = self.store, self._prober
         self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
         self.store, self._prober, self._keyring, self._failed, self._no_keyring = store, prober, keyring, failed, ""
+        self.window = None if store is None or prober is None else WindowWatch(store, prober)
         self.observer.serves(store)
         if before is not None:
             before.close()

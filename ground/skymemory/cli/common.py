@@ -86,6 +86,12 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
+class Silent(click.ClickException):
+    """No satellite can be asked, so nothing is known of what they hold: one line, exit status 4."""
+
+    exit_code = 4
+
+
 class Commands(click.Group):
     """A group whose commands end with one clear line if they raise an error that a person can act on."""
 

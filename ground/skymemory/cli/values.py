@@ -19,6 +19,7 @@ from skymemory.cli.common import (
     tenant_secret_option,
 )
 from skymemory.common.whole_file import Buffer, write_whole
+from skymemory.link.other_versions import other_versions, version_words
 from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
 from skymemory.store.results import Status
 from skymemory.store.sky_store import SkyStore
@@ -58,7 +59,7 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
             raise BadInput(f"{file.name}: {error}") from error
         if result.status is Status.UNAUTHENTICATED:
             store.probe(store.control)  # one satellite said so: what do the others say?
-        refusal = _refusal(store)
+        refusal = "" if result.ok else _refusal(store)
     if not result.ok or result.entry is None:
         raise Failure(f"{key!r} was not stored: {refusal or result.status}")
     if as_json:
@@ -85,7 +86,7 @@ def get(key: str, file: Path, constellation_path: Path | None, tenant_secret_fil
         value = values.get(key, progress)
         duration_s = time.perf_counter() - start_s
         entry = store.find([values.key_of(key)])[0].entry if as_json else None
-        refusal = _refusal(store)
+        refusal = _refusal(store) if value is None else ""
     if value is None:
         raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} is not there, or not whole any more")
     try:
@@ -108,7 +109,7 @@ def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path |
         start_s = time.perf_counter()
         purged = store.purge([KeyValue(store).key_of(key)])
         duration_s = time.perf_counter() - start_s
-        refusal = _refusal(store)
+        refusal = "" if purged.chunks else _refusal(store)
     if not purged.chunks:
         raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} was not there")
     if as_json:
@@ -167,9 +168,12 @@ def _write(file: Path, value: Buffer) -> None:
 
 
 def _refusal(store: SkyStore) -> str:
-    """Return in words that satellites refuse this host's keys; '' if none does."""
-    refusal = store.control.refusal()
-    return "no satellite takes this host's keys" if refusal and store.silent else refusal  # the store has warned of the rest
+    """Return in words that satellites refuse this host's keys, or speak another version; '' if they do neither."""
+    if refusal := store.control.refusal():
+        return "no satellite takes this host's keys" if store.silent else refusal  # the store has warned of the rest
+    where = store.whereabouts
+    servers = set(where.servers(where.row(time.time())))
+    return version_words(other_versions(store.constellation, servers if store.silent else store.lost))
 
 
 def _moment(text: str, now_s: float) -> float:

@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import xor
-from typing import Final
+from typing import Final, NamedTuple
 
 from crcmod.predefined import mkPredefinedCrcFun
 from spacepackets.ccsds.spacepacket import PacketType, SequenceFlags, SpacePacketHeader
@@ -20,6 +20,8 @@ _HEADER: Final = struct.Struct(icd.HEADER_STRUCT)
 _RESPONSE_TIME: Final = struct.Struct(">IH4x")
 _CHUNK_SET: Final = struct.Struct(">IHH")
 _MIGRATE: Final = struct.Struct(">HH")
+_ADDRESS: Final = struct.Struct(">HH")
+_REQUEST_ID: Final = struct.Struct(">Q")
 _FUNCTION_MASK: Final = 0x7F
 """Bits of the operation that the first byte of the command secondary header carries."""
 _SEQUENCE: Final = struct.Struct(">H")
@@ -164,6 +166,39 @@ def _version(datagram: bytes, start: int) -> tuple[bool, int]:
     if len(datagram) < start + icd.HEADER_BYTES + tag_bytes + icd.PEC_BYTES:
         raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
     return True, tag_bytes
+
+
+class Base(NamedTuple):
+    """Fields that packets of every version have at the same place."""
+
+    version: int
+    """Version of the SkyMemory header."""
+    is_request: bool
+    status: int
+    """Status of a response (ICD)."""
+    src: Satellite
+    request_id: int
+
+
+def decode_base(datagram: bytes) -> Base:
+    """Parse what packets of every version have.
+
+    Raises:
+        PacketError: The datagram is too short, is no Space Packet with a secondary header, or came damaged.
+    """
+    if len(datagram) < icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.BASE_HEADER_BYTES + icd.PEC_BYTES:
+        raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
+    primary = SpacePacketHeader.unpack(datagram[: icd.PRIMARY_BYTES])
+    is_request = primary.packet_type == PacketType.TC
+    start = icd.PRIMARY_BYTES + (icd.REQUEST_SECONDARY_BYTES if is_request else icd.RESPONSE_SECONDARY_BYTES)
+    if len(datagram) < start + icd.BASE_HEADER_BYTES + icd.PEC_BYTES or not primary.sec_header_flag:
+        raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
+    if _crc16(datagram) != 0:  # the CRC over a packet with its own CRC is 0
+        raise PacketError(icd.STATUS_BAD_CRC, "packet error control")
+    plane, slot = _ADDRESS.unpack_from(datagram, start + icd.OFF_SRC_PLANE)
+    (request_id,) = _REQUEST_ID.unpack_from(datagram, start + icd.OFF_REQUEST_ID)
+    version, status = datagram[start + icd.OFF_VERSION], datagram[start + icd.OFF_STATUS]
+    return Base(version, is_request, status, Satellite(plane, slot), request_id)
 
 
 def decode(datagram: bytes) -> Packet:

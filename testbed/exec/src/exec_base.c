@@ -5,11 +5,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exec_priv.h"
 
 #define LINE_MAX_BYTES 256
+#define TIME_BYTES     32
 
 EXEC_Config_t EXEC_Config;
 
@@ -102,19 +104,33 @@ uint32 EXEC_IdNext(uint32 last, uint32 kind, const void *ids, size_t stride, uin
     return 0;
 }
 
+/* Write the time of a line, in UTC and milliseconds. @return its characters */
+static int PrintTime(char *line)
+{
+    struct timespec now = {0, 0};
+    struct tm       utc;
+    char            date[sizeof "2026-11-28T06:39:12"];
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)memset(&utc, 0, sizeof utc);
+    (void)gmtime_r(&now.tv_sec, &utc);
+    (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+    return snprintf(line, TIME_BYTES, "%s.%03dZ ", date, (int)(now.tv_nsec / 1000000));
+}
+
 void EXEC_Print(const char *format, va_list arguments)
 {
-    char line[LINE_MAX_BYTES];
+    char line[TIME_BYTES + LINE_MAX_BYTES];
     if (EXEC_Config.quiet)
     {
         return;
     }
-    int length = vsnprintf(line, sizeof line - 1, format, arguments);
+    const int begin  = PrintTime(line);
+    int       length = vsnprintf(line + begin, LINE_MAX_BYTES - 1, format, arguments);
     if (length < 0)
     {
         return;
     }
-    length = length < (int)sizeof line - 1 ? length : (int)sizeof line - 2;
+    length = begin + (length < LINE_MAX_BYTES - 1 ? length : LINE_MAX_BYTES - 2);
     if (length == 0 || line[length - 1] != '\n')
     {
         line[length++] = '\n';

@@ -13,6 +13,7 @@ from skymemory.agent.watch.latency import Latency
 from skymemory.agent.watch.limits import PageLimits
 from skymemory.agent.watch.origins import HEADERS, refusal
 from skymemory.agent.watch.sampler import SkySampler, Watched
+from skymemory.agent.watch.survey_metrics import SurveyMetrics
 from skymemory.agent.watch.websocket import Live
 
 PAGE: Final = Path(__file__).parents[1] / "page"
@@ -52,6 +53,7 @@ def add_routes(
     """
     limits = limits or PageLimits()
     sampler = SkySampler(sky, Latency(registry), limits)
+    SurveyMetrics(registry, lambda: sampler.totals)
     live = Live(sampler, limits)
     routes = _Routes(sampler, live)
 

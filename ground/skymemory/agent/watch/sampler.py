@@ -17,6 +17,7 @@ from skymemory.agent.watch.frame import Frame
 from skymemory.agent.watch.history import History
 from skymemory.agent.watch.limits import PageLimits
 from skymemory.agent.watch.survey import Quantiles, Survey
+from skymemory.agent.watch.survey_metrics import SkyTotals
 from skymemory.store.sky_store import SkyStore
 
 _log = logging.getLogger(__name__)
@@ -71,6 +72,8 @@ class SkySampler:
         self._identity = 0  # number of the constellation, by which a browser notices a change
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="skymem-page")
         self._task: asyncio.Task[None] | None = None
+        self.totals: SkyTotals | None = None
+        """Sums of the newest survey; None: no constellation is known."""
         self.watchers = 0
         """Number of clients that watch."""
         self._spent_s = 0.0  # processor time that the last look took
@@ -183,6 +186,7 @@ class SkySampler:
             return None, {}
         began_s = time.thread_time()
         frame, now = self._survey.take(), self._survey.now()
+        self.totals = self._survey.totals()
         now["models"] = told_of(self._survey.constellation, list(self._sky.models))
         self._spent_s = time.thread_time() - began_s
         return frame, now
@@ -190,7 +194,7 @@ class SkySampler:
     def _leave(self) -> None:
         if self._survey is not None:
             self._survey.close()
-        self._survey = self._surveyed = None
+        self._survey = self._surveyed = self.totals = None
 
     def _take(self, frame: Frame | None, now: dict[str, Any]) -> None:
         survey = self._survey
@@ -207,11 +211,16 @@ class SkySampler:
             self.history.append(frame)
             self._version = (self._identity, survey.version)
             told = {"state": "up" if frame["alive"][0] else "silent", "sky": {"id": self._identity, **survey.sky()}}
-            told |= {} if frame["alive"][0] else ALL_SILENT
+            told |= {} if frame["alive"][0] else {**ALL_SILENT, **self._reason()}
             told["frame"] = {**frame.told(), **now}
             told["history"] = {"span_ms": self.history.span_ms, "bytes": self.history.bytes, "step_s": self.history.step_s}
         self._told, self._texts = told, {}
         before, self._news = self._news, asyncio.Event()
         before.set()
+
+    def _reason(self) -> dict[str, str]:
+        """Return why no satellite serves, if the agent knows more than that none answers."""
+        why = self._sky.unready
+        return {"why": f"{why[:1].upper()}{why[1:]}."} if why else {}
 
     _constellation: Any = None

@@ -5,6 +5,7 @@ wait while a survey waits for a silent satellite.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from skymemory.agent.watch.frame import (
     rate,
 )
 from skymemory.agent.watch.globe import Globe
+from skymemory.agent.watch.survey_metrics import SkyTotals
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.results import StoreStatistics
@@ -51,6 +53,8 @@ _RATES: Final = (
     ("migrated_out", "moved_per_s"),
 )
 """Pairs of a satellite's counter and the column that has its growth per second."""
+_GROWN: Final = ("evictions", "degraded", "repaired")
+"""Counters of satellites whose growth is added up for Prometheus."""
 _AGENT: Final = (
     *("hits", "misses", "puts", "expired", "retries", "corrupt", "bytes_up", "bytes_down", "satellites_lost"),
     *("degraded", "puts_again", "wrong"),
@@ -108,6 +112,7 @@ class Survey:
         self._counted: tuple[StoreStatistics, Counts, float] | None = None
         self._globe = Globe(self.constellation, self._where.playing)
         self._changes = self._where.changes
+        self._grown: Counter[str] = Counter()
         self._suites: frozenset[str] = frozenset()
         self._refusal = ""
         self.version = 1
@@ -131,6 +136,7 @@ class Survey:
             "altitude_km": grid.altitude_km,
             "inclination_deg": grid.inclination_deg,
             "servers": cache.servers,
+            "parity": cache.parity,
             "layout": cache.layout,
             "window": cache.window,
             "uplink": cache.uplink,
@@ -165,6 +171,13 @@ class Survey:
             "last_get": _told(self._activity.last_get, self.shape.slots),
             "events": [_event(one, self.shape.slots) for one in self._activity.events.newest()[-_EVENTS:]],
         }
+
+    def totals(self) -> SkyTotals:
+        """Return sums over the satellites that answered when they were asked last."""
+        states = [int((self._state == one).sum()) for one in (ANSWERS, SILENT, UNASKED)]
+        told = [self._stores[place] for place in self._places if self._answers(place)]
+        names = ("slots_used", "slots", "bytes", "store_bytes")
+        return SkyTotals(*states, *(sum(one[name] for one in told) for name in names), *(self._grown[name] for name in _GROWN))
 
     # ---- a frame ------------------------------------------------------------------------------------------------------------
 
@@ -234,6 +247,8 @@ class Survey:
                     spared = 0 if at == _GROUND else hellos
                     self._sent[index, at] = max(0, sent - spared) / since_s
                     self._dropped[index, at] = max(0, dropped - spared) / since_s
+            if new is not None and old is not None:
+                self._grown.update({name: max(0, new[name] - (0 if again else old[name])) for name in _GROWN})
             if new is not None:
                 self._stores[place], self._asked_s[index] = new, now_s
             if new_links is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from skymemory.agent.models import RECORD_NAME, Models, recorded, told
 from skymemory.agent.protocol import VERSION, Hello
-from skymemory.cli.status import collect
+from skymemory.cli.status_report import collect
 from skymemory.store.sizing import blocks_held
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess

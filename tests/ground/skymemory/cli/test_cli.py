@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.cli.status import parity_text, print_grid
 from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -168,39 +167,9 @@ def test_all_that_is_shown_fits_the_terminal(skymem: Command, monkeypatch: pytes
     lines = skymem("status").output.splitlines()
     headings = [line for line in lines if line.startswith("plane ↓")]
     assert [word for line in headings for word in line.split() if word.isdigit()] == ["1", "2", "3", "4"]
-    assert all(len(line.rstrip()) <= columns for line in lines[1:-4])  # sentences may wrap
+    assert all(len(line.rstrip()) <= columns for line in lines)
     assert columns < 80 or "…" not in skymem("status", "--links").output
     assert all(any(line.startswith(f"{plane:>7} ") for line in lines) for plane in range(1, 4))
-
-
-REPORT = {
-    "planes": 5,
-    "slots": 19,
-    "window": {"servers": [(1, 1), (2, 1)]},
-    "satellites": [
-        {"plane": p, "slot": s, "alive": (p, s) != (2, 2), "refuses": False, "chunks": 2600, "bytes": 15_600_000}
-        | {"hits": 123_456, "misses": 7, "evictions": 4321}
-        for p in range(1, 6)
-        for s in range(1, 20)
-    ],
-}
-
-
-def test_a_full_grid_drops_what_has_no_room(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planes are below each other and slots beside each other, as `layout`, the page and the figures have them."""
-    for columns, cell, tables in (("80", "2600 15.6", 4), ("600", "2600 15.6 123456/7/4321", 1)):
-        monkeypatch.setenv("COLUMNS", columns)
-        print_grid(REPORT)
-        title, *lines = capsys.readouterr().out.splitlines()
-        above, heading, *rows = lines
-        assert above.split() == ["slot", "→"]
-        assert heading.split()[:4] == ["plane", "↓", "1", "2"]
-        assert len(lines) == tables * 7
-        assert rows[0].startswith(f"      1  *{cell}   {cell}")
-        assert rows[1].count("no answer") == 1
-        assert max(map(len, lines)) <= int(columns)
-        assert title.startswith("chunks MB")
-        assert ("501 columns" in title) == (columns == "80")
 
 
 def test_up_makes_the_tenant_secret_and_nobody_makes_it_anew(skymem: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +218,7 @@ def test_a_satellite_that_died_shows_in_the_grid(skymem: Command) -> None:
     report = json.loads(skymem("status", "--json").stdout)
     dead = [(entry["plane"], entry["slot"]) for entry in report["satellites"] if not entry["alive"]]
     assert dead == [place]
-    assert "no answer" in skymem("status").output
+    assert "lost" in skymem("status").output
 
 
 @pytest.mark.parametrize("words", [("status",), ("put", "k", "constellation.toml"), ("get", "k", "f"), ("del", "k")])
@@ -373,10 +342,3 @@ def test_down_ends_satellites_that_no_record_tells_of(skymem: Command) -> None:
 
 def test_down_without_up(skymem: Command) -> None:
     assert "no constellation is up" in skymem("down").output
-
-
-def test_status_tells_of_parity() -> None:
-    assert parity_text({"degraded": 0, "repaired": 0}, 0) == ""
-    assert parity_text({"degraded": 1200, "repaired": 34}, 2) == (
-        "parity: any 2 servers may be lost; satellites have found 1,200 degraded blocks and rebuilt 34 chunks"
-    )

@@ -3,7 +3,8 @@
 import pytest
 
 from skymemory.cli.replay import handover_line, summary
-from skymemory.cli.status import expected_s, handover, handover_text
+from skymemory.cli.status_report import expected_s, handover
+from skymemory.cli.status_words import handover_text
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing

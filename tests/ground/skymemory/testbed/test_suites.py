@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.agent.watch.survey import Survey
-from skymemory.cli.status import collect
+from skymemory.cli.status_report import collect
 from skymemory.link.control import ControlPlane
 from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import begin_mission, host_file

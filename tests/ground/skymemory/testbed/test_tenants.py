@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import pytest
 
-from skymemory.cli.status import collect
+from skymemory.cli.status_report import collect
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import crc32c
 from skymemory.sky.constellation import Constellation
