@@ -190,7 +190,7 @@ def empty_servers(stores: Mapping[Satellite, Mapping[str, int]], repair_s: float
 
     Args:
         stores: Counters of the servers that answered.
-        repair_s: Seconds within which the others find what a server has lost. One that has been up for longer may have had nothing.
+        repair_s: Seconds within which the others find a loss. A server that has been up for longer may have had nothing.
     """
     if not stores:
         return ()
