@@ -38,6 +38,10 @@ class AgentSettings:
     http_port: int | None = None
     """Port of health, metrics and the page; None: not served."""
     http_host: str = "127.0.0.1"
+    log_level: str = "info"
+    """Least level that is logged."""
+    log_json: bool = False
+    """One JSON object in each line of the log."""
 
 
 def load_file(path: Path) -> dict[str, Any]:
@@ -59,8 +63,9 @@ def load_file(path: Path) -> dict[str, Any]:
             close = difflib.get_close_matches(name, known, 1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             mistakes.append(f"{path}:{find_line(text, (name,))}: {name} is unknown{hint}; allowed are {', '.join(known)}")
-        elif isinstance(value, bool) or not isinstance(value, str | int):
-            mistakes.append(f"{path}:{find_line(text, (name,))}: {name} is no text and no whole number")
+        elif isinstance(value, bool) != (name == "log_json") or not isinstance(value, str | int):
+            allowed = "not true or false" if name == "log_json" else "no text and no whole number"
+            mistakes.append(f"{path}:{find_line(text, (name,))}: {name} is {allowed}")
     if mistakes:
         raise ConfigError("\n".join(mistakes))
     return found

@@ -1,7 +1,6 @@
 """`skymem agent`: runs this host's agent."""
 
 import asyncio
-import logging
 import sys
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,6 +9,7 @@ import click
 
 from skymemory.agent.settings import ENVIRONMENT, AgentSettings, load_file
 from skymemory.cli.common import VARIABLE, BadInput, tenant_secret_option
+from skymemory.cli.log_options import begin_log, log_options
 from skymemory.common.state_folder import agent_socket
 
 _PORT = click.IntRange(0, 65535)
@@ -68,6 +68,7 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
 @tenant_secret_option
 @click.option("--http-port", type=_PORT, show_envvar=True, help="Port of page, health and metrics. Default: none.")
 @click.option("--http-host", default=AgentSettings.http_host, show_envvar=True, help="Address of that port.")
+@log_options
 def agent(
     constellation: Path | None,
     replay: Path | None,
@@ -96,7 +97,7 @@ def agent(
         raise BadInput("--replay needs a --constellation; what `skymem up` started is followed with its replay anyway")
     from skymemory.agent.service import run  # aiohttp takes a third of a second
 
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    begin_log()
     settings = AgentSettings(
         socket=socket or agent_socket(),
         constellation=constellation,

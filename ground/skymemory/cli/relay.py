@@ -1,5 +1,6 @@
 """`skymem relay`: connects a satellite to mission control."""
 
+import logging
 import signal
 import socket
 import threading
@@ -8,12 +9,15 @@ from pathlib import Path
 import click
 
 from skymemory.cli.common import find_sky, sky_option
+from skymemory.cli.log_options import begin_log, log_options
 from skymemory.cli.parameters import require_place
 from skymemory.fsw.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire.address import Satellite
+
+_log = logging.getLogger(__name__)
 
 PORT_MAX = 65535
 LOOK_S = 0.5
@@ -49,6 +53,7 @@ class Endpoint(click.ParamType[tuple[str, int]]):
     "--telemetry", type=Endpoint(), default=f"127.0.0.1:{TELEMETRY_PORT}", show_default=True, help="Address that gets telemetry."
 )
 @sky_option
+@log_options
 def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str, int], constellation_path: Path | None) -> None:
     """Connect mission control to satellite PLANE SLOT, as cFS's ci_lab and to_lab would, until Ctrl-C.
 
@@ -62,10 +67,11 @@ def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     route = Route(place, place)
-    with Relay(constellation, route, commands, telemetry, lambda text: click.echo(text, err=True)) as running:
+    begin_log()
+    with Relay(constellation, route, commands, telemetry, lambda text: _log.warning("%s", text)) as running:
         click.echo(f"satellite {place}: commands at {commands[0]}:{running.port}, telemetry to {telemetry[0]}:{telemetry[1]}")
         if why := _why_not(constellation, route):
-            click.echo(why, err=True)
+            _log.warning("%s", why)
         while not stop.wait(LOOK_S):  # a library's thread may get the signal, which then does not wake this one
             pass
 

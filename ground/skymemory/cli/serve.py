@@ -1,6 +1,5 @@
 """`skymem serve`: runs an OpenAI-compatible server."""
 
-import logging
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from skymemory.cli.common import (
     tell_of_model,
     tenant_secret_option,
 )
+from skymemory.cli.log_options import begin_log, log_options
 from skymemory.common.extras import how_to_install
 from skymemory.common.secret_files import SecretFileError
 from skymemory.common.tenant_secrets import read_tenant_secret
@@ -103,6 +103,7 @@ from skymemory.sky.tenant_secret import secret_of
     help="File of the constellation to use. Default: the one that `skymem up` starts, now or later.",
 )
 @tenant_secret_option
+@log_options
 def serve(
     model: str,
     host: str,
@@ -153,7 +154,7 @@ def serve(
         except ModuleNotFoundError as error:
             raise Failure(how_to_install(error.name or str(error), "model")) from error
 
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        begin_log()
         options = ServeOptions(
             model=model,
             served_name=served_name,

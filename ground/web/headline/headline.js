@@ -18,7 +18,8 @@ const TILES = [
   ["from the sky", ({ frame }) => words.rate(frame.bytes_down_per_s), () => "fetched", "Bytes of blocks fetched a second."],
   ["to the sky", ({ frame }) => words.rate(frame.bytes_up_per_s), () => "stored", "Bytes of blocks stored a second."],
   ["in the sky", ({ frame }) => words.bytes(sum(frame.bytes)), () => "on all satellites", "Bytes that all satellites hold together."],
-  ["satellites", ({ frame }) => `${frame.alive} of ${frame.state.filter((one) => one !== UNASKED).length}`, () => "answer", "Satellites that answered the agent's last question."],
+  ["satellites", ({ frame }) => `${frame.alive} of ${frame.state.filter((one) => one !== UNASKED).length}`, ({ sky, frame }) => dead(sky, frame),
+    "Satellites that answered the agent's last question, and those that did not."],
   ["degraded", ({ agent }) => words.count(agent?.degraded), ({ agent }) => agent && `${words.count(agent.puts_again)} put again`,
     "Blocks with parity that came though chunks of them were missing, and those of them that this agent has put again, since it began."],
   ["lost packets", ({ frame }) => words.ratio(frame.loss_ratio), () => "on all links", "Share of the packets that links between satellites lost."],
@@ -28,6 +29,24 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 function counted({ hit, blocks, not_fetched }) {
   return `${words.count(hit)} of ${words.count(blocks)} in all${not_fetched ? `; ${words.count(not_fetched)} not fetched` : ""}`;
+}
+
+/** Most satellites that a tile names. */
+const NAMED_MOST = 2;
+
+/** Names the satellites that did not answer. */
+function dead(sky, { state, alive }) {
+  const silent = state.flatMap((one, index) => (one === SILENT ? [index] : []));
+  if (!silent.length || !alive) return "answer";
+  return `lost: ${silent.length > NAMED_MOST ? silent.length : silent.map((one) => named(sky, one)).join(", ")}`;
+}
+
+/** Tells in two sentences which servers are lost now and what that means; null: none is, or the past is shown. */
+function losses({ isLive, newest }) {
+  const window = newest?.frame?.window;
+  if (!isLive || !window || window.state === "whole") return null;
+  const end = window.words.indexOf(". ") + 1;
+  return [window.words.slice(0, end), `${window.words.slice(end + 1)}.`];
 }
 
 function savedTime(saved) {
@@ -45,7 +64,7 @@ export function startHeadline(list, schedule, notice, state, timeline) {
   const update = () => {
     const { frame } = state;
     // Totals belong to the newest frame only
-    const told = { frame, lately: (name) => timeline.at(timeline.shown_ms, name), asked: frame?.asked, saved: frame?.saved, agent: frame?.agent };
+    const told = { sky: state.sky, frame, lately: (name) => timeline.at(timeline.shown_ms, name), asked: frame?.asked, saved: frame?.saved, agent: frame?.agent };
     for (const [text, value, below, more] of tiles) {
       say(text, frame ? value(told) : "–");
       set(text, "data-long", text.textContent.length > 10 ? "" : null);
@@ -53,7 +72,7 @@ export function startHeadline(list, schedule, notice, state, timeline) {
     }
     list.children[BAD].classList.toggle("is-bad", Boolean(frame?.state.includes(SILENT)));
     tellSchedule(schedule, state);
-    tellNotice(notice, state.newest);
+    tellNotice(notice, state);
   };
   state.on("sky frame newest", update);
   timeline.onChange(update);
@@ -73,11 +92,13 @@ function tellSchedule(line, state) {
   return say(line, parts.join(" · "));
 }
 
-/** Tells why there is nothing to see, and what to do. */
-function tellNotice(notice, newest) {
-  const text = newest?.why ? `${newest.why} ${newest.cure}` : "";
+/** Tells why there is nothing to see, and what to do; else which servers are lost. */
+function tellNotice(notice, state) {
+  const { newest } = state;
+  const [what, more] = newest?.why ? [newest.why, newest.cure] : (losses(state) ?? ["", ""]);
+  const text = `${what} ${more}`;
   if (notice.dataset.text === text) return;
   notice.dataset.text = text;
-  notice.hidden = !text;
-  notice.replaceChildren(...(text ? [make("strong", {}, newest.why), make("p", {}, ...sentence(newest.cure))] : []));
+  notice.hidden = !what;
+  notice.replaceChildren(...(what ? [make("strong", {}, what), make("p", {}, ...sentence(more))] : []));
 }

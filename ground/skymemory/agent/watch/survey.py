@@ -32,6 +32,7 @@ from skymemory.agent.watch.globe import Globe
 from skymemory.agent.watch.survey_metrics import SkyTotals
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.window_state import WindowState
 from skymemory.store.results import StoreStatistics
 from skymemory.store.sky_store import SkyStore
 from skymemory.wire.address import Satellite
@@ -136,7 +137,6 @@ class Survey:
             "altitude_km": grid.altitude_km,
             "inclination_deg": grid.inclination_deg,
             "servers": cache.servers,
-            "parity": cache.parity,
             "layout": cache.layout,
             "window": cache.window,
             "uplink": cache.uplink,
@@ -162,6 +162,7 @@ class Survey:
         count, activity = self._store.stats(), self._activity.counts()
         return {
             "schedule": window_motion.told(self._where, time_s),
+            "window": self._window(time_s),
             "positions": self.positions(window_motion.sky_ms(playing, time_s), window_motion.sky_rate(playing, time_s)),
             "totals": {name: [self._stores.get(place, {}).get(name) for place in self._places] for name in names},
             "delay_us": self._delays_us(),
@@ -178,6 +179,13 @@ class Survey:
         told = [self._stores[place] for place in self._places if self._answers(place)]
         names = ("slots_used", "slots", "bytes", "store_bytes")
         return SkyTotals(*states, *(sum(one[name] for one in told) for name in names), *(self._grown[name] for name in _GROWN))
+
+    def _window(self, time_s: float) -> dict[str, str]:
+        """Return which servers are lost and what that means. Frames have stand-ins in their places."""
+        servers = self._where.servers(self._where.row(time_s))
+        lost = tuple(sorted(one for one in servers if self._state[_index(one, self.shape.slots)] == SILENT))
+        state = WindowState(len(servers), self.constellation.cache.parity, lost)
+        return {"state": state.state, "words": state.words()}
 
     # ---- a frame ------------------------------------------------------------------------------------------------------------
 

@@ -193,11 +193,26 @@ def test_a_lost_satellite_is_marked(browser: Browser, watched: Watched) -> None:
             cell = page.get_by_role("gridcell", name="Satellite 5, 1; lost: does not answer")
             expect(cell).to_have_count(1)
             expect(cell.locator(".cross")).to_be_visible()  # not by colour alone
-            expect(page.locator("#headline")).to_contain_text("44 of 45")
+            expect(page.locator("#headline")).to_contain_text("44 of 45lost: [5, 1]")
+            expect(page.locator("#notice")).to_be_hidden()  # it is no server
         finally:
             watched.local.restart(lost)
         expect(page.locator("#headline")).to_contain_text("45 of 45")
         expect(page.locator(".is-lost")).to_have_count(0)
+
+
+def test_lost_servers_are_named_above_the_numbers(browser: Browser, watched: Watched) -> None:
+    cache = watched.local.constellation.cache
+    lost = Satellite(*cache.centre)
+    with visit(browser, watched.url) as seen:
+        notice = seen.page.locator("#notice")
+        watched.local.kill(lost)
+        try:
+            expect(notice).to_contain_text(f"DEGRADED: 1 of {cache.servers} servers is lost: {lost}.")
+            expect(notice).to_contain_text(f"All blocks can be fetched; {cache.parity - 1 or 'no'} more may be lost.")
+        finally:
+            watched.local.restart(lost)
+        expect(notice).to_be_hidden()
 
 
 def test_keys_go_over_the_torus_and_turn_the_globe(browser: Browser, watched: Watched) -> None:
