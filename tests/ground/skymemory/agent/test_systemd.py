@@ -1,4 +1,4 @@
-"""The unit of systemd: what it starts does start, tells that it is ready, and ends in time."""
+"""The units of systemd: what they start does start, tells that it is ready, and ends in time."""
 
 import os
 import shlex
@@ -14,14 +14,17 @@ import pytest
 
 from skymemory.agent.service import CLOSE_S
 from skymemory.agent.settings import load_file
+from skymemory.sky.constellation import Constellation
+from skymemory.testbed.local import free_port
 from support.waiting import PATIENCE_S
 
 FOLDER = Path(__file__).parents[4] / "ground" / "systemd"
 UNIT = FOLDER / "skymem-agent.service"
+SATELLITES = FOLDER / "skymem-satellites.service"
 
 
-def entries(name: str) -> list[str]:
-    lines = (line.partition("=") for line in UNIT.read_text().splitlines())
+def entries(name: str, unit: Path = UNIT) -> list[str]:
+    lines = (line.partition("=") for line in unit.read_text().splitlines())
     return [value for key, _, value in lines if key == name]
 
 
@@ -65,10 +68,31 @@ def test_its_settings_are_known() -> None:
     assert load_file(FOLDER / "agent.toml") == tomllib.loads((FOLDER / "agent.toml").read_text())
 
 
+def test_satellites_start_and_stop_by_their_unit(program: Path, tmp_path: Path) -> None:
+    planned = Constellation().replace(constellation={"planes": 3, "slots": 3}, cache={"centre": [2, 2], "servers": 4})
+    text = (
+        f"[constellation]\nplanes = 3\nslots = 3\n[cache]\nservers = 4\ncentre = [2, 2]\n[network]\nport = {free_port(planned)}\n"
+    )
+    (tmp_path / "constellation.toml").write_text(text)
+    environment = {"SKYMEM_STATE": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
+
+    def run(name: str) -> str:
+        (command,) = entries(name, SATELLITES)
+        words = shlex.split(command.replace("/usr/bin/skymem", str(program)).replace("/etc/skymemory", str(tmp_path)))
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert "9 satellites are up" in run("ExecStart")
+    assert run("ExecStop") == "9 satellites stopped\n"
+    assert (entries("Type", SATELLITES), entries("RemainAfterExit", SATELLITES)) == (["oneshot"], ["yes"])
+    shared = ("User", "StateDirectory", "Environment")
+    assert all(set(entries(name, SATELLITES)) <= set(entries(name)) for name in shared)  # one tenant secret for both
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
-def test_systemd_understands_it(program: Path, tmp_path: Path) -> None:
-    copy = tmp_path / UNIT.name
-    copy.write_text(UNIT.read_text().replace("/usr/bin/skymem", str(program)))
+@pytest.mark.parametrize("unit", [UNIT, SATELLITES], ids=["agent", "satellites"])
+def test_systemd_understands_it(unit: Path, program: Path, tmp_path: Path) -> None:
+    copy = tmp_path / unit.name
+    copy.write_text(unit.read_text().replace("/usr/bin/skymem", str(program)))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False)
-    about_it = [line for line in done.stderr.splitlines() if UNIT.name in line]
+    about_it = [line for line in done.stderr.splitlines() if unit.name in line]
     assert (done.returncode, about_it) == (0, [])
