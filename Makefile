@@ -2,6 +2,7 @@
 # make test    check all that CI checks; say what a missing tool leaves out, which is a failure if CI is set
 # make mutants plant faults one by one, and say which of them the unit tests and the twin find; this takes half an hour
 # make docs    make a site of the documents and the reference of the Python names, in build-docs/
+# make wheel   make wheels in dist/ for x86-64 and aarch64 that install without a compiler; docs/releasing.md has the rest
 # make test-engines  test vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
 #
 # A fresh machine needs Python 3.11, gcc and make: the rest comes from PyPI into .venv.
@@ -25,7 +26,7 @@ SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.tom
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
 
 .PHONY: all demo test test-host test-tools beside-python bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c \
-        test-sanitized coverage test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines clean
+        test-sanitized coverage test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines wheel release-check clean
 
 all: $(VENV)/.installed
 
@@ -73,6 +74,13 @@ $(VENV)/.dev: $(VENV)/.run
 $(VENV)/.installed: $(VENV)/.run $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
+
+# Wheels in dist/ that other Linux systems install without a compiler.
+wheel: $(VENV)/.dev
+	$(BIN)/python tools/make_wheels.py dist
+
+release-check: wheel
+	tools/release_check.sh dist
 
 # The engines have an environment of their own: they pin each other's libraries to versions that differ from ours.
 $(ENGINES)/.run: tools/setup_engines.py tools/setup_venv.py tools/pypi_file.py pyproject.toml constraints-engines.txt

@@ -10,7 +10,7 @@ from functools import lru_cache, reduce
 from operator import xor
 from typing import Final, NamedTuple
 
-from crcmod.predefined import mkPredefinedCrcFun
+from fastcrc.crc16 import ibm_3740 as _crc16  # CRC-16/CCITT-FALSE by the name of its catalogue
 from spacepackets.ccsds.spacepacket import PacketType, SequenceFlags, SpacePacketHeader
 
 from skymemory.wire import icd
@@ -27,7 +27,6 @@ _FUNCTION_MASK: Final = 0x7F
 _SEQUENCE: Final = struct.Struct(">H")
 _SEQUENCE_AT: Final = 2
 _SEQUENCE_MASK: Final = 0x3FFF
-_crc16 = mkPredefinedCrcFun("crc-ccitt-false")
 
 KEY_BYTES: Final = icd.LIMIT_KEY_BYTES
 NO_KEY: Final = bytes(KEY_BYTES)
@@ -154,8 +153,7 @@ class Packet:
         if self.is_request:
             packet[icd.PRIMARY_BYTES] = self.op & _FUNCTION_MASK
             packet[icd.PRIMARY_BYTES + 1] = reduce(xor, packet, 0xFF)
-        packet += _crc16(packet).to_bytes(icd.PEC_BYTES)
-        return bytes(packet)
+        return bytes(packet) + _crc16(bytes(packet)).to_bytes(icd.PEC_BYTES)
 
 
 def _version(datagram: bytes, start: int) -> tuple[bool, int]:
@@ -222,7 +220,7 @@ def decode(datagram: bytes) -> Packet:
     if not primary.sec_header_flag:
         raise PacketError(icd.STATUS_BAD_HEADER, "no secondary header")
     is_ours, tag_bytes = _version(datagram, start)
-    if _crc16(datagram) != 0:  # the CRC over a packet with its own CRC is 0
+    if _crc16(bytes(datagram)) != 0:  # the CRC over a packet with its own CRC is 0
         raise PacketError(icd.STATUS_BAD_CRC, "packet error control")
     if is_request and reduce(xor, datagram[: -icd.PEC_BYTES], 0xFF) != 0:
         raise PacketError(icd.STATUS_BAD_CHECKSUM, "command checksum")

@@ -1,6 +1,6 @@
 /**
  * @file
- * SKY_Crypto_t over libraries: BLAKE2b and ChaCha20-Poly1305 by Monocypher, GMAC by OpenSSL where the build has found it.
+ * SKY_Crypto_t over libraries: BLAKE2b and ChaCha20-Poly1305 by Monocypher, GMAC by OpenSSL where there is one.
  *
  * Not part of the core: a mission with a library or hardware of its own leaves this folder out (docs/cfs-integration.md).
  */

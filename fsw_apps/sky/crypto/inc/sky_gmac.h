@@ -1,6 +1,6 @@
 /**
  * @file
- * GMAC with AES-256, one context a key: sky_gmac_openssl.c, or sky_gmac_none.c where the build has no library for it.
+ * GMAC with AES-256, one context a key: sky_gmac_openssl.c over sky_libcrypto.h, or sky_gmac_none.c where the build has no library for it.
  */
 #ifndef SKY_GMAC_H
 #define SKY_GMAC_H
