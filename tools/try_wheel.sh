@@ -34,6 +34,6 @@ printf '[network]\nport = %s\n[security]\nkeyring = "keys/mission.json"\n' "$por
 "$skymem" put value value
 "$skymem" get value again
 cmp value again
-"$skymem" status --json | grep -o '"suites": *\[[^]]*\]'
+"$skymem" status | grep -E '^secured: '
 "$skymem" down
 echo "try_wheel: $(basename "$wheel") works on $(. /etc/os-release && echo "$PRETTY_NAME") with $("$python" --version)"
