@@ -56,6 +56,7 @@ def test_it_ends_cleanly_when_it_is_asked_to(process: subprocess.Popen[str], num
     assert out == ""
     assert "KVC Initialized." in err
     assert "ISL Initialized." in err
+    assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S", line) for line in err.splitlines()), err
 
 
 def test_memory_beside_the_store(process: subprocess.Popen[str]) -> None:

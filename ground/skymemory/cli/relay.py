@@ -13,6 +13,7 @@ from skymemory.cli.log_options import begin_log, log_options
 from skymemory.cli.parameters import require_place
 from skymemory.fsw.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
 from skymemory.link.control import ControlPlane
+from skymemory.link.other_versions import other_versions, version_words
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire.address import Satellite
@@ -81,4 +82,5 @@ def _why_not(constellation: Constellation, route: Route) -> str:
     with ControlPlane(constellation) as control:
         if control.ping([route], PING_S):
             return ""
-        return control.refusal() or f"satellite {route.satellite} does not answer yet"
+        versions = version_words(other_versions(constellation, [route.satellite]))
+        return control.refusal() or versions or f"satellite {route.satellite} does not answer yet"

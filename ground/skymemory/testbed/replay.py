@@ -22,6 +22,7 @@ from skymemory.fsw.structures import KvcFunctionCode
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import crc32c
+from skymemory.link.other_versions import other_versions, version_words
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.orbit.schedule import Schedule
@@ -142,8 +143,9 @@ def require_all(control: ControlPlane) -> None:
         routes = [route for route in routes if route.satellite not in stats]
         if not routes:
             return
-    why = control.refusal() or f"{len(routes)} satellites do not answer: {_named([route.satellite for route in routes])}"
-    raise ReplayError(f"{why}; nothing moves")
+    silent = [route.satellite for route in routes]
+    why = control.refusal() or version_words(other_versions(control.constellation, silent))
+    raise ReplayError(f"{why or f'{len(silent)} satellites do not answer: {_named(silent)}'}; nothing moves")
 
 
 def upload(

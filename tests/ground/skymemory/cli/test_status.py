@@ -17,8 +17,10 @@ from rich.console import Console
 from skymemory.cli import main
 from skymemory.cli.status_report import empty_servers
 from skymemory.cli.status_words import grid, parity_text, verdict
+from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.replay import ReplayError, require_all
 from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
 from support.other_satellites import OtherSatellites
@@ -100,6 +102,8 @@ def test_another_version_is_named_by_each_command(
         told = skymem("status", "--check", "--constellation", str(file), status=4).output
         assert told == f"SILENT: no satellite serves this host\n12 satellites {words}\n"
         assert skymem("status", "--constellation", str(file)).output.count(f"version {version}") == 12 + 1
+        with ControlPlane(constellation) as control, pytest.raises(ReplayError, match=f"12 satellites {words}; nothing moves"):
+            require_all(control)
         for command in (["put", "k", str(file)], ["get", "k", str(tmp_path / "copy")], ["del", "k"]):
             assert f"6 satellites {words}" in skymem(*command, "--constellation", str(file), status=1).stderr
 
