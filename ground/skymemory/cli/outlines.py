@@ -18,6 +18,8 @@ OUTLINES: Final[dict[str, Any]] = {
         "help": "Show what the satellites hold and have done, as a grid of planes and slots.",
         "parameters": [
             {"names": ["--links"], "help": "List every link: delays requested and measured, packets, drops.", "flag": True},
+            {"names": ["--check"], "help": "Print the window's state alone. Exit status: 0 whole, 1 degraded or gone, 4 no satellite can be asked.", "flag": True},
+            {"names": ["--watch"], "help": "Look again every SECONDS, 2 by default, until Ctrl-C. With --json one line for each look."},
             {"names": ["--constellation"], "help": "File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.", "path": "file"},
             {"names": ["--json"], "help": "Print one JSON object instead of tables.", "flag": True},
         ],
@@ -128,6 +130,8 @@ OUTLINES: Final[dict[str, Any]] = {
             {"names": ["--segment-separator"], "help": "Text around the segments of a prompt of /v1/completions; the model does not see it. Default: there are none."},
             {"names": ["--constellation"], "help": "File of the constellation to use. Default: the one that `skymem up` starts, now or later.", "path": "file"},
             {"names": ["--tenant-secret-file"], "help": "File of the secret that hides names and values. Default: this user's for that constellation, made when first needed.", "path": "file"},
+            {"names": ["--log-level"], "help": "Least level that is logged, on standard error.", "choices": ["debug", "info", "warning", "error"]},
+            {"names": ["--log-json"], "help": "Log one JSON object in each line.", "flag": True},
         ],
     },
     "serve-keys": {
@@ -242,6 +246,8 @@ OUTLINES: Final[dict[str, Any]] = {
             {"names": ["--tenant-secret-file"], "help": "File of the secret that hides names and values. Default: this user's for that constellation, made when first needed.", "path": "file"},
             {"names": ["--http-port"], "help": "Port of page, health and metrics. Default: none."},
             {"names": ["--http-host"], "help": "Address of that port."},
+            {"names": ["--log-level"], "help": "Least level that is logged, on standard error.", "choices": ["debug", "info", "warning", "error"]},
+            {"names": ["--log-json"], "help": "Log one JSON object in each line.", "flag": True},
         ],
     },
     "resp-users": {
@@ -361,6 +367,8 @@ OUTLINES: Final[dict[str, Any]] = {
             {"names": ["--commands"], "help": "Address that takes commands."},
             {"names": ["--telemetry"], "help": "Address that gets telemetry."},
             {"names": ["--constellation"], "help": "File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.", "path": "file"},
+            {"names": ["--log-level"], "help": "Least level that is logged, on standard error.", "choices": ["debug", "info", "warning", "error"]},
+            {"names": ["--log-json"], "help": "Log one JSON object in each line.", "flag": True},
         ],
     },
     "tables": {
