@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Self
 
+from skymemory.common.port_holder import why_not_bound
 from skymemory.fsw.messages import Message, MessageError
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
@@ -44,7 +45,7 @@ class Relay:
             report: Function that gets a line for each failure.
 
         Raises:
-            OSError: The address for commands is in use or not of this host.
+            OSError: The address for commands is in use or not of this host; the message names it, and who has it.
         """
         self._route = route
         self._telemetry = telemetry
@@ -54,9 +55,10 @@ class Relay:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind(commands)
-        except OSError:
+        except OSError as error:
             self._close()
-            raise
+            why = why_not_bound(error, "udp", *commands)
+            raise OSError(error.errno, f"commands at {commands[0]}:{commands[1]}: {why}") from error
         self._socket.settimeout(_SLICE_S)
         self.port = int(self._socket.getsockname()[1])
         """Port at which commands are taken."""

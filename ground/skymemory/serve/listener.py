@@ -2,6 +2,8 @@
 
 import socket
 
+from skymemory.common.port_holder import why_not_bound
+
 
 def bound(host: str, port: int) -> socket.socket:
     """Return a socket that has the address, and takes no client yet.
@@ -19,7 +21,7 @@ def bound(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
+        raise OSError(error.errno, why_not_bound(error, "tcp", host, port), f"{host}:{port}") from error
     return listener
 
 

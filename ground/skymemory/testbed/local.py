@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import shlex
 import socket
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
+from skymemory.common.port_holder import holder, holder_output
 from skymemory.common.progress import Progress
 from skymemory.security.constellation_keys import find_satellite_files
 from skymemory.security.satellite_file import file_name
@@ -25,6 +27,8 @@ from skymemory.wire.address import Satellite
 START_DEADLINE_S = 60.0
 """Seconds until all satellites must be ready: 95 take about a second; the rest is for a busy machine."""
 POLL_S = 0.005
+LOG_FOLDER = "logs"
+"""Name of the folder of satellites' logs in a state folder."""
 LOG_BYTES = 4096
 """Bytes in the log of a satellite that starts, with room to spare."""
 _FREE_PORTS = range(10_000, 32_768)
@@ -217,10 +221,7 @@ def check_addresses(constellation: Constellation) -> None:
         address = constellation.address(*place)
         reason = _why_not_free(address, port)
         if reason == errno.EADDRINUSE:
-            raise StartError(
-                f"{address} port {port} is in use: another constellation may be running (`skymem down` ends it); "
-                "or choose another network.port"
-            )
+            raise StartError(f"{address} port {port} is in use{_by_whom(address, port)}; or choose another network.port")
         if reason == errno.EADDRNOTAVAIL:
             raise StartError(
                 f"{address} is no address of this machine: give it to one of its interfaces, or choose a network.network "
@@ -228,6 +229,17 @@ def check_addresses(constellation: Constellation) -> None:
             )
         if reason:
             raise StartError(f"{address} port {port} cannot be bound: {os.strerror(reason)}")
+
+
+def _by_whom(address: str, port: int) -> str:
+    """Return who has an address, and how that ends, for words behind `is in use`."""
+    if (output := holder_output("udp", address, port)) is not None and output.parent.name == LOG_FOLDER:
+        folder = output.parent.parent
+        end = f"`SKYMEM_STATE={shlex.quote(str(folder))} skymem down`"
+        return f" by the constellation of the state folder {folder}: {end} ends it"
+    if who := holder("udp", address, port):
+        return f" by {who}"
+    return ": another constellation may be running (`skymem down` ends it)"
 
 
 def free_port(constellation: Constellation) -> int:

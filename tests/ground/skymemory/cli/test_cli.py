@@ -202,6 +202,18 @@ def test_up_twice_is_refused(skymem: Command) -> None:
     assert "`skymem down`" in skymem("up", status=1).output
 
 
+def test_a_constellation_of_another_state_folder_is_named(skymem: Command, tmp_path_factory: pytest.TempPathFactory) -> None:
+    skymem("up")
+    file = str(skymem.folder / "constellation.toml")
+    other = {"SKYMEM_STATE": str(tmp_path_factory.mktemp("other"))}
+    result = CliRunner().invoke(main, ["up", "--constellation", file], env=other, prog_name="skymem")
+    assert result.exit_code == 1
+    assert (
+        f" is in use by the constellation of the state folder {skymem.state.folder}: "
+        f"`SKYMEM_STATE={skymem.state.folder} skymem down` ends it; or choose another network.port\n" in result.output
+    )
+
+
 def test_addresses_in_use_are_named(skymem: Command) -> None:
     sky = Constellation.load(skymem.folder / "constellation.toml")
     with LocalConstellation(sky):

@@ -42,6 +42,14 @@ def test_events_come_as_they_are(full_sky: LocalConstellation) -> None:
     assert event.packet_id.spacecraft_id == 1000 * PLACE.plane + PLACE.slot
 
 
+def test_who_takes_commands_at_the_address_already_is_named(full_sky: LocalConstellation) -> None:
+    route = Route(PLACE, PLACE)
+    with Relay(full_sky.constellation, route, ("127.0.0.1", 0)) as first:
+        said = rf"commands at 127\.0\.0\.1:{first.port}: Address already in use \(.* \(pid {os.getpid()}.*\) has it\)"
+        with pytest.raises(OSError, match=said):
+            Relay(full_sky.constellation, route, ("127.0.0.1", first.port))
+
+
 def test_a_satellite_is_reached_through_another(full_sky: LocalConstellation) -> None:
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as telemetry,
