@@ -9,8 +9,18 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.compose import PROJECT, SATELLITE, Image, in_containers
-from skymemory.testbed.docker import DockerConstellation, DockerError, build_image, compose_command, containers, find_checkout
+from skymemory.testbed.compose import SATELLITE, Image, in_containers
+from skymemory.testbed.docker import (
+    DockerConstellation,
+    DockerError,
+    build_image,
+    compose_command,
+    containers,
+    engine,
+    find_checkout,
+    remove_left,
+)
+from skymemory.testbed.docker_networks import choose_network, taken_networks
 from skymemory.testbed.several_machines import AGENT
 
 Docker = Callable[..., str]
@@ -46,23 +56,30 @@ def agent_image(docker: Docker) -> str:
 
 
 @pytest.fixture(scope="session")
-def start_containers(docker: Docker) -> StartContainers:
+def project() -> str:
+    """Project of the containers that `start_containers` starts, and name of their network."""
+    return "skymemory-tests"
+
+
+@pytest.fixture(scope="session")
+def start_containers(docker: Docker, project: str) -> StartContainers:
     """`with start_containers(constellation, image) as sky`: all its satellites are up, and gone afterwards."""
 
     @contextmanager
     def start(constellation: Constellation, image: Image = SATELLITE) -> Iterator[Constellation]:
         checkout = find_checkout()
         assert checkout is not None
-        build_image(checkout, image)
-        project = DockerConstellation(constellation, image)
-        project.down()  # what an interrupted run has left
-        project.up()
+        reference = build_image(checkout, image)
+        remove_left(project)  # what an interrupted run has left
+        network = choose_network(constellation, project, taken_networks(is_here=engine().is_here))
+        made = DockerConstellation(inside := in_containers(constellation, network), project, image, reference=reference)
+        made.up()
         try:
-            yield in_containers(constellation)
+            yield inside
         finally:
-            project.down()
-            assert containers() == {}
-            if PROJECT in docker("network", "ls", "--format", "{{.Name}}").split():  # see DockerConstellation.down
-                assert docker("network", "inspect", "--format", "{{.Containers}}", PROJECT).strip() == "map[]"
+            made.down()
+            assert containers(project) == {}
+            if project in docker("network", "ls", "--format", "{{.Name}}").split():  # see DockerConstellation.down
+                assert docker("network", "inspect", "--format", "{{.Containers}}", project).strip() == "map[]"
 
     return start

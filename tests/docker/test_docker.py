@@ -10,7 +10,6 @@ import pytest
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
-from skymemory.testbed.compose import PROJECT
 from skymemory.testbed.docker import containers
 from skymemory.wire.address import Satellite
 
@@ -33,8 +32,8 @@ def answering(sky: Constellation) -> set[Satellite]:
         return set(store.control.ping(routes, deadline_s=10.0))
 
 
-def test_all_satellites_run_and_answer(sky: Constellation) -> None:
-    states = containers()
+def test_all_satellites_run_and_answer(sky: Constellation, project: str) -> None:
+    states = containers(project)
     assert set(states) == set(sky.torus.satellites())
     assert set(states.values()) == {"running"}
     assert answering(sky) == set(sky.torus.satellites())
@@ -53,7 +52,7 @@ def test_the_image_holds_one_file(sky: Constellation, docker) -> None:
     assert set(listing) - made == {"skysat"}
 
 
-def test_a_container_on_the_network_is_a_ground_host_too(sky: Constellation) -> None:
+def test_a_container_on_the_network_is_a_ground_host_too(sky: Constellation, project: str) -> None:
     """Put from a container, get from the host: the same cache for all below."""
     key, value = os.urandom(32), os.urandom(VALUE_BYTES)
     program = (
@@ -68,7 +67,8 @@ def test_a_container_on_the_network_is_a_ground_host_too(sky: Constellation) -> 
     # The interpreter of this test with all it needs, where it is: nothing has to be installed in the container.
     folders = {"/usr", sys.prefix, sys.base_prefix, os.path.realpath(sys.base_prefix)}
     mounts = [word for folder in sorted(folders) for word in ("--volume", f"{folder}:{folder}:ro")]
-    command = ["docker", "run", "--rm", "--interactive", "--network", PROJECT, "--ip", "198.18.0.200", *mounts]
+    host = f"{sky.network.base.rsplit('.', 1)[0]}.200"
+    command = ["docker", "run", "--rm", "--interactive", "--network", project, "--ip", host, *mounts]
     command += ["debian:bookworm-slim", sys.executable, "-c", program]
     done = subprocess.run(command, input=value, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr.decode()

@@ -8,7 +8,7 @@ import pytest
 from skymemory.bench.traffic import Traffic
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.testbed.docker import container, kill_container
+from skymemory.testbed.docker import containers_of, kill_container
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -32,10 +32,10 @@ def test_two_killed_containers_are_not_noticed(sky: Constellation, docker) -> No
         wait_until(lambda: traffic.errors or (traffic.gets >= LEAST and time.perf_counter() > start_s + 2))
         lost_s = time.perf_counter()
         for server in (3, 7):
-            found = container(places[server])
-            assert found is not None
-            docker("update", "--restart", "no", found[0])
-            kill_container(found[0])
+            address = sky.address(*places[server])
+            [found] = [one for one in containers_of(places[server]) if one.address == address]
+            docker("update", "--restart", "no", found.identity)
+            kill_container(found.identity)
         wait_until(lambda: traffic.errors or time.perf_counter() > lost_s + 4)
         found_s, calls = time.perf_counter(), traffic.gets
         wait_until(lambda: traffic.errors or (traffic.gets >= calls + LEAST and time.perf_counter() > found_s + 2))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.testbed.compose import PROJECT
-from skymemory.testbed.docker import OF_PROJECT
+from skymemory.testbed.docker import of_project
+from skymemory.testbed.run_record import RunRecord
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -25,8 +25,17 @@ class User:
     """Runs `skymem` in a folder with a constellation file of 2 x 3 satellites, inside the checkout's image."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         (folder / "sky.toml").write_text(CONFIG)
         self.folder = folder
+
+    @property
+    def project(self) -> str:
+        return RunRecord(self.folder / "state").project
+
+    @property
+    def state_file(self) -> Path:
+        return RunRecord(self.folder / "state").path
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", *words]
@@ -49,11 +58,11 @@ def user(docker: Docker, tmp_path: Path) -> Iterator[User]:
     user = User(tmp_path)
     yield user
     user.run("down")
-    assert ours(docker) == []
+    assert containers(user, docker) == []
 
 
-def ours(docker: Docker) -> list[str]:
-    return docker("ps", "--all", "--quiet", "--filter", OF_PROJECT).split()
+def containers(user: User, docker: Docker) -> list[str]:
+    return docker("ps", "--all", "--quiet", "--filter", of_project(user.project)).split()
 
 
 def dead(user: User) -> list[list[int]]:
@@ -83,7 +92,7 @@ def test_containers_of_an_up_that_was_interrupted_go(user: User, docker: Docker,
 
     def some_are_there() -> bool:
         assert process.poll() is None, process.communicate()
-        return len(ours(docker)) >= 2
+        return len(containers(user, docker)) >= 2
 
     wait_until(some_are_there, patience_s=PATIENCE_S)
     process.send_signal(number)
@@ -92,19 +101,51 @@ def test_containers_of_an_up_that_was_interrupted_go(user: User, docker: Docker,
 
     def have_gone() -> bool:
         nonlocal looks
-        looks = 0 if ours(docker) else looks + 1
+        looks = 0 if containers(user, docker) else looks + 1
         return looks > 25
 
     wait_until(have_gone, patience_s=PATIENCE_S, pause_s=0.2)  # for five seconds: and none comes later
     wait_until(lambda: not list(user.folder.glob("skymem-*")), patience_s=PATIENCE_S, pause_s=0.2)
 
 
+def test_two_users_have_a_constellation_each(user: User, docker: Docker, tmp_path: Path) -> None:
+    """What the second one starts, interrupts, kills and stops leaves the first one's as it was."""
+    value = os.urandom(100_000)
+    (user.folder / "value").write_bytes(value)
+    user.run("up", "--docker", "--constellation", str(user.folder / "sky.toml"))
+    user.run("put", "notes", str(user.folder / "value"))
+    mine = sorted(containers(user, docker))
+    other = User(tmp_path / "other")
+    try:
+        out, err = other.up().communicate(timeout=PATIENCE_S)
+        assert f", in the network {other.project} (" in out, err
+        theirs = json.loads(other.run("status", "--json")[0])["satellites"][0]["address"]
+        assert theirs != json.loads(user.run("status", "--json")[0])["satellites"][0]["address"]
+        (other.folder / "theirs.toml").write_text(f'{CONFIG}[network]\nnetwork = "{theirs.rpartition(".1.1")[0]}.0.0/16"\n')
+        file = ("--constellation", str(other.folder / "theirs.toml"))
+        said = user.run("kill", "2", "3", *file, status=1)[1]
+        assert f"belongs to the project {other.project}" in said
+        said = user.run("up", "--docker", *file, status=1)[1]
+        assert said == "Error: a constellation is up already (docker); `skymem down` ends it\n"
+        assert (
+            f"belongs to the network {other.project} of the project"
+            in User(tmp_path / "third").run("up", "--docker", *file, status=1)[1].splitlines()[-1]
+        )
+    finally:
+        other.run("down")
+    assert containers(other, docker) == []
+    assert sorted(containers(user, docker)) == mine
+    user.run("get", "notes", str(user.folder / "copy"))
+    assert (user.folder / "copy").read_bytes() == value
+    user.state_file.unlink()  # the record is lost
+    assert f"6 containers of {user.project} were left" in user.run("down")[1]
+
+
 def test_the_cause_is_told(user: User, docker: Docker) -> None:
-    """Somebody else has the address of a satellite."""
-    network = ["--subnet", "198.18.0.0/15", "--gateway", "198.18.0.1", "--opt", "com.docker.network.driver.mtu=9000"]
-    if PROJECT not in docker("network", "ls", "--format", "{{.Name}}").split():  # kept at times: see DockerConstellation.down
-        docker("network", "create", *network, PROJECT)
-    other = ["--network", PROJECT, "--ip", "198.18.1.2", "debian:bookworm-slim", "sleep", "3600"]
+    """Somebody else has the address of a satellite, in a network that is named as this user's."""
+    network = ["--subnet", "198.18.0.0/16", "--gateway", "198.18.0.1", "--opt", "com.docker.network.driver.mtu=9000"]
+    docker("network", "create", *network, user.project)
+    other = ["--network", user.project, "--ip", "198.18.1.2", "debian:bookworm-slim", "sleep", "3600"]
     name = docker("run", "--detach", *other).strip()
     try:
         process = user.up()
@@ -113,4 +154,4 @@ def test_the_cause_is_told(user: User, docker: Docker) -> None:
         assert "in use" in err.splitlines()[-1]
     finally:
         docker("rm", "--force", name)
-        subprocess.run(["docker", "network", "rm", PROJECT], capture_output=True, check=False)
+        subprocess.run(["docker", "network", "rm", user.project], capture_output=True, check=False)

@@ -3,8 +3,10 @@
 import os
 import shutil
 import time
+from contextlib import suppress
 from hmac import compare_digest
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -26,17 +28,18 @@ from skymemory.common.whole_file import write_whole
 from skymemory.security.constellation_keys import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
 from skymemory.sky.tenant_secret import begin_secret, secret_of
-from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
+from skymemory.testbed.compose import compose_file, in_containers
 from skymemory.testbed.docker import (
-    OF_PROJECT,
     DockerConstellation,
     DockerError,
     build_image,
     check_room,
     compose_command,
-    containers,
+    engine,
     find_checkout,
+    remove_left,
 )
+from skymemory.testbed.docker_networks import NetworkTakenError, choose_network, taken_networks
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
 from skymemory.testbed.run_record import DamagedStateError, Running, RunRecord
@@ -55,12 +58,14 @@ def up(in_docker: bool, constellation_path: Path | None) -> None:
         if running is not None and (running.kind == "docker" or running.alive()):
             raise Failure(f"a constellation is up already ({running.kind}); `skymem down` ends it")
         start = time.monotonic()
+        where = ""
         if in_docker:
-            _up_docker(constellation, state)
+            network = _up_docker(constellation, state)
+            where = f", in the network {state.project} ({network})"
         else:
             _up_local(constellation, state)
     count = constellation.planes * constellation.slots
-    click.echo(f"{count} satellites are up after {time.monotonic() - start:.1f} s")
+    click.echo(f"{count} satellites are up after {time.monotonic() - start:.1f} s{where}")
 
 
 def _up_local(constellation: Constellation, state: RunRecord) -> None:
@@ -89,21 +94,45 @@ def _begin_secret(constellation: Constellation) -> None:
         click.echo(f"{made}: a tenant secret was made. Other hosts of this sky need it, too; keep a copy", err=True)
 
 
-def _up_docker(constellation: Constellation, state: RunRecord) -> None:
+_CHOICES: Final = 3
+"""Networks that are tried: another user may take the one that was free."""
+
+
+def _up_docker(constellation: Constellation, state: RunRecord) -> str:
+    """Start containers, and return their network."""
     compose_command()  # this says what is missing before an image is built
     check_room(constellation.planes * constellation.slots)
+    _remove_left(state)
+    choose_network(constellation, state.project, taken_networks(is_here=engine().is_here))
     with progress_lines("building the image") as progress:
-        build_image(find_checkout(), progress=progress)
-    containers = DockerConstellation(constellation)
-    with progress_lines("starting containers") as progress:
-        containers.up(progress)
+        reference = build_image(find_checkout(), progress=progress)
+    for left in reversed(range(_CHOICES)):
+        network = choose_network(constellation, state.project, taken_networks(is_here=engine().is_here))
+        inside = in_containers(constellation, network)
+        containers = DockerConstellation(inside, state.project, reference=reference)
+        try:
+            with progress_lines("starting containers") as progress:
+                containers.up(progress)
+            break
+        except NetworkTakenError:
+            if not left:
+                raise
     try:
-        _begin_secret(in_containers(constellation))
-        state.save(Running("docker", in_containers(constellation), {}))
+        _begin_secret(inside)
+        state.save(Running("docker", inside, {}, state.project))
     except BaseException:
         containers.down()
         raise
     containers.detach()
+    return network
+
+
+def _remove_left(state: RunRecord) -> int:
+    """Remove containers that this state has started and of which it has no record; say so. Return their number."""
+    count = remove_left(state.project)
+    if count:
+        click.echo(f"{count} containers of {state.project} were left, without a record, and are removed", err=True)
+    return count
 
 
 @click.command()
@@ -126,7 +155,7 @@ def _down(state: RunRecord) -> None:
     processes = state.find_satellites()
     count = 0
     if running is not None and running.kind == "docker":
-        DockerConstellation(running.constellation).down()
+        DockerConstellation(running.constellation, running.project).down()
         count = running.constellation.planes * running.constellation.slots
     elif running is not None:
         processes |= set(running.alive().values())
@@ -134,21 +163,12 @@ def _down(state: RunRecord) -> None:
     state.clear()
     if damaged is not None:
         click.echo(f"{state.path} was damaged ({damaged.why}) and is removed")
-        _tell_of_containers()
+    if running is None and shutil.which("docker"):
+        with suppress(DockerError):  # without an engine there are no containers
+            count += _remove_left(state)
     count += len(processes)
     nothing = running is None and damaged is None and not count
     click.echo("no constellation is up" if nothing else f"{count} satellites stopped")
-
-
-def _tell_of_containers() -> None:
-    """Tell the user of containers that a damaged record may have named: they write no log here, so the user has to decide."""
-    try:
-        found = containers() if shutil.which("docker") else {}
-    except DockerError:  # without the engine there are no containers
-        return
-    if found:
-        listed = f"docker ps --all --quiet --filter {OF_PROJECT}"
-        click.echo(f"containers of {PROJECT}: {len(found)}; if nobody else uses them: docker rm --force $({listed})")
 
 
 @click.command()
@@ -165,10 +185,10 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
     """Print the Compose file of the constellation: one container for each satellite, (p, s) at 198.18.p.s.
 
     The file builds the image from the checkout around FILE, or around the current folder. Outside of a checkout it expects the
-    image to be there. Store the output in docker/ of the checkout. Addresses and packet size are the containers', whatever FILE
-    says; docker/constellation.toml says the same.
+    image to be there. Store the output in docker/ of the checkout. Addresses are those of FILE, unless it has them in
+    127.0.0.0/8: then 198.18.0.0/15, as in docker/constellation.toml. Packets are at most 8,972 bytes.
 
-    With --swarm or --kubernetes they are those of FILE. The tenant secret that all agents share is written beside the output as
+    With --swarm or --kubernetes packets are as in FILE. The tenant secret that all agents share is written beside the output as
     `tenant.secret`, with mode 0600: it is this user's for the constellation.
     """
     output = None if output == Path("-") else output
@@ -212,7 +232,7 @@ def _tell_of_ground(constellation: Constellation) -> None:
     """Say what the ground's constellation file must contain, if this one differs."""
     inside = in_containers(constellation)
     if inside != constellation:
-        needed = f'network = "{NETWORK}" and mtu = {inside.network.mtu}'
+        needed = f'network = "{inside.network.network}" and mtu = {inside.network.mtu}'
         click.echo(f"put {needed} into [network] of the constellation file that commands on the ground use", err=True)
 
 

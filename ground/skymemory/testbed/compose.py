@@ -1,4 +1,4 @@
-"""The constellation as a compose file: one container a satellite, (p, s) at 198.18.p.s, for Compose 1.29 and 2."""
+"""The constellation as a compose file: one container a satellite, for Compose 1.29 and 2."""
 
 import json
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from skymemory.sky.constellation import CONFIG_FILE, Constellation
 from skymemory.testbed import satellite_program as skysat
 
 PROJECT = "skymemory"
+"""Beginning of the names of images, and of what `skymem up` starts."""
 NETWORK = "198.18.0.0/15"
-"""Network for benchmarks of network devices (RFC 2544, RFC 6890): nobody else has its addresses."""
+"""Network for benchmarks of network devices (RFC 2544, RFC 6890): nobody else has its addresses. Containers get it, or a part."""
 BRIDGE_MTU = 9000
 UDP_OVERHEAD = 28
 """Bytes of IPv4 and UDP headers: packets up to BRIDGE_MTU - 28 bytes are never fragmented."""
@@ -45,16 +46,34 @@ SATELLITE_PYTHON = Image("satellite-python", 48)
 """The satellite inside a Python process, with the health monitor on board."""
 
 
-def in_containers(constellation: Constellation) -> Constellation:
-    """Return the constellation on the containers' network: its addresses, and packets that its frames can carry."""
+def in_containers(constellation: Constellation, network: str = NETWORK) -> Constellation:
+    """Return the constellation on the containers' network: its addresses, and packets that its frames can carry.
+
+    Args:
+        constellation: The constellation.
+        network: Network of the containers. A constellation whose own network is none of this machine alone keeps that.
+    """
     mtu = min(constellation.network.mtu, BRIDGE_MTU - UDP_OVERHEAD)
-    return constellation.replace(network={"network": NETWORK, "mtu": mtu})
+    return constellation.replace(network={"network": own_network(constellation) or network, "mtu": mtu})
+
+
+def own_network(constellation: Constellation) -> str | None:
+    """Return the network that the constellation file chooses for containers; None if it is in 127.0.0.0/8, where none can be."""
+    network = IPv4Network(constellation.network.network)
+    return None if network.is_loopback else str(network)
+
+
+def network_name(network: str) -> str:
+    """Return the name of the network in a Compose file, which follows its addresses."""
+    return PROJECT if network == NETWORK else f"{PROJECT}-{network.replace('/', '-')}"
 
 
 def compose_file(
     constellation: Constellation,
     image: Image = SATELLITE,
     *,
+    reference: str | None = None,
+    name: str | None = None,
     source: str = str(CONFIG_FILE),
     context: str | None = "..",
     keys: Path | None = None,
@@ -62,19 +81,21 @@ def compose_file(
     """Return the text of compose.yaml.
 
     Args:
+        reference: Name or id of the image; None: its name.
+        name: Name of the network; None: one that follows its addresses.
         source: Origin of the constellation, for the head of the text.
         context: Checkout that the image is built from, as seen from the file's folder: `..` from `docker/`. None: there is no
             checkout, and the image must exist.
         keys: Folder of the key files, as seen from the file's folder; None without a keyring. Each container sees its own only.
     """
     inside = in_containers(constellation)
-    network = IPv4Network(NETWORK)
+    network = IPv4Network(inside.network.network)
     memory = inside.satellite.store_mib + image.memory_mib
     lines = [
         f"# Made by `skymem compose` from {source if source.isprintable() else ascii(source)}. Do not edit.",
         "",
         "x-satellite: &satellite",
-        f"  image: {image.name}",
+        f"  image: {reference or image.name}",
         f"  mem_limit: {memory}m",
         "  restart: unless-stopped",
         "  read_only: true",
@@ -85,7 +106,7 @@ def compose_file(
         "",
         "networks:",
         "  sky:",
-        f"    name: {PROJECT}",
+        f"    name: {name or network_name(str(network))}",
         "    driver: bridge",
         "    driver_opts:",
         f"      com.docker.network.driver.mtu: '{BRIDGE_MTU}'",

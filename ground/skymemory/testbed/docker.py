@@ -9,18 +9,24 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from skymemory.common.progress import Progress
 from skymemory.security.constellation_keys import files_for_containers, find_satellite_files
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
-from skymemory.testbed.leash import Leash, guarded, own_leash
+from skymemory.testbed.compose import SATELLITE, Image, compose_file
+from skymemory.testbed.docker_networks import PROJECT_LABEL, NetworkTakenError
+from skymemory.testbed.leash import Leash, guarded, leashed_folder, own_leash
 from skymemory.testbed.room_for_satellites import Engine, container_rooms, refusal
 from skymemory.wire.address import Satellite
 
-OF_PROJECT = f"label=com.docker.compose.project={PROJECT}"
-"""Filter of `docker ps` that selects our containers."""
+_SERVICE_LABEL = "com.docker.compose.service"
+
+
+def of_project(project: str) -> str:
+    """Return the filter of `docker ps` that selects the containers of a project."""
+    return f"label={PROJECT_LABEL}={project}"
 
 
 class DockerError(RuntimeError):
@@ -80,35 +86,40 @@ _STEP = re.compile(r"(?:^Step |\[(?:\S+ )?)(\d+)/(\d+)")
 """Progress lines of the classic builder, and of BuildKit."""
 
 
-def build_image(checkout: Path | None, image: Image = SATELLITE, progress: Progress | None = None) -> None:
-    """Build an image from a checkout; without a checkout, the image must exist already.
+def build_image(checkout: Path | None, image: Image = SATELLITE, progress: Progress | None = None) -> str:
+    """Build an image from a checkout; without a checkout, the image must exist already. Return its id.
+
+    Another user of the engine may give the name to another image at any time.
 
     Raises:
         DockerError: The image cannot be built, or there is neither image nor checkout.
     """
     if checkout is None:
-        if _run(["docker", "image", "inspect", image.name]).returncode:
+        found = _run(["docker", "image", "inspect", "--format", "{{.Id}}", image.name])
+        if found.returncode:
             raise DockerError(f"there is no image {image.name}; run this in a checkout of the project, which builds it")
-        return
+        return found.stdout.strip()
     # The classic builder is taken where it exists: it needs no plug-in.
     environment = {**os.environ, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")}
     command = ["docker", "build", "--network", "host", "--file", str(checkout / "docker" / "Dockerfile")]
-    command += ["--target", image.target, "--tag", image.name, str(checkout)]
     said: list[str] = []
-    with subprocess.Popen(
-        guarded(command), stdin=own_leash().end, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    ) as child:
-        assert child.stdout is not None
-        try:
-            for line in child.stdout:
-                said.append(line)
-                if progress is not None and (step := _STEP.search(line)):
-                    progress(int(step[1]), int(step[2]))
-        except BaseException:
-            child.terminate()
-            raise
-    if child.returncode:
-        raise DockerError(f"{image.name} cannot be built: {_last(said)}")
+    with leashed_folder() as folder:
+        command += ["--target", image.target, "--tag", image.name, "--iidfile", str(folder / "id"), str(checkout)]
+        with subprocess.Popen(
+            guarded(command), stdin=own_leash().end, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        ) as child:
+            assert child.stdout is not None
+            try:
+                for line in child.stdout:
+                    said.append(line)
+                    if progress is not None and (step := _STEP.search(line)):
+                        progress(int(step[1]), int(step[2]))
+            except BaseException:
+                child.terminate()
+                raise
+        if child.returncode:
+            raise DockerError(f"{image.name} cannot be built: {_last(said)}")
+        return (folder / "id").read_text(encoding="ascii").strip()
 
 
 class DockerConstellation:
@@ -117,10 +128,20 @@ class DockerConstellation:
     Containers that `up` starts end with this process, however it ends, until `detach`.
     """
 
-    def __init__(self, constellation: Constellation, image: Image = SATELLITE) -> None:
-        """Prepare the constellation of a file, moved to the containers' network (see `in_containers`)."""
-        self._constellation, self._image = constellation, image
-        self.text = compose_file(constellation, image)
+    def __init__(
+        self, constellation: Constellation, project: str, image: Image = SATELLITE, *, reference: str | None = None
+    ) -> None:
+        """Prepare the constellation, which is on the containers' network (see `in_containers`).
+
+        Args:
+            constellation: The constellation.
+            project: Name of the project and of its network. What has it is ours.
+            image: Image of the satellites.
+            reference: Name or id of the image; None: its name.
+        """
+        self._constellation, self._image, self._reference = constellation, image, reference
+        self.project = project
+        self.text = self._text(None)
         self.total = constellation.planes * constellation.slots
         self._leash: Leash | None = None
         self._folder: Path | None = None
@@ -131,17 +152,19 @@ class DockerConstellation:
 
         Raises:
             DockerError: Compose failed; the message has its words about the cause. What was started is taken down again.
+            NetworkTakenError: Somebody else has taken the network meanwhile.
             SecretFileError: The keyring starts no satellites, or copies of the key files cannot be written.
         """
         if keyring := self._constellation.security.keyring:
             copies = files_for_containers(find_satellite_files(Path(keyring)))
-            self.text = compose_file(self._constellation, self._image, keys=copies)
+            self.text = self._text(copies)
         program = compose_command()
         self._leash, self._folder = Leash(), Path(tempfile.mkdtemp(prefix="skymem-"))
         command = [*program, *self._options(self._folder)]
         # A killed client may have left the engine work: containers that came up after the first `down` go, too.
         down = shlex.join([*command, "down", "--timeout", "2"])
-        rest = f"docker ps --all --quiet --filter {OF_PROJECT} | xargs --no-run-if-empty docker rm --force"
+        listed = f"docker ps --all --quiet --filter {shlex.quote(of_project(self.project))}"
+        rest = f"{listed} | xargs --no-run-if-empty docker rm --force"
         after = f"{down}; sleep 1; {rest}; {down}; rm -r {shlex.quote(str(self._folder))}"
         try:
             self._run("up", guarded([*command, "up", "-d", "--no-build"], after), self._leash.end, progress)
@@ -173,14 +196,19 @@ class DockerConstellation:
                 command = [*compose_command(), *self._options(Path(folder)), "down", "--timeout", "2"]
                 self._run("down", command, subprocess.DEVNULL, None)
         except DockerError:
-            if containers():
+            if containers(self.project):
                 raise
         self.detach()
+
+    def _text(self, keys: Path | None) -> str:
+        return compose_file(
+            self._constellation, self._image, reference=self._reference, name=self.project, context=None, keys=keys
+        )
 
     def _options(self, folder: Path) -> list[str]:
         """Write the Compose file, and return the options that name it."""
         (path := folder / "compose.yaml").write_text(self.text, encoding="utf-8")
-        return ["--project-name", PROJECT, "--file", str(path)]
+        return ["--project-name", self.project, "--file", str(path)]
 
     def _run(self, what: str, command: Sequence[str], stdin: int, progress: Progress | None) -> None:
         # Compose 1.29 gives up on a busy engine after a minute.
@@ -201,38 +229,75 @@ class DockerConstellation:
                 child.terminate()
                 raise
         if child.returncode:
-            raise DockerError(f"Compose, {what}: {cause(said)}")
+            told = f"Compose, {what}: {cause(said)}"
+            raise NetworkTakenError(told) if "overlaps with other one" in told else DockerError(told)
 
 
-def containers() -> dict[Satellite, str]:
-    """Return the state (`running`, `exited`, ...) of each satellite's container, from the engine.
+@dataclass(frozen=True)
+class Container:
+    """A container of a satellite."""
+
+    identity: str
+    project: str
+    state: str
+    """State in the engine's words: `running`, `exited`, ..."""
+    address: str
+    """Address that the container has, or has when it runs."""
+
+
+def containers(project: str) -> dict[Satellite, str]:
+    """Return the state (`running`, `exited`, ...) of each satellite's container of a project, from the engine.
 
     Raises:
         DockerError: The engine does not answer.
     """
-    done = _run(["docker", "ps", "--all", "--filter", OF_PROJECT, "--format", "{{json .}}"])
+    done = _run(["docker", "ps", "--all", "--filter", of_project(project), "--format", "{{json .}}"])
     _check(done, "docker ps")
     found = {}
     for line in done.stdout.splitlines():
         entry = json.loads(line)
         labels = dict(pair.partition("=")[::2] for pair in entry["Labels"].split(","))
-        _, plane, slot = labels["com.docker.compose.service"].split("-")
+        _, plane, slot = labels[_SERVICE_LABEL].split("-")
         found[Satellite(int(plane), int(slot))] = entry["State"]
     return found
 
 
-def container(place: Satellite) -> tuple[str, str] | None:
-    """Return the id and the state of a satellite's container, whoever started it; None if our network has none.
+def remove_left(project: str) -> int:
+    """Remove what is left of a project: containers, and their network. Return the number of containers.
+
+    Raises:
+        DockerError: The engine does not answer, or a container cannot be removed.
+    """
+    done = _run(["docker", "ps", "--all", "--quiet", "--filter", of_project(project)])
+    _check(done, "docker ps")
+    if found := done.stdout.split():
+        _check(_run(["docker", "rm", "--force", *found]), "docker rm")
+    _run(["docker", "network", "rm", project])  # there may be none, or Docker 20.10 keeps it: see DockerConstellation.down
+    return len(found)
+
+
+def containers_of(place: Satellite) -> list[Container]:
+    """Return the containers of satellites of this place, whoever started them, for any constellation.
 
     Raises:
         DockerError: The engine does not answer.
     """
-    service = f"label=com.docker.compose.service=sat-{place.plane}-{place.slot}"
-    filters = ["--filter", service, "--filter", f"network={PROJECT}"]
-    done = _run(["docker", "ps", "--all", *filters, "--format", "{{.ID}} {{.State}}"])
+    service = f"label={_SERVICE_LABEL}=sat-{place.plane}-{place.slot}"
+    done = _run(["docker", "ps", "--all", "--quiet", "--filter", service])
     _check(done, "docker ps")
-    identity, _, state = done.stdout.partition(" ")
-    return (identity, state.split()[0]) if identity else None
+    if not (identities := done.stdout.split()):
+        return []
+    told = _run(["docker", "inspect", *identities])  # one that has just gone is left out of the answer
+    return [
+        Container(
+            one["Id"],
+            one["Config"]["Labels"].get(PROJECT_LABEL, ""),
+            one["State"]["Status"],
+            (network.get("IPAMConfig") or {}).get("IPv4Address", ""),
+        )
+        for one in json.loads(told.stdout or "[]")
+        for network in one["NetworkSettings"]["Networks"].values()
+    ]
 
 
 def kill_container(identity: str) -> None:

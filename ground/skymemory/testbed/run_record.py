@@ -1,9 +1,11 @@
 """The record of the constellation that is up: one small file that `up` writes, `down` removes and other commands read."""
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,6 +13,8 @@ from skymemory.common.file_lock import turn
 from skymemory.common.state_folder import default_folder
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite_program as skysat
+from skymemory.testbed.compose import PROJECT
+from skymemory.testbed.local import LOG_FOLDER
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.processes import ProcessId, is_alive, writers
 from skymemory.wire.address import Satellite
@@ -46,6 +50,8 @@ class Running:
     constellation: Constellation
     processes: dict[Satellite, ProcessId]
     """Processes of a local one; an engine knows its containers."""
+    project: str = ""
+    """Compose project of containers."""
 
     def alive(self) -> dict[Satellite, ProcessId]:
         """Return the processes that still run."""
@@ -73,7 +79,13 @@ class RunRecord:
     @property
     def log_folder(self) -> Path:
         """Folder of the output of local satellites."""
-        return self.folder / "logs"
+        return self.folder / LOG_FOLDER
+
+    @property
+    def project(self) -> str:
+        """Name of the Compose project of containers that are started with this record; no other user or folder has it."""
+        who = f"{os.uname().nodename}\0{os.getuid()}\0{self.folder.resolve()}"
+        return f"{PROJECT}-{blake2b(os.fsencode(who), digest_size=4).hexdigest()}"
 
     def sky(self, constellation: Constellation) -> RunSky:
         """Return the sky of a constellation, with its replay's record in this folder.
@@ -101,6 +113,7 @@ class RunRecord:
             "kind": running.kind,
             "constellation": running.constellation.model_dump(mode="json", by_alias=True, exclude_none=True),
             "processes": [[*place, p.pid, p.start_ticks] for place, p in running.processes.items()],
+            "project": running.project,
         }
         draft = self.path.with_suffix(".new")
         try:
@@ -187,7 +200,8 @@ def _parse(record: dict[str, Any]) -> Running:
         raise ValueError(f"kind {record['kind']}")
     processes = {Satellite(int(p), int(s)): ProcessId(int(pid), int(ticks)) for p, s, pid, ticks in record["processes"]}
     constellation = Constellation().replace(**record["constellation"])
-    return Running(record["kind"], constellation, processes if record["boot"] == _boot_id() else {})
+    project = str(record["project"]) if record["kind"] == "docker" else ""
+    return Running(record["kind"], constellation, processes if record["boot"] == _boot_id() else {}, project)
 
 
 def _boot_id() -> str:

@@ -1,8 +1,8 @@
 """One satellite of a sky on this machine: killed without warning, and started again with an empty store."""
 
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.compose import in_containers
-from skymemory.testbed.docker import DockerError, container, kill_container, start_container
+from skymemory.testbed.compose import PROJECT
+from skymemory.testbed.docker import Container, DockerError, containers_of, kill_container, start_container
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import is_alive, kill
 from skymemory.testbed.run_record import Running, RunRecord
@@ -25,10 +25,10 @@ def kill_satellite(state: RunRecord, constellation: Constellation, place: Satell
         if process is None or not kill(process):
             raise SingleError(f"satellite {place} does not run; `skymem restart {place.plane} {place.slot}` starts it")
         return
-    identity, status = _container(constellation, place)
-    if status != "running":
-        raise SingleError(f"the container of satellite {place} is {status}")
-    kill_container(identity)
+    container = _container(state, constellation, place)
+    if container.state != "running":
+        raise SingleError(f"the container of satellite {place} is {container.state}")
+    kill_container(container.identity)
 
 
 def restart_satellite(state: RunRecord, constellation: Constellation, place: Satellite) -> None:
@@ -51,10 +51,10 @@ def restart_satellite(state: RunRecord, constellation: Constellation, place: Sat
             local.stop()
             raise
         return
-    identity, status = _container(constellation, place)
-    if status == "running":
+    container = _container(state, constellation, place)
+    if container.state == "running":
         raise SingleError(f"the container of satellite {place} runs; `skymem kill {place.plane} {place.slot}` ends it")
-    start_container(identity)
+    start_container(container.identity)
 
 
 def _local(state: RunRecord, constellation: Constellation) -> Running | None:
@@ -65,15 +65,23 @@ def _local(state: RunRecord, constellation: Constellation) -> Running | None:
     return running if state.sky(running.constellation).name == state.sky(constellation).name else None
 
 
-def _container(constellation: Constellation, place: Satellite) -> tuple[str, str]:
-    """Return the id and the state of a satellite's container."""
+def _container(state: RunRecord, constellation: Constellation, place: Satellite) -> Container:
+    """Return a satellite's container: one that this state has started, or one of a Compose file that a person started."""
+    address = constellation.address(*place)
     try:
-        found = container(place) if in_containers(constellation).network.base == constellation.network.base else None
+        found = next((one for one in containers_of(place) if one.address == address), None)
     except (DockerError, FileNotFoundError):  # without an engine there are no containers
         found = None
     if found is None:
         raise SingleError(
             f"satellite {place} is no process that `skymem up` started, and no container of this machine; "
             "only its own machine ends and starts it"
+        )
+    running = state.load()
+    own = running.project if running is not None and running.kind == "docker" else state.project
+    if found.project != own and found.project.startswith(f"{PROJECT}-"):
+        raise SingleError(
+            f"the container of satellite {place} belongs to the project {found.project}, which `skymem up` of another user or "
+            "state folder started"
         )
     return found
