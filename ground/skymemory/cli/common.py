@@ -244,6 +244,8 @@ def first_line(error: Exception) -> str:
 def find_sky(path: Path | None, keys: "KeyUse" = "host") -> "RunSky":
     """Return the sky of the file that was named, else the one that is up.
 
+    A host's command stops a replay of it that was killed, and says so.
+
     Args:
         path: The file that was named.
         keys: Use of its keyring. For a host it is the one that $SKYMEM_KEYRING names, if it names one.
@@ -253,13 +255,18 @@ def find_sky(path: Path | None, keys: "KeyUse" = "host") -> "RunSky":
         StateError: No file was named, and no constellation is up.
     """
     from skymemory.sky.constellation import Constellation
+    from skymemory.testbed.abandoned_replay import stop_abandoned
     from skymemory.testbed.run_record import RunRecord
 
     state = RunRecord()
     if path is not None:
-        return state.sky(Constellation.load(path, keys))
-    running = state.require().constellation
-    return state.sky(running.as_host() if keys == "host" else running)
+        sky = state.sky(Constellation.load(path, keys))
+    else:
+        running = state.require().constellation
+        sky = state.sky(running.as_host() if keys == "host" else running)
+    if keys == "host":
+        stop_abandoned(sky, lambda text: click.echo(text, err=True))
+    return sky
 
 
 @contextmanager

@@ -14,7 +14,19 @@ from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.schedule import Schedule, ScheduleError
 from skymemory.sky.orbit.schedule_format import unix_ms, utc
 from skymemory.sky.whereabouts import Playing
-from skymemory.testbed.replay import By, Handover, ReplayError, follow, held_now, playing_now, require_all, row_now, upload
+from skymemory.testbed.playing_record import Player
+from skymemory.testbed.replay import (
+    By,
+    Handover,
+    OvertakenError,
+    ReplayError,
+    follow,
+    held_now,
+    playing_now,
+    require_all,
+    row_now,
+    upload,
+)
 from skymemory.testbed.run_record import RunSky
 
 _HOUR_MS: Final = 3_600_000
@@ -64,7 +76,8 @@ def replay(
     done: list[Handover] = []
     with ControlPlane(constellation) as control:
         require_all(control)
-        sky.playing.save(playing, file)  # saved first: a store that opens from now on follows the window
+        # Saved first: a store that opens from now on follows the window.
+        sky.playing.save(playing, file, Player.this(by))
         if by == "command":
             _call_off(control, sky, before, file)
         try:
@@ -79,7 +92,7 @@ def replay(
                 raise
             held = held_now(playing)
             sky.playing.save(held, file)
-            if by == "schedule":
+            if by == "schedule" and not isinstance(reason, OvertakenError):
                 upload(control, held)
             if not isinstance(reason, KeyboardInterrupt):
                 raise
@@ -156,6 +169,7 @@ def _look_on(control: ControlPlane, sky: RunSky, playing: Playing, by: By, done:
         def tell(now_ms: int) -> None:
             if not sky.playing.is_kept():  # two replays at a time would tear blocks apart
                 raise ReplayError("another replay, or `skymem down`, has ended this one")
+            sky.playing.beat()
             progress(min(now_ms, last_ms), last_ms)
 
         for handover in follow(control, playing, by, tell=tell):

@@ -36,6 +36,8 @@ class Playing:
     """Time of the schedule at the track's time 0."""
     speed: float = 1.0
     """Milliseconds of the schedule in one of the track."""
+    stopped_ms: int | None = None
+    """Time of the track at which it was stopped: the sky's time stays there. None: it was not."""
 
     def track_ms(self, time_s: float) -> int:
         """Return the track's time at a Unix time; every question to the core takes its time from here."""
@@ -44,11 +46,18 @@ class Playing:
     def schedule_ms(self, time_s: float) -> int:
         """Return the schedule's time at a Unix time, between the schedule's ends.
 
-        It stays at the track's last row, as the window does. It means something only with a schedule.
+        It stays at the track's last row, as the window does, and where the replay was stopped. It means something only with a
+        schedule.
         """
         most = 0 if self.schedule is None else self.schedule.header.duration_ms
-        track_ms = min(self.track_ms(time_s), self.track.rows[-1][0])
+        track_ms = min(self.track_ms(time_s), self.end_ms)
         return min(max(int(self.from_ms + self.speed * track_ms), 0), most)
+
+    @property
+    def end_ms(self) -> int:
+        """Time of the track from which on nothing moves any more."""
+        last_ms = self.track.rows[-1][0]
+        return last_ms if self.stopped_ms is None else min(self.stopped_ms, last_ms)
 
 
 class Source(Protocol):

@@ -4,9 +4,13 @@ All stores on this machine read it, so all see the window where the satellites h
 """
 
 import json
+import os
 import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.orbit.schedule_format import SUFFIXES
@@ -14,15 +18,54 @@ from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.sky.placement.torus import Torus
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing
+from skymemory.testbed.processes import ProcessId, identify, is_alive
 
 FILE_NAME: Final = "playing.json"
 COPY_NAME: Final = "playing"
 """Name of the schedule's copy, without its suffix."""
+_BEAT_NAME: Final = "playing.beat"
 FORMAT: Final = 1
 
 
 class DamagedRecordError(RuntimeError):
     """The record is no valid record."""
+
+
+class Player(NamedTuple):
+    """The process that plays a schedule."""
+
+    by: str
+    """Starter of handovers: `schedule` or `command` (`skymemory.testbed.replay.By`)."""
+    boot: str
+    """Boot of its machine."""
+    processes: int
+    """Name space of its pid."""
+    pid: int
+    start_ticks: int
+
+    @classmethod
+    def this(cls, by: str) -> "Player":
+        """Return this process."""
+        process = identify(os.getpid())
+        assert process is not None
+        return cls(by, _boot(), _name_space(), process.pid, process.start_ticks)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True if its pid means nothing here: on another machine, or in another container."""
+        return (self.boot, self.processes) != (_boot(), _name_space())
+
+
+@dataclass(frozen=True)
+class Abandoned:
+    """A schedule whose player has ended without a word, as by SIGKILL."""
+
+    playing: Playing
+    player: Player
+    schedule: Path
+    """The schedule's file."""
+    seen_unix_s: float
+    """Time at which the player was last known to live."""
 
 
 class PlayingRecord:
@@ -41,8 +84,14 @@ class PlayingRecord:
         """Return True if the record is still the one that was last saved here."""
         return _mark(self.path) == self._saved
 
-    def save(self, playing: Playing, source: Path) -> None:
-        """Write the record, whole or not at all. The schedule's file `source` is copied."""
+    def save(self, playing: Playing, source: Path, player: Player | None = None) -> None:
+        """Write the record, whole or not at all.
+
+        Args:
+            playing: The schedule that is followed.
+            source: The schedule's file, which is copied.
+            player: Process that plays it; None if it goes on, or stays, without one.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         copy = self._copy(source.suffix)
         draft = copy.with_suffix(".new")
@@ -59,6 +108,8 @@ class PlayingRecord:
             "schedule": copy.suffix,
             "from_ms": playing.from_ms,
             "speed": playing.speed,
+            "stopped_ms": playing.stopped_ms,
+            "player": player,
         }
         draft = self.path.with_suffix(".new")
         draft.write_text(json.dumps(record), encoding="utf-8")
@@ -85,8 +136,38 @@ class PlayingRecord:
 
     def clear(self) -> None:
         """Remove the record and the schedule's copy."""
-        for path in (self.path, *map(self._copy, SUFFIXES)):
+        for path in (self.path, self._beat, *map(self._copy, SUFFIXES)):
             path.unlink(missing_ok=True)
+
+    def beat(self) -> None:
+        """Note that the player lives now."""
+        with suppress(OSError):  # a full disk ends no replay
+            self._beat.touch()
+
+    def abandoned(self) -> Abandoned | None:
+        """Return what is known of a player of this machine that has ended without a word; None if none has.
+
+        Raises:
+            DamagedRecordError, OSError: As from `load`.
+        """
+        playing = self.load()
+        if playing is None:
+            return None
+        record = json.loads(self.path.read_text(encoding="utf-8"))
+        if (told := record.get("player")) is None:
+            return None
+        player = Player(*told)
+        if player.is_elsewhere or is_alive(ProcessId(player.pid, player.start_ticks)):
+            return None
+        seen_s = self._beat.stat().st_mtime if self._beat.exists() else playing.started_unix_s
+        last_s = time.time() if player.by == "schedule" else seen_s  # satellites go on by their schedule alone
+        if playing.track_ms(last_s) >= playing.end_ms:  # it was over
+            return None
+        return Abandoned(playing, player, self._copy(record["schedule"]), seen_s)
+
+    @property
+    def _beat(self) -> Path:
+        return self.path.with_name(_BEAT_NAME)
 
     def _copy(self, suffix: str) -> Path:
         return self.path.with_name(COPY_NAME + suffix)
@@ -108,7 +189,16 @@ class PlayingRecord:
             Schedule.load(self._copy(record["schedule"])),
             int(record["from_ms"]),
             float(record["speed"]),
+            None if (stopped_ms := record.get("stopped_ms")) is None else int(stopped_ms),
         )
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def _name_space() -> int:
+    return Path("/proc/self/ns/pid").stat().st_ino
 
 
 def _mark(path: Path) -> tuple[int, int] | None:

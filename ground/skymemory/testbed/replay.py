@@ -8,7 +8,7 @@ import ctypes
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -63,6 +63,10 @@ _END_MS: Final = 30_000
 
 class ReplayError(RuntimeError):
     """Satellites do not take the schedule."""
+
+
+class OvertakenError(ReplayError):
+    """Satellites follow another schedule by now, which somebody else has given them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +131,14 @@ def row_now(playing: Playing) -> int:
 
 
 def held_now(playing: Playing) -> Playing:
-    """Return the schedule up to now; the window then stays where it is."""
-    return replace(playing, track=playing.track.held(row_now(playing)))
+    """Return the schedule up to now; the window then stays where it is, and the sky's time stands still."""
+    return held_at(playing, time.time())
+
+
+def held_at(playing: Playing, time_s: float) -> Playing:
+    """Return the schedule up to a Unix time; from then on the window stays where it is, and the sky's time stands still."""
+    stopped_ms = min(playing.track_ms(time_s), playing.end_ms)
+    return replace(playing, track=playing.track.held(playing.track.row_at(stopped_ms)), stopped_ms=stopped_ms)
 
 
 def require_all(control: ControlPlane) -> None:
@@ -246,12 +256,17 @@ class Watch:
         """Consecutive looks in which nothing had moved."""
 
     def look(self) -> int:
-        """Look at all satellites, and return the row that holds now."""
+        """Look at all satellites, and return the row that holds now.
+
+        Raises:
+            OvertakenError: Most satellites follow another schedule.
+        """
         stats = self._control.store_stats(self._routes, DEADLINE_S)
         now_ms = self._playing.track_ms(self._clock())  # after the answers: commands must fit the row that holds then
         row = self._playing.track.row_at(now_ms)
         if row != self._row:
             self._row, self.quiet = row, 0
+        self._check_own(stats)
         held = sum(one["slots_used"] for one in stats.values())
         self._chunk_bytes = sum(one["bytes"] for one in stats.values()) / held if held else self._chunk_bytes
         self.quiet += 1
@@ -269,6 +284,12 @@ class Watch:
                 self._seen_ms[at] = now_ms
                 self.quiet = 0
         return row
+
+    def _check_own(self, stats: Mapping[Satellite, Mapping[str, int]]) -> None:
+        own = len(self._playing.track.rows) if self._by == "schedule" else 0
+        others = sum(one["rows"] not in (0, own) for one in stats.values())
+        if 2 * others > len(stats):  # a satellite that missed the last upload may follow the schedule before
+            raise OvertakenError("another replay, of another user or state folder, has ended this one")
 
     def _give_again(self, satellites: Iterable[Satellite]) -> None:
         """Give the schedule to satellites that began anew."""

@@ -24,12 +24,12 @@ def sky_ms(playing: Playing | None, time_s: float) -> int:
 
 
 def sky_rate(playing: Playing | None, time_s: float) -> float:
-    """Return how fast that time passes: 60 in a replay at 60x, 0 when it is over."""
+    """Return how fast that time passes: 60 in a replay at 60x, 0 when it is over or was stopped."""
     if playing is None or playing.schedule is None:
         return 1.0
     track_ms = playing.track_ms(time_s)
     begun = playing.from_ms + playing.speed * track_ms >= 0
-    return playing.speed if begun and track_ms < playing.track.rows[-1][0] else 0.0
+    return playing.speed if begun and track_ms < playing.end_ms else 0.0
 
 
 def place(frame: Frame, where: Whereabouts, time_s: float, lost: Collection[Satellite]) -> None:

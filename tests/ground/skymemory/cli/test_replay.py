@@ -142,6 +142,62 @@ def test_an_interrupted_replay_holds_the_window(user: User) -> None:
     assert f"row {first['row']} of {first['rows']} (stopped: it stays)" in user.run("status")
 
 
+@pytest.mark.parametrize("by", ["schedule", "command"])
+def test_a_killed_replay_is_stopped_by_the_next_command(user: User, by: str) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    (user.folder / "value").write_bytes(value := os.urandom(100_000))
+    user.run("put", "notes", "value")
+    process = user.start("replay", file, "--speed", "100", "--by", by)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.readline()  # a handover
+    process.kill()
+    process.communicate(timeout=60)
+    next_command = user.start("status", "--json")
+    out, err = next_command.communicate(timeout=120)
+    first = json.loads(out)["window"]
+    centre = f"[{first['centre'][0]}, {first['centre'][1]}]"
+    assert err == f"the replay that moved this sky (pid {process.pid}) was killed: the window stays around {centre}\n"
+    assert first["stays"]
+    assert 1 < first["row"] < first["rows"]
+    again = user.start("get", "notes", "copy")
+    assert again.communicate(timeout=120)[1] == ""
+    assert (user.folder / "copy").read_bytes() == value
+    assert json.loads(user.run("status", "--json"))["window"] == first  # the sky's time as well
+
+
+def test_the_sky_of_a_stopped_replay_has_a_time_that_stands_still(user: User) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    process = user.start("replay", file, "--speed", "100")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    first, second = (json.loads(user.run("status", "--json"))["window"]["sky_time"] for _ in range(2))
+    assert first == second
+    assert (playing := user.playing.load()) is not None
+    assert playing.stopped_ms == playing.end_ms
+
+
+def test_a_replay_from_another_state_folder_ends_the_first(user: User) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    first = user.start("replay", file, "--speed", "100")
+    assert first.stdout is not None
+    first.stdout.readline()
+    first.stdout.readline()
+    other = User(user.folder)
+    other.state = RunRecord(user.folder / "other")
+    second = other.start("replay", file, "--speed", "300", "--constellation", "constellation.toml", "--hours", "0.5")
+    _, err = first.communicate(timeout=120)
+    assert err == "Error: another replay, of another user or state folder, has ended this one\n"
+    assert first.returncode == 1
+    _, err = second.communicate(timeout=120)  # the first one gives satellites nothing any more
+    assert (second.returncode, err) == (0, "")
+
+
 @pytest.mark.parametrize("reason", [KeyboardInterrupt, ReplayError])
 def test_what_moved_is_found_when_half_of_the_satellites_have_the_schedule(
     user: User, monkeypatch: pytest.MonkeyPatch, reason: type[BaseException]
