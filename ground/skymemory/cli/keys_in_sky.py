@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from skymemory.cli.common import BadInput, Failure, find_sky, json_option, print_json, progress_bar, sky_option
+from skymemory.cli.common import BadInput, Failure, Silent, find_sky, json_option, print_json, progress_bar, sky_option
 from skymemory.cli.parameters import Place, require_place
 from skymemory.link.rekeying import ServedKeys, ask_who_serves, take_step
 from skymemory.security.constellation_keys import check_keyring
@@ -172,6 +172,8 @@ def _run(
             )
         elif len(taken.done) == len(places) and not lonely:
             click.echo(_next(command, mission, newest, old_named, line))
+    if len(taken.silent) == len(places):
+        raise Silent("no satellite answers; the command may be repeated")
     if len(taken.done) < len(places):
         raise Failure(f"{len(places) - len(taken.done)} of {len(places)} satellites did not do it; the command may be repeated")
     if lonely:
@@ -256,6 +258,7 @@ def _speaker(
         is_named: A person named the old generation. Then it need not be the mission's.
 
     Raises:
+        Silent: No satellite answers.
         Failure: There is none. Satellites that do not serve the mission's generation are named on standard error.
     """
     new = mission.generation
@@ -271,6 +274,8 @@ def _speaker(
         for place, one in served.stats.items()
         if new not in one.generations
     }
+    if len(served.silent) == len(places):
+        raise Silent(f"no satellite answers, so none was told to forget {old}; the command may be repeated")
     _name(told, served.silent)
     oldest = min((one.generations[0] for one in served.stats.values()), default=newest)
     room = (

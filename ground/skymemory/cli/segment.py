@@ -15,6 +15,7 @@ from rich.table import Table
 from skymemory.cli.common import (
     BadInput,
     Failure,
+    Silent,
     json_option,
     open_store,
     print_json,
@@ -25,7 +26,7 @@ from skymemory.cli.common import (
 )
 from skymemory.cli.models import loaded, model_options, tell_stage
 from skymemory.segments.directory import TTL_S_MAX, SegmentDirectory, checked_name
-from skymemory.segments.errors import SegmentError
+from skymemory.segments.errors import SegmentError, SilentSkyError
 from skymemory.segments.host_list import Segment
 from skymemory.segments.manifest import SINKS_MAX, shown_time
 
@@ -121,7 +122,7 @@ def list_(constellation_path: Path | None, tenant_secret_file: Path | None, as_j
 def rm(ids: tuple[str, ...], constellation_path: Path | None, tenant_secret_file: Path | None, as_json: bool) -> None:
     """Purge segments for all hosts. No model is loaded. Blocks that others of this host's segments have, too, stay."""
     purged: dict[str, bool] = {}
-    failed = []
+    failed, is_silent = [], False
     with open_store(constellation_path, tenant_secret_file) as store:
         directory = SegmentDirectory(store)
         for one in dict.fromkeys(ids):
@@ -129,6 +130,7 @@ def rm(ids: tuple[str, ...], constellation_path: Path | None, tenant_secret_file
                 purged[one] = directory.expire(one)
             except SegmentError as error:
                 failed.append(str(error))
+                is_silent |= isinstance(error, SilentSkyError)
     if as_json:
         print_json({"purged": [{"id": one, "confirmed": confirmed} for one, confirmed in purged.items()]})
     else:
@@ -136,7 +138,7 @@ def rm(ids: tuple[str, ...], constellation_path: Path | None, tenant_secret_file
             silent = "" if confirmed else "; satellites that do not answer now may bring a part of it back"
             click.echo(f"{one} is purged{silent}")
     if failed:
-        raise Failure("; ".join(failed))
+        raise (Silent if is_silent else Failure)("; ".join(failed))
 
 
 @contextmanager
@@ -144,6 +146,8 @@ def _told() -> Iterator[None]:
     """Make one line of what the sky or the segment do not allow."""
     try:
         yield
+    except SilentSkyError as error:
+        raise Silent(str(error)) from error
     except SegmentError as error:
         raise Failure(str(error)) from error
 

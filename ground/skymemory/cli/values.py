@@ -11,6 +11,7 @@ import click
 from skymemory.cli.common import (
     BadInput,
     Failure,
+    Silent,
     json_option,
     open_store,
     print_json,
@@ -21,7 +22,7 @@ from skymemory.cli.common import (
 from skymemory.common.whole_file import Buffer, write_whole
 from skymemory.link.other_versions import other_versions, version_words
 from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
-from skymemory.store.results import Status
+from skymemory.store.results import SILENCE, PutResult, Status
 from skymemory.store.sky_store import SkyStore
 
 DASH = "Put two dashes before a KEY that begins with one: skymem {} -- KEY{}"
@@ -60,14 +61,20 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
         if result.status is Status.UNAUTHENTICATED:
             store.probe(store.control)  # one satellite said so: what do the others say?
         refusal = "" if result.ok else _refusal(store)
+        is_silent, deadline_s = store.silent, store.constellation.cache.deadline_ms / 1000
     if not result.ok or result.entry is None:
-        raise Failure(f"{key!r} was not stored: {refusal or result.status}")
+        if refusal or result.status not in SILENCE:
+            raise Failure(f"{key!r} was not stored: {refusal or result.status}")
+        if is_silent:
+            raise Silent(f"{key!r} was not stored: no satellite answers")
+        raise Silent(f"{key!r} was not stored: satellites did not acknowledge all of it within {deadline_s:g} s")
     if as_json:
-        report = {"key": key, "bytes": len(value), "chunks": result.entry.chunk_total, "seconds": result.duration_s}
-        print_json(report)
+        total = result.entry.chunk_total
+        print_json({"key": key, "bytes": len(value), "chunks": total, "missing": result.lost, "seconds": result.duration_s})
     else:
-        chunks = "1 chunk" if result.entry.chunk_total == 1 else f"{result.entry.chunk_total:,} chunks"
-        click.echo(f"{len(value):,} bytes in {chunks} stored in {result.duration_s:.3f} s")
+        click.echo(f"{len(value):,} bytes in {_stored(result, result.entry.chunk_total)} stored in {result.duration_s:.3f} s")
+        if result.lost:
+            click.echo(f"no satellite has acknowledged {_chunks(result.lost)}; parity makes up for what is missing", err=True)
 
 
 @click.command(cls=KeyCommand, epilog=DASH.format("get", " FILE"))
@@ -77,18 +84,22 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
 @tenant_secret_option
 @json_option
 def get(key: str, file: Path, constellation_path: Path | None, tenant_secret_file: Path | None, as_json: bool) -> None:
-    """Write the value of KEY to FILE (- is standard output)."""
+    """Write the value of KEY to FILE (- is standard output).
+
+    Exit status 1: it is not there. 4: satellites that may have it do not answer.
+    """
     if as_json and str(file) == "-":
         raise BadInput("the value and --json both go to standard output; allowed with --json is a file")
     with open_store(constellation_path, tenant_secret_file) as store, progress_bar("chunks down") as progress:
         start_s = time.perf_counter()
         values = KeyValue(store)
-        value = values.get(key, progress)
+        value, status = values.fetch(key, progress)
         duration_s = time.perf_counter() - start_s
         entry = store.find([values.key_of(key)])[0].entry if as_json else None
         refusal = _refusal(store) if value is None else ""
+        silent = _silence(store, is_unanswered=status in SILENCE)
     if value is None:
-        raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} is not there, or not whole any more")
+        raise _not_found(key, refusal, silent, "is not there, or not whole any more")
     try:
         _write(file, value)
     except OSError as error:
@@ -104,16 +115,23 @@ def get(key: str, file: Path, constellation_path: Path | None, tenant_secret_fil
 @tenant_secret_option
 @json_option
 def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path | None, as_json: bool) -> None:
-    """Delete the value of KEY."""
+    """Delete the value of KEY.
+
+    Exit status 1: it was not there. 4: satellites that may have it do not answer.
+    """
     with open_store(constellation_path, tenant_secret_file) as store:
         start_s = time.perf_counter()
         purged = store.purge([KeyValue(store).key_of(key)])
         duration_s = time.perf_counter() - start_s
         refusal = "" if purged.chunks else _refusal(store)
+        silent = _silence(store, is_unanswered=False)
     if not purged.chunks:
-        raise Failure(f"{key!r} was not found: {refusal}" if refusal else f"{key!r} was not there")
+        raise _not_found(key, refusal, silent, "was not there")
     if as_json:
-        print_json({"key": key, "chunks": purged.chunks, "seconds": round(duration_s, 6)})
+        report = {"key": key, "chunks": purged.chunks, "confirmed": purged.confirmed, "seconds": round(duration_s, 6)}
+        print_json(report)
+    if not purged.confirmed:
+        click.echo("satellites that do not answer now may bring a part of it back", err=True)
 
 
 @click.command(cls=KeyCommand, epilog=DASH.format("prefetch --at TIME", "..."))
@@ -137,6 +155,7 @@ def prefetch(
         if not store.follows:
             raise Failure("the constellation follows no schedule: what it holds stays where it is")
         results = KeyValue(store).prefetch(keys, max(at_s, time.time()))
+        refusal, silent = _refusal(store), _silence(store, is_unanswered=False)
     duration_s = time.time() - start_s
     failed = [f"{key!r}: {result.status}" for key, result in zip(keys, results, strict=True) if not result.ok]
     moved = sum(result.moved for result in results if result.ok)
@@ -151,7 +170,10 @@ def prefetch(
         done = len(keys) - len(failed)
         click.echo(f"{done} of {len(keys)} in the window of row {results[0].row}: {shares} moved in {duration_s:.3f} s")
     if failed:
-        raise Failure("not prefetched: " + "; ".join(failed))
+        told = "; ".join(failed)
+        if refusal or not silent:
+            raise Failure(f"not prefetched: {told}" + (f"; {refusal}" if refusal else ""))
+        raise Silent(f"not prefetched: {told}; {silent}")
 
 
 def _write(file: Path, value: Buffer) -> None:
@@ -165,6 +187,31 @@ def _write(file: Path, value: Buffer) -> None:
             out.write(value)
     else:
         write_whole(file, value)
+
+
+def _chunks(count: int) -> str:
+    return "1 chunk" if count == 1 else f"{count:,} chunks"
+
+
+def _stored(result: PutResult, total: int) -> str:
+    """Return how many chunks satellites have acknowledged."""
+    return f"{total - result.lost:,} of {_chunks(total)}" if result.lost else _chunks(total)
+
+
+def _not_found(key: str, refusal: str, silent: str, absent: str) -> click.ClickException:
+    """Return the error of a value that was not found: refused, silence, or absence."""
+    if refusal:
+        return Failure(f"{key!r} was not found: {refusal}")
+    return Silent(f"{key!r} was not found, and may be there: {silent}") if silent else Failure(f"{key!r} {absent}")
+
+
+def _silence(store: SkyStore, *, is_unanswered: bool) -> str:
+    """Return in words that satellites which may hold a value do not answer; '' if enough answer to know that it is absent."""
+    if store.silent:
+        return "no satellite answers"
+    if len(store.lost) > store.constellation.cache.parity:
+        return f"{', '.join(map(str, sorted(store.lost)))} {'does' if len(store.lost) == 1 else 'do'} not answer"
+    return "not enough satellites answer in time" if is_unanswered else ""
 
 
 def _refusal(store: SkyStore) -> str:

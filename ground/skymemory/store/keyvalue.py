@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
-from skymemory.store.results import REPLACED, PrefetchResult, PutResult
+from skymemory.store.results import REPLACED, PrefetchResult, PutResult, Status
 from skymemory.store.sizing import stores_words
 from skymemory.store.sky_store import SkyStore
 from skymemory.store.versions import Versions
@@ -197,23 +197,27 @@ class KeyValue:
 
         None: there is none, it has expired, it did not come back whole, or an older one came than is known.
         """
+        return self.fetch(name, progress)[0]
+
+    def fetch(self, name: str, progress: Progress | None = None) -> tuple[bytearray | None, Status]:
+        """Return a value as `get` does, and DONE, MISS, or why nothing is known of it (`results.SILENCE`)."""
         key = self.key_of(name)
         most = self._value_bytes_max + FRAME_BYTES_MAX
         [result] = self._store.get([key], progress, block_bytes_max=most)
         if result.data is None:
-            return None
+            return None, result.status
         value = self._store.opened(result, partial(self._keys.unpack, key))
         if value is None or value.is_over(now_unix_ms()):
             self._store.purge([key])
-            return None
+            return None, Status.MISS
         if not self._versions.seen(key, value.version):
-            return None
+            return None, Status.MISS
         data = value.data.obj
         assert isinstance(data, bytearray)  # that of the block
         end = HEAD_BYTES + value.data.nbytes
         value.data.release()
         del value, data[end:], data[:HEAD_BYTES]
-        return data
+        return data, Status.DONE
 
     def prefetch(self, names: Sequence[str], at_s: float) -> list[PrefetchResult]:
         """Prefetch values so that they are in the window at a future time (see `SkyStore.prefetch`, also for errors)."""

@@ -43,6 +43,8 @@ class PutResult:
     duration_s: float
     held_version: int = 0
     """After OLD_VERSION or BAD_KEY: the largest version of the block that a satellite said it holds."""
+    lost: int = 0
+    """Chunks of a stored block that no satellite acknowledged; parity makes up for them."""
 
     @property
     def ok(self) -> bool:

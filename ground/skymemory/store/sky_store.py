@@ -540,7 +540,8 @@ class SkyStore(BlockStore):
     def _put_result(self, transfer: Transfer) -> PutResult:
         status = self._gets.end_of(transfer.status)
         entry = transfer.entry if status is Status.DONE else None
-        return PutResult(transfer.entry.key, status, entry, transfer.duration_s, transfer.held_version)
+        lost = transfer.lost if status is Status.DONE else 0
+        return PutResult(transfer.entry.key, status, entry, transfer.duration_s, transfer.held_version, lost)
 
     def _with_replaced(self, chains: Sequence[Sequence[BlockEntry]], others: Sequence[bytes]) -> list[list[BlockEntry]]:
         """Return chains with the blocks by which other hosts replaced those of keys `others`, and take these into the index."""

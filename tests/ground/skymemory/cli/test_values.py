@@ -3,20 +3,23 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from skymemory.common.state_folder import SECRET_VARIABLE
+from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
-from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
 
 StartSky = Callable[..., LocalConstellation]
+Stopped = Callable[..., AbstractContextManager[None]]
 OLD, NEW = os.urandom(200_000), os.urandom(200_000)
 
 
@@ -28,6 +31,16 @@ def start_sky(start_sky: StartSky) -> StartSky:
         return start_sky(logs, **{**sections, "cache": {"parity": 0, **sections.get("cache", {})}})
 
     return start
+
+
+@pytest.fixture
+def full_parity_sky() -> Iterator[LocalConstellation]:
+    """Nine servers, two of them with parity."""
+    sky = Constellation().replace(
+        constellation={"planes": 3, "slots": 5}, cache={"servers": 9, "centre": [2, 3], "deadline_ms": 1000}
+    )
+    with LocalConstellation(sky.replace(network={"port": free_port(sky)})) as local:
+        yield local
 
 
 class User:
@@ -48,13 +61,14 @@ class User:
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    def get(self) -> bytes | None:
-        """None: it was told in one line that the value is not there."""
+    def get(self, silent: Satellite | None = None) -> bytes | None:
+        """None: it was told in one line that the value is not there or, if a satellite is silent, that it may be."""
         done = self.run("get", "name", "-")
         if done.returncode == 0:
             return done.stdout
-        assert (done.returncode, done.stdout) == (1, b"")
-        assert b"Error: 'name' is not there, or not whole any more\n" in done.stderr
+        told = f"was not found, and may be there: {silent} does not answer" if silent else "is not there, or not whole any more"
+        assert (done.returncode, done.stdout) == (4 if silent else 1, b"")
+        assert f"Error: 'name' {told}\n" in done.stderr.decode()
         return None
 
 
@@ -88,8 +102,8 @@ def test_a_satellite_that_is_lost_after_the_put(start_sky: StartSky, tmp_path: P
     local = start_sky(cache={"deadline_ms": 2000})
     user = User(local, tmp_path)
     user.put(OLD)
-    local.kill(Whereabouts(local.constellation).servers(0)[4])
-    assert user.get() is None
+    local.kill(victim := Whereabouts(local.constellation).servers(0)[4])
+    assert user.get(victim) is None
     user.put(NEW)
     assert user.get() == NEW
 
@@ -108,9 +122,61 @@ def test_a_satellite_that_comes_back_empty_after_the_put(start_sky: StartSky, tm
     assert user.get() == NEW
 
     local.kill(victim)  # the stand-in still has its share of the old value, as long as that of the new one
-    assert user.get() is None
+    assert user.get(victim) is None
     user.put(NEW)
     assert user.get() == NEW
+
+
+def test_silence_is_not_absence(start_sky: StartSky, stopped: Stopped, tmp_path: Path) -> None:
+    """It has words and an exit status of its own, whatever is asked."""
+    local = start_sky(cache={"deadline_ms": 1000})
+    user = User(local, tmp_path)
+    user.put(OLD)
+    with stopped(local):
+        for words in (("get", "name", "-"), ("del", "name"), ("get", "never put", "-"), ("put", "other", "-")):
+            done = user.run(*words, stdin=NEW)
+            assert (done.returncode, done.stdout) == (4, b""), words
+            said = done.stderr.decode().splitlines()[-1]
+            assert said.startswith("Error: ")
+            assert "no satellite answers" in said
+            assert "not there" not in said
+    assert user.get() == OLD
+    for words in (("get", "never put", "-"), ("del", "never put")):
+        done = user.run(*words)
+        assert (done.returncode, b"there" in done.stderr) == (1, True)
+
+
+def test_a_value_that_may_be_on_silent_satellites_is_not_called_absent(
+    full_parity_sky: LocalConstellation, stopped: Stopped, tmp_path: Path
+) -> None:
+    local = full_parity_sky
+    user = User(local, tmp_path)
+    user.put(OLD)
+    first, *others = Whereabouts(local.constellation).servers(0)[:4]
+    with stopped(local, first):  # no more than hold parity
+        assert user.get() == OLD
+        assert user.run("get", "never put", "-").returncode == 1
+    with stopped(local, first, *others):
+        for words in (("get", "name", "-"), ("del", "never put")):
+            done = user.run(*words)
+            assert done.returncode == 4, done.stderr
+            assert b"may be there: [" in done.stderr
+            assert b" do not answer\n" in done.stderr
+
+
+def test_a_put_tells_what_was_acknowledged_and_what_is_missing(
+    full_parity_sky: LocalConstellation, stopped: Stopped, tmp_path: Path
+) -> None:
+    local = full_parity_sky
+    user = User(local, tmp_path)
+    with stopped(local, Whereabouts(local.constellation).servers(0)[0]):
+        done = user.run("put", "small", "-", stdin=b"four")
+        assert done.returncode == 0
+        assert done.stdout.startswith(b"4 bytes in 2 of 3 chunks stored in ")
+        assert b"no satellite has acknowledged 1 chunk; parity makes up for what is missing\n" in done.stderr
+    done = user.run("put", "small", "-", stdin=b"more")
+    assert done.stdout.startswith(b"4 bytes in 3 chunks stored in ")
+    assert done.stderr == b""
 
 
 def test_a_value_larger_than_the_sky_is_refused_with_the_limit(start_sky: StartSky, tmp_path: Path) -> None:
