@@ -71,7 +71,7 @@ function drawAxis(axis, { from_ms, to_ms, data }, events) {
   });
   const moves = data.moving.flatMap((moving, at) => {
     if (!moving || data.moving[at - 1]) return [];
-    const end = data.moving.indexOf(false, at);
+    const end = data.moving.findIndex((later, index) => index > at && !later);
     const [a, b] = [x(data.time_ms[at]), x(end < 0 ? to_ms : data.time_ms[end])];
     return b < 0 ? [] : [draw("rect", { class: "moved", x: Math.max(0, a), y: 0, width: Math.max(2, b - Math.max(0, a)), height: 3 })];
   });

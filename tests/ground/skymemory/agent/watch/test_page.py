@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,21 @@ def test_a_handover_is_drawn_on_grid_and_globe(browser: Browser, watched: Watche
         arc = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--arc')")
         red, green, blue = (int(arc.strip()[at : at + 2], 16) for at in (1, 3, 5))
         until(page, lambda: page.locator(".arcs .arc").count() and canvas.evaluate(DRAWN, [red, green, blue]) > 20)
+
+
+def test_bars_of_handovers_end_where_these_end_after_a_load(browser: Browser, watched: Watched) -> None:
+    url = f"{watched.url}/api/history?from={int(time.time() * 1000) - HOUR_MS}&to={int(time.time() * 1000) + HOUR_MS}"
+    with visit(browser, watched.url) as seen:
+        runs = 0
+        while runs < 3:  # two handovers are over
+            moving = seen.page.request.get(url).json()["moving"]
+            runs = sum(one != before for before, one in pairwise([0, *moving]))
+            seen.page.wait_for_timeout(200)
+        seen.page.reload()
+        bars = seen.page.locator(".axis .moved")
+        expect(bars.nth(1)).to_be_attached()
+        ends = bars.evaluate_all("all => all.map(({ x, width }) => [x.baseVal.value, x.baseVal.value + width.baseVal.value])")
+        assert all(end < start for (_, end), (start, _) in pairwise(ends)), ends
 
 
 def test_a_lost_satellite_is_marked(browser: Browser, watched: Watched) -> None:
