@@ -102,9 +102,11 @@ class Agent:
         except BaseException:
             await self.close()
             raise
-        if self.http is not None:
-            with suppress(OSError):  # only `skymem status` misses the record
+        with suppress(OSError):  # only `skymem status` misses the record
+            if self.http is not None:
                 self._record.write_text(self.http.url)
+            else:
+                self._record.unlink(missing_ok=True)  # an agent that was killed has left it
 
     async def close(self) -> None:
         """End all parts, the last one first. What was asked for has a few seconds to come to its end."""

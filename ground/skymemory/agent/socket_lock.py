@@ -1,11 +1,14 @@
 """The agent's Unix socket: one agent at a time, readable by its user alone, taken over from an agent that was killed."""
 
 import fcntl
+import logging
 import os
 import socket
 import stat
 from pathlib import Path
 from typing import Final
+
+_log = logging.getLogger(__name__)
 
 PATH_BYTES_MAX: Final = 107
 """Bytes that `sun_path` holds, with its end."""
@@ -67,7 +70,8 @@ class OwnedSocket:
         try:
             if not stat.S_ISSOCK(self.path.lstat().st_mode):
                 raise SocketError(f"{self.path} is there and is no socket; it is left alone")
-            self.path.unlink()  # the socket of an agent that was killed: the owner of the lock owns it
+            self.path.unlink()  # the owner of the lock owns it
+            _log.warning("%s was left by an agent that was killed, and is taken over", self.path)
         except FileNotFoundError:
             pass
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)

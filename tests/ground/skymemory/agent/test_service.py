@@ -222,7 +222,8 @@ def test_engines_go_on_when_the_agent_is_killed(start_agent: StartAgent, start_s
         assert client.get([(key("kept"), old)]).result(0)[0].status == "no_agent"
         assert first.socket.is_socket()  # left behind by the dead
 
-        start_agent(local)
+        second = start_agent(local)
+        assert f"{first.socket} was left by an agent that was killed, and is taken over" in second.log.read_text()
         assert client.wait_connected(PATIENCE_S)
         # A lease of the old connection's arena is of no use with the new one
         assert client.get([(key("kept"), old)]).result(0)[0].status == "no_agent"
