@@ -7,7 +7,7 @@ import pytest
 
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
-from support.vllm_engine import VOCABULARY
+from support.engine_models import save_model
 
 TEST_S = 3600
 """of a test and what it starts; each wait in it has a bound of its own (`support.progress`)"""
@@ -22,33 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of three layers with random weights, and a tokenizer of numbered words."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("model") / "small-llama"
-    names = ["<unk>", "<s>", "</s>", *(f"w{number}" for number in range(VOCABULARY - 3))]
-    tokenizer = Tokenizer(models.WordLevel({name: number for number, name in enumerate(names)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    special = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
-    torch.manual_seed(1)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
-        max_position_embeddings=2048,
-        bos_token_id=1,
-        eos_token_id=2,
-        dtype="float32",
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    """A Llama of three layers."""
+    return save_model(tmp_path_factory.mktemp("model") / "small-llama", "Llama", num_key_value_heads=2, head_dim=32)
 
 
 @pytest.fixture(scope="module")

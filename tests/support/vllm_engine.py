@@ -11,10 +11,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from support.engine_models import VOCABULARY
 from support.progress import Progress
 
 BLOCK_TOKENS = 128
-VOCABULARY = 512
 _TRIES = 20
 """Tries at least, for at least a minute: the time of one depends on how busy the machine is."""
 CONNECTOR = {

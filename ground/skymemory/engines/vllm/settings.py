@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -88,19 +89,49 @@ def check(vllm_config: Any, kv_cache_config: Any) -> None:
             f"SkyMemoryConnector: --prefix-caching-hash-algo is {algorithm}; supported are sha256 and sha256_cbor (others "
             "can be made to collide, and start anew in every process, so nobody finds what another has stored)"
         )
-    groups = kv_cache_config.kv_cache_groups
+    _check_layers(kv_cache_config.kv_cache_groups, is_caching=vllm_config.cache_config.enable_prefix_caching)
+
+
+def _check_layers(groups: Sequence[Any], *, is_caching: bool) -> None:
+    """Check that the layers of a model can be served.
+
+    Args:
+        groups: Groups of layers that share blocks.
+        is_caching: True if vLLM's own prefix cache is on.
+
+    Raises:
+        UnsupportedError: They cannot; the message says what helps.
+    """
     if len(groups) != 1:
-        kinds = ", ".join(type(group.kv_cache_spec).__name__ for group in groups)
+        kinds = ", ".join(type(group.kv_cache_spec).__name__ for group in groups) or "none"
         raise UnsupportedError(
             f"SkyMemoryConnector: the model's layers are in {len(groups)} groups of their own blocks ({kinds}); supported is "
-            "one: start with --disable-hybrid-kv-cache-manager (a model with recurrent layers cannot be served)"
+            "one, of full attention: a model with recurrent layers, or without attention, cannot be served: leave out "
+            "--kv-transfer-config, or --no-disable-hybrid-kv-cache-manager if it is there"
         )
     spec = groups[0].kv_cache_spec
-    per_layer = getattr(spec, "kv_cache_specs", {"": spec}).values()
-    for layer in per_layer:
-        # Attention over all tokens: a full block does not change. MLA and Uniform... are of this family as well.
-        if not any(kind.__name__ == "FullAttentionSpec" for kind in type(layer).__mro__):
+    for layer in getattr(spec, "kv_cache_specs", {"": spec}).values():
+        family = [kind.__name__ for kind in type(layer).__mro__]
+        if "SlidingWindowSpec" in family:
             raise UnsupportedError(
-                f"SkyMemoryConnector: layers of kind {type(layer).__name__} are not supported; supported is full attention "
-                "(sliding windows are with --disable-hybrid-kv-cache-manager)"
+                f"SkyMemoryConnector: all layers of the model have a sliding window (of {layer.sliding_window} tokens), and no "
+                "layer attends to all tokens; supported is --disable-sliding-window, which keeps prompt and answer within the "
+                "window; for longer ones leave out --kv-transfer-config"
+            )
+        # Attention over all tokens: a full block does not change. MLA and Uniform... are of this family as well.
+        if "FullAttentionSpec" not in family:
+            raise UnsupportedError(
+                f"SkyMemoryConnector: layers of kind {type(layer).__name__} are not supported; supported is full attention"
+            )
+        if getattr(layer, "non_causal", False):
+            raise UnsupportedError(
+                "SkyMemoryConnector: the model has layers whose tokens attend to later ones, so a block depends on what follows "
+                "it; supported is causal attention: leave out --kv-transfer-config"
+            )
+        if "MLAAttentionSpec" in family and not is_caching:
+            # The attention that vLLM takes then reads only keys and values of the same step, not those that were loaded.
+            raise UnsupportedError(
+                "SkyMemoryConnector: the model has latent attention (MLA) and prefix caching is off, and then vLLM does not read "
+                "loaded blocks: start without --no-enable-prefix-caching; on a CPU vLLM has it with AMX only, so set "
+                "VLLM_MLA_DISABLE=1 there, or leave out --kv-transfer-config"
             )

@@ -12,8 +12,16 @@ class FullAttentionSpec:
     """As vLLM's."""
 
 
+class NonCausalSpec(FullAttentionSpec):
+    non_causal = True
+
+
 class MLAAttentionSpec(FullAttentionSpec):
     pass
+
+
+class SlidingWindowSpec:
+    sliding_window = 4096
 
 
 class MambaSpec:
@@ -46,13 +54,15 @@ def test_a_wrong_setting(extra: dict[str, Any], message: str) -> None:
         ConnectorSettings.of(extra)
 
 
-def started(groups: list[Any] | None = None, algorithm: str = "sha256", **parallel: Any) -> tuple[Any, Any]:
+def started(
+    groups: list[Any] | None = None, algorithm: str = "sha256", is_caching: bool = True, **parallel: Any
+) -> tuple[Any, Any]:
     specs = [FullAttentionSpec()] if groups is None else groups
     vllm = SimpleNamespace(
         parallel_config=SimpleNamespace(
             **{"tensor_parallel_size": 1, "pipeline_parallel_size": 1, "use_ubatching": False, **parallel}
         ),
-        cache_config=SimpleNamespace(prefix_caching_hash_algo=algorithm),
+        cache_config=SimpleNamespace(prefix_caching_hash_algo=algorithm, enable_prefix_caching=is_caching),
     )
     return vllm, SimpleNamespace(kv_cache_groups=[SimpleNamespace(kv_cache_spec=spec) for spec in specs])
 
@@ -62,6 +72,7 @@ def started(groups: list[Any] | None = None, algorithm: str = "sha256", **parall
     [
         started(),
         started(algorithm="sha256_cbor", tensor_parallel_size=2),
+        started(is_caching=False),
         started([MLAAttentionSpec()]),
         started([SimpleNamespace(kv_cache_specs={"a": FullAttentionSpec(), "b": MLAAttentionSpec()})]),
     ],
@@ -78,10 +89,19 @@ def test_what_can_be_served(started: tuple[Any, Any]) -> None:
         (started(prefill_context_parallel_size=2), "--prefill-context-parallel-size is 2"),
         (started(use_ubatching=True), "leave out --enable-dbo and --ubatch-size"),
         (started(algorithm="xxhash"), "--prefix-caching-hash-algo is xxhash; supported are sha256"),
-        (started([FullAttentionSpec(), MambaSpec()]), "2 groups .*--disable-hybrid-kv-cache-manager"),
+        (started([FullAttentionSpec(), MambaSpec()]), "2 groups .*FullAttentionSpec, MambaSpec"),
+        (started([]), "0 groups .*none.*or without attention, cannot be served"),
         (started([MambaSpec()]), "layers of kind MambaSpec are not supported"),
+        (started([SlidingWindowSpec()]), "sliding window .of 4096 tokens.* supported is --disable-sliding-window"),
+        (started([NonCausalSpec()]), "supported is causal attention"),
+        (started([MLAAttentionSpec()], is_caching=False), "start without --no-enable-prefix-caching.* VLLM_MLA_DISABLE=1"),
+        (
+            started([SimpleNamespace(kv_cache_specs={"a": FullAttentionSpec(), "b": MLAAttentionSpec()})], is_caching=False),
+            "latent attention .MLA. and prefix caching is off",
+        ),
     ],
 )
 def test_what_cannot_be_served(started: tuple[Any, Any], message: str) -> None:
-    with pytest.raises(UnsupportedError, match=message):
+    with pytest.raises(UnsupportedError, match=message) as refused:
         check(*started)
+    assert "\n" not in str(refused.value)
