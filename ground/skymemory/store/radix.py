@@ -130,12 +130,12 @@ class RadixIndex:
 
         Args:
             keys: The chain, the first block first.
-            moves_max: Most moves of blocks since the chain's last block was moved.
+            moves_max: Most moves of other blocks since the chain's last block was moved.
         """
         with self._lock:
             moves = [node.moved if (node := self._nodes.get(key)) else 0 for key in keys]
             falls = all(before > after for before, after in pairwise(moves))
-            return falls and (not moves or self._moves - moves[-1] <= moves_max)
+            return falls and (not moves or self._moves - moves[-1] - (len(moves) - 1) <= moves_max)
 
     def remove(self, key: bytes) -> int:
         """Forget a block and all blocks behind it in its chains, which are of no use without it.

@@ -23,9 +23,13 @@ def test_a_chain_that_was_touched_loses_its_end_first() -> None:
 
 
 def test_a_chain_whose_end_was_not_moved_for_long() -> None:
-    made = index(*reversed(KEYS))
-    assert made.is_tail_oldest(KEYS, 3)
-    assert not made.is_tail_oldest(KEYS, 2)
+    made = index(*reversed(KEYS[:2]), KEYS[2], KEYS[3])
+    assert made.is_tail_oldest(KEYS[:2], 2)
+    assert not made.is_tail_oldest(KEYS[:2], 1)
+
+
+def test_blocks_of_the_chain_itself_do_not_count_as_others() -> None:
+    assert index(*reversed(KEYS)).is_tail_oldest(KEYS, 0)
 
 
 def test_a_block_that_this_host_never_moved() -> None:
