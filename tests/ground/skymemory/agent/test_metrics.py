@@ -91,6 +91,7 @@ def families(tmp_path_factory: pytest.TempPathFactory, full_sky: LocalConstellat
     (folder / "gate-2.json").write_bytes(b"damaged")
     with AgentProcess(folder, "--resp-port", "0") as agent:
         agent.wait_ready()
+        wait_until(lambda: agent.metric('skymem_sky_satellites{state="answering"}') == 95)
         return traffic(agent)
 
 
