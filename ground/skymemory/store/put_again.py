@@ -66,12 +66,16 @@ class PutsAgain(Operation):
         self._closed = False
         self._thread: Thread | None = None
 
-    def close(self) -> None:
-        """End what runs, once the sockets of the transfers are closed; safe to call twice."""
+    def stop(self) -> None:
+        """Begin nothing more: what runs may fail from now on, as sockets are closed. Safe to call twice."""
         with self._change:
             self._closed = True
             self._change.notify_all()
-            thread = self._thread
+
+    def close(self) -> None:
+        """End what runs, once the sockets of the transfers are closed; safe to call twice."""
+        self.stop()
+        thread = self._thread
         if thread is not None:
             thread.join()
         self._asks.close()

@@ -144,6 +144,7 @@ class SkyStore(BlockStore):
     def close(self) -> None:
         """End what runs, and close the sockets; safe to call twice. Blocks stay where they are."""
         self._closed.set()
+        self._puts_again.stop()  # it must not take the end of the transfers for a fault
         self._transfers.close()
         self._puts_again.close()
         self._touches.close()
