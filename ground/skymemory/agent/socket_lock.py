@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from skymemory.common.state_folder import default_folder, make_private
+
 _log = logging.getLogger(__name__)
 
 PATH_BYTES_MAX: Final = 107
@@ -39,7 +41,10 @@ class OwnedSocket:
         self.path = path
         lock_path = path.with_name(path.name + ".lock")
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.parent == default_folder():
+                make_private(path.parent)
+            else:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise SocketError(f"{path}: no socket can be there: {error.strerror}; --socket names another place") from error

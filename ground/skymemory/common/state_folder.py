@@ -1,13 +1,19 @@
 """Folder of the records and sockets of this user's constellations and agents. Needs only the standard library."""
 
+import logging
 import os
+import stat
 from pathlib import Path
 from typing import Final
+
+_log = logging.getLogger(__name__)
 
 SOCKET_VARIABLE: Final = "SKYMEM_AGENT_SOCKET"
 SECRET_VARIABLE: Final = "SKYMEM_TENANT_SECRET_FILE"
 """Variable that names the file of the tenant secret once, for all programs of a user."""
 SOCKET_NAME: Final = "agent.sock"
+_MODE: Final = 0o700
+_OTHERS: Final = 0o077
 
 
 def default_folder() -> Path:
@@ -16,6 +22,23 @@ def default_folder() -> Path:
         return Path(chosen)
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "skymemory"
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only this user may enter. One that is there and that others may enter is closed to them, which is told.
+
+    Folders of other users, and those that are for all users, such as /tmp, stay as they are: each secret is closed by itself.
+
+    Raises:
+        OSError: The folder cannot be made.
+    """
+    folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX or not found.st_mode & _OTHERS:
+        return
+    folder.chmod(_MODE)
+    before = stat.S_IMODE(found.st_mode)
+    _log.warning("%s had mode %04o, so that others could look into it; it has %04o now", folder, before, _MODE)
 
 
 def agent_socket() -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from skymemory.common.file_lock import turn
-from skymemory.common.state_folder import default_folder
+from skymemory.common.state_folder import default_folder, make_private
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.compose import PROJECT
@@ -117,7 +117,7 @@ class RunRecord:
         }
         draft = self.path.with_suffix(".new")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private(self.folder)
             draft.write_text(json.dumps(record), encoding="utf-8")
             draft.replace(self.path)
         except OSError as error:
@@ -175,7 +175,7 @@ class RunRecord:
             StateError: The folder cannot be made.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private(self.folder)
         except OSError as error:
             raise StateError(f"{self.folder} cannot be made: {error.strerror or error}") from error
         return turn(self.folder / LOCK_NAME, command, TURN_S, tell)
