@@ -26,6 +26,7 @@ from skymemory.agent.window_watch import WindowWatch
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
+from skymemory.link.local_address import local_address
 from skymemory.sky.constellation import ConfigError
 from skymemory.store.block_store import BLOCK_BYTES_MAX, check_keys
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
@@ -115,6 +116,8 @@ class SharedSky:
         self.observer.estimator.waiting = self._waiting
         self.models: Iterable[Model] = ()
         """Models whose engines have used this agent; `EngineServer` sets it."""
+        self.is_loading = True
+        """True until the constellation was looked for once, and its satellites were asked whether they are there."""
         self._source = source
         self._why = source.missing()
         self._refusal = ""
@@ -480,6 +483,7 @@ class SharedSky:
                 await self._watch.run(None)
             except Exception:  # the next look may succeed after any error
                 _log.exception("looking for the constellation failed")
+            self.is_loading = False
             await asyncio.sleep(_POLL_S)
 
     def _look(self, calls: list[None]) -> list[None]:
@@ -488,6 +492,8 @@ class SharedSky:
             self._open()
         elif self._source.changed() or self._failed:
             self._open(may_stay=True)
+        elif self._has_moved():
+            self._open()
         if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
             return calls
         self._probed_s = now_s
@@ -512,6 +518,11 @@ class SharedSky:
         if store is None or keyring is None or not keyring.is_due(now_s, is_reachable=bool(self.rtt_s)):
             return False
         return keyring.is_taken(store, self.rtt_s, now_s)
+
+    def _has_moved(self) -> bool:
+        """Return True if satellites are silent, and are reached from another address of this machine than the store's."""
+        store = self.store
+        return store is not None and not self.rtt_s and store.control.local != local_address(store.constellation)
 
     def _open(self, *, may_stay: bool = False) -> None:
         """Serve what the source tells of now.

@@ -18,6 +18,7 @@ from skymemory.link import telemetry
 from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
 from skymemory.link.association_keys import AssociationKeys, keys_of, refusal_words
 from skymemory.link.block_entry import BlockEntry
+from skymemory.link.local_address import local_address
 from skymemory.link.questions import Asker
 from skymemory.link.shares import held_of, shares_of
 from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
@@ -127,7 +128,9 @@ class ControlPlane:
         self._closed = False
         self._lock = Lock()
         self._keys = keys or keys_of(constellation)
-        self._asker = Asker(self.timing, self._keys)
+        self.local = local_address(constellation)
+        """Address of this machine where it listens, as a number; 0: any."""
+        self._asker = Asker(self.timing, self._keys, self.local)
         self._endpoints: dict[Satellite, int] = {}  # endpoints of entry satellites; every request needs one
         self._refused: frozenset[Satellite] = frozenset()
 

@@ -140,6 +140,7 @@ class NativeClient:
         offload: bool = True,
         asks_all: bool = False,
         keys: AssociationKeys | None = None,
+        local: int = 0,
     ) -> None:
         """Open the socket; nothing is sent. 0 stands for the library's default.
 
@@ -151,6 +152,7 @@ class NativeClient:
             offload: False sends one datagram a packet even where the system could bundle them (for comparisons).
             asks_all: True lets a get ask for parity at once; False only once a satellite is slow, or has lost a chunk.
             keys: Keyring with which to associate with satellites; None: they are asked for cookies alone.
+            local: Address of this machine where it listens (`local_address`); 0: any.
 
         Raises:
             ValueError: A number is out of range.
@@ -164,7 +166,7 @@ class NativeClient:
         self._handle_lock = Lock()
         """Lock that is held while the handle goes, so that nobody cancels a call of a closed client."""
         flags = {"no_offload": 0 if offload else 1, "asks_all": 1 if asks_all else 0}
-        config = structures.Config(packet_bytes, window_max, burst, receive_bytes, **flags)
+        config = structures.Config(packet_bytes, window_max, burst, receive_bytes, bind_ipv4=local, **flags)
         if keys is not None:
             keys.put_into(config)
         error = ctypes.c_int()

@@ -35,12 +35,13 @@ _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status
 class Asker:
     """A UDP socket and the round trips that it measured. One call at a time: the user sees to that."""
 
-    def __init__(self, timing: Timing, keys: AssociationKeys | None = None) -> None:
+    def __init__(self, timing: Timing, keys: AssociationKeys | None = None, local: int = 0) -> None:
         """Open the socket; nothing is sent.
 
         Args:
             timing: Times of the host.
             keys: Keyring with which to associate with satellites; None: they are asked for cookies alone.
+            local: Address of this machine where it listens (`local_address`); 0: any.
 
         Raises:
             OSError: The system gives no socket.
@@ -49,7 +50,7 @@ class Asker:
         self._library = library()
         times_s = timing.first_s, timing.min_s, timing.max_s, timing.silence_s
         patience = structures.Patience(*(round(1e6 * one) for one in times_s))
-        config = structures.Config(receive_bytes=_RECEIVE_BUFFER_BYTES, may_fragment=1, patience=patience)
+        config = structures.Config(receive_bytes=_RECEIVE_BUFFER_BYTES, may_fragment=1, patience=patience, bind_ipv4=local)
         if keys is not None:
             keys.put_into(config)
         error = ctypes.c_int()

@@ -116,11 +116,11 @@ class Transfers(Operation):
         self.is_closed = False
         with ExitStack() as opened:
             packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
-            keys = keys_of(constellation)
-            self._up = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys))
+            keys, local = keys_of(constellation), parts.control.local
+            self._up = opened.enter_context(NativeClient(packet_bytes, burst, keys=keys, local=local))
             asks_all = constellation.cache.ask_all
-            self._down = opened.enter_context(NativeClient(packet_bytes, burst, asks_all=asks_all, keys=keys))
-            self._aside = opened.enter_context(NativeClient(packet_bytes, burst, asks_all=asks_all, keys=keys))
+            self._down = opened.enter_context(NativeClient(packet_bytes, burst, asks_all=asks_all, keys=keys, local=local))
+            self._aside = opened.enter_context(NativeClient(packet_bytes, burst, asks_all=asks_all, keys=keys, local=local))
             opened.pop_all()
 
     def close(self) -> None:
