@@ -5,9 +5,11 @@ import gc
 import logging
 import resource
 import signal
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
@@ -55,8 +57,11 @@ class Part(Protocol):
 class Agent:
     """All of one host's agent. Used from one event loop."""
 
-    def __init__(self, settings: AgentSettings) -> None:
+    def __init__(self, settings: AgentSettings, listening: Mapping[int, list[socket.socket]] = MappingProxyType({})) -> None:
         """Make the parts; nothing is opened yet.
+
+        Args:
+            listening: Sockets of Redis clients that listen already, by the ports of the settings.
 
         Raises:
             ConfigError: The constellation file is wrong, or that of users is, or others may read it.
@@ -82,6 +87,7 @@ class Agent:
                 settings.resp_port,
                 self.registry,
                 lmcache_port=settings.lmcache_port,
+                listening=listening,
                 users=_users(settings),
             )
             self._parts.append(self.gateway)
@@ -147,10 +153,15 @@ def _source(settings: AgentSettings, secret: Callable[[Constellation], bytes]) -
     return FixedSource(sky.constellation, sky.playing, secret)
 
 
-async def run(settings: AgentSettings, tell: Callable[[dict[str, str]], None]) -> None:
+async def run(
+    settings: AgentSettings,
+    tell: Callable[[dict[str, str]], None],
+    listening: Mapping[int, list[socket.socket]] = MappingProxyType({}),
+) -> None:
     """Run an agent until SIGTERM or SIGINT.
 
     Args:
+        listening: See `Agent`.
         tell: Called with `Agent.addresses()` when all parts serve.
 
     Raises:
@@ -161,7 +172,7 @@ async def run(settings: AgentSettings, tell: Callable[[dict[str, str]], None]) -
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    agent = Agent(settings)
+    agent = Agent(settings, listening)
     await agent.start()
     try:
         gc.collect()

@@ -11,6 +11,7 @@ import click
 from skymemory.agent.settings import ENVIRONMENT, AgentSettings, load_file
 from skymemory.cli.common import VARIABLE, BadInput, tenant_secret_option
 from skymemory.cli.log_options import begin_log, log_options
+from skymemory.common.listening import listen_early
 from skymemory.common.port_holder import holder
 from skymemory.common.state_folder import agent_socket
 
@@ -97,6 +98,8 @@ def agent(
         )
     if replay is not None and constellation is None:
         raise BadInput("--replay needs a --constellation; what `skymem up` started is followed with its replay anyway")
+    # Clients that come while all the rest is loaded wait, and are not refused.
+    listening = {port: listen_early(resp_host, port) for port in (resp_port, lmcache_port) if port}
     from skymemory.agent.service import run  # aiohttp takes a third of a second
 
     begin_log()
@@ -114,7 +117,7 @@ def agent(
         http_host=http_host,
     )
     try:
-        asyncio.run(run(settings, _tell))
+        asyncio.run(run(settings, _tell, listening))
     except OSError as error:
         if error.errno != EADDRINUSE:
             raise

@@ -68,6 +68,17 @@ def bind(host: str, port: int) -> list[socket.socket]:
     return found
 
 
+def listen_early(host: str, port: int) -> list[socket.socket]:
+    """Return sockets where clients wait from now on, for an `Acceptor` that comes later; none if the address cannot be taken."""
+    try:
+        found = bind(host, port)
+    except OSError:  # whoever serves there says so in its turn
+        return []
+    for one in found:
+        one.listen(socket.SOMAXCONN)
+    return found
+
+
 class Acceptor:
     """Lets clients of some sockets in. Used from one event loop."""
 

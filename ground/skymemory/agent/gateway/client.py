@@ -92,6 +92,11 @@ class Spec:
         """True: it may change values."""
         return self.flags.startswith("write")
 
+    @property
+    def is_for_loading(self) -> bool:
+        """True: it is done while the agent has not found its constellation yet, as Redis does it while it loads."""
+        return "loading" in self.flags.split()
+
     def takes(self, count: int) -> bool:
         """Return whether it may have so many arguments."""
         return count == self.arity if self.arity >= 0 else count >= -self.arity

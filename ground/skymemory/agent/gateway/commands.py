@@ -3,6 +3,7 @@
 from typing import Final
 
 from skymemory.agent.gateway.client import Spec
+from skymemory.agent.gateway.info import info
 from skymemory.agent.gateway.name_commands import dbsize, flush, keys, scan
 from skymemory.agent.gateway.server_commands import (
     acl,
@@ -14,7 +15,6 @@ from skymemory.agent.gateway.server_commands import (
     echo,
     exec_,
     hello,
-    info,
     multi,
     ping,
     quit_,
@@ -79,20 +79,20 @@ _SPECS: Final = (
     Spec("flushdb", flush, -1, "write", waits=True, blocks=True, group="server"),
     Spec("flushall", flush, -1, "write", waits=True, blocks=True, group="server"),
     Spec("ping", ping, -1, "fast", group="connection"),
-    Spec("echo", echo, 2, "fast", group="connection"),
-    Spec("quit", quit_, -1, "fast", is_at_once=True, is_open=True, group="connection"),
-    Spec("multi", multi, 1, "fast", is_at_once=True, group="transactions"),
-    Spec("exec", exec_, 1, "", is_at_once=True, group="transactions"),
-    Spec("discard", discard, 1, "fast", is_at_once=True, group="transactions"),
-    Spec("unwatch", unwatch, 1, "fast", group="transactions"),
-    Spec("select", select, 2, "fast", group="connection"),
-    Spec("auth", auth, -2, "fast", blocks=True, is_open=True, group="connection"),
-    Spec("hello", hello, -1, "fast", blocks=True, is_open=True, group="connection"),
-    Spec("acl", acl, -2, group="server"),
-    Spec("client", client_, -2, group="connection"),
-    Spec("info", info, -1, group="server"),
-    Spec("config", config, -2, group="server"),
-    Spec("command", command, -1, group="server"),
+    Spec("echo", echo, 2, "fast loading", group="connection"),
+    Spec("quit", quit_, -1, "fast loading", is_at_once=True, is_open=True, group="connection"),
+    Spec("multi", multi, 1, "fast loading", is_at_once=True, group="transactions"),
+    Spec("exec", exec_, 1, "loading", is_at_once=True, group="transactions"),
+    Spec("discard", discard, 1, "fast loading", is_at_once=True, group="transactions"),
+    Spec("unwatch", unwatch, 1, "fast loading", group="transactions"),
+    Spec("select", select, 2, "fast loading", group="connection"),
+    Spec("auth", auth, -2, "fast loading", blocks=True, is_open=True, group="connection"),
+    Spec("hello", hello, -1, "fast loading", blocks=True, is_open=True, group="connection"),
+    Spec("acl", acl, -2, "loading", group="server"),
+    Spec("client", client_, -2, "loading", group="connection"),
+    Spec("info", info, -1, "loading", group="server"),
+    Spec("config", config, -2, "loading", group="server"),
+    Spec("command", command, -1, "loading", group="server"),
 )
 
 COMMANDS: Final = {spec.name.encode(): spec for spec in _SPECS}

@@ -17,7 +17,7 @@ from skymemory.agent.gateway.lmcache import Padding
 from skymemory.agent.gateway.memory import ANSWERS_BYTES_MAX, Held
 from skymemory.agent.gateway.operations import Operation
 from skymemory.agent.gateway.replies import QUEUED, CommandError, Piece, error
-from skymemory.agent.gateway.requests import Command, ProtocolError, RequestReader
+from skymemory.agent.gateway.requests import READ_BYTES, Command, ProtocolError, RequestReader
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
 from skymemory.agent.gateway.slots import Slot
@@ -29,8 +29,12 @@ PIPELINE_MAX: Final = 1024
 """Answers of one connection that are under way; further commands wait, and at last in the client."""
 UNSENT_BYTES_MAX: Final = 1 << 20
 """Bytes of answers that the client has not taken, before further commands wait."""
-TURN_S: Final = 0.01
-"""Time that commands of one connection run before others have their turn: a thousand questions of twelve bytes take seconds."""
+TURN_S: Final = 0.001
+"""Time that commands of one connection run before others have their turn: what others ask takes several turns of the loop."""
+_LEAST_READ_BYTES: Final = 1 << 13
+"""Bytes of one read, if they are many commands: all are taken apart at once, a microsecond or two for each."""
+_MANY_COMMANDS: Final = 64
+"""Commands of one read that are many."""
 STRANGER_S: Final = 10.0
 """Time after which a client without the password is cut off: places are few."""
 HALF_S: Final = 5.0
@@ -48,6 +52,7 @@ _PIECES_MAX: Final = 256
 _BROWSERS: Final = (b"post", b"host:")
 """Words of a browser, whatever its method. Redis ends these connections too: the page of a stranger that is open on this
 machine could have commands of its own in the body."""
+_LOADING: Final = "LOADING the agent looks for its constellation; try again"
 _SHOWN_BYTES: Final = 128
 """Bytes of an unknown command in the error."""
 
@@ -84,7 +89,8 @@ class Connection:
         self.values = shared.values_of(session.user)
         """Values that the client's user sees."""
         self.padding = padding
-        self.meter = shared.meter
+        self.tally = shared.tally_of(session.user)
+        """Numbers of the tenant that the client's user is of."""
         self.held_bytes = 0
         """Memory of the gateway for values that came or that wait to be sent."""
         self.unsent_bytes = 0
@@ -105,9 +111,11 @@ class Connection:
         self._is_blocked = False  # by the command that was run last
         self._tasks: set[asyncio.Task[None]] = set()  # of commands that go on in the background
         self._is_open = True
+        session.used_bytes = lambda: self.held_bytes + self._commands_bytes + self._reader.taken_bytes
         self._reads = False
         self._writes = False  # the socket takes no more for now
         self._flushes = False
+        self._read_bytes = _LEAST_READ_BYTES
         self._rests = False  # until its next turn
         self._moved_s = time.monotonic()
         self._moved_bytes = 0  # since then
@@ -160,11 +168,15 @@ class Connection:
 
     def trust(self, user: User) -> None:
         """Let the client be this user: it has sent the password."""
+        if user is self.session.user:
+            return
         self.session.user = user
         self._reader.is_stranger = False
-        values = self.shared.values_of(user)
-        if values is not self.values:
-            self.values = values
+        values, tally = self.shared.values_of(user), self.shared.tally_of(user)
+        if tally is not self.tally:
+            tally.connections += 1
+            self.session.told_number = tally.connections
+            self.values, self.tally = values, tally
             if self.padding is not None:
                 self.padding = Padding(values.lengths)
 
@@ -234,7 +246,7 @@ class Connection:
 
     def cut_off(self, why: str) -> None:
         """End a stalled connection; a client that has taken all answers is told."""
-        self.meter.failed("stalled")
+        self.tally.failed("stalled")
         if not self._writes:
             with suppress(OSError):
                 self._socket.send(error(f"ERR Protocol error: {why}"))
@@ -264,8 +276,12 @@ class Connection:
 
     def _readable(self) -> None:
         buffer = self._reader.buffer()
+        if buffer is self.shared.scratch:
+            buffer = buffer[: FULL_READ_BYTES if self.shared.memory.is_full else self._read_bytes]
+        elif self.shared.memory.is_full:
+            buffer = buffer[:FULL_READ_BYTES]
         try:
-            count = self._socket.recv_into(buffer[:FULL_READ_BYTES] if self.shared.memory.is_full else buffer)
+            count = self._socket.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -275,7 +291,7 @@ class Connection:
             self.retire()
             return
         self.session.active_s = time.monotonic()
-        self.meter.received_bytes += count
+        self.tally.received_bytes += count
         commands: list[Command] = []
         is_new = not self._reader.is_amid
         try:
@@ -285,10 +301,14 @@ class Connection:
             self._has_ended = True
         except MemoryError:  # what came is lost, so nothing that follows can be understood
             _log.warning("no memory for a command of client %s: cut off", self.session.address)
-            self.meter.failed("memory")
+            self.tally.failed("memory")
             self._take(commands)
             self.close()
             return
+        if len(commands) >= _MANY_COMMANDS:
+            self._read_bytes = _LEAST_READ_BYTES
+        elif count == self._read_bytes < READ_BYTES:
+            self._read_bytes *= 2
         if not self._writes:
             self._moved(count, is_enough=is_new or bool(commands))
         self._take(commands)
@@ -314,7 +334,7 @@ class Connection:
             name = command.name
             spec = self.commands.get(name)
             if spec is None and name in _BROWSERS:
-                self.meter.failed("browser")
+                self.tally.failed("browser")
                 _log.warning("client %s speaks HTTP: cut off", self.session.address)
                 self.close()
                 return
@@ -328,7 +348,7 @@ class Connection:
                 self._loop.call_soon(self._go_on)
         if self._wrong is not None and not self._backlog:
             wrong, self._wrong = self._wrong, None
-            self.meter.failed("protocol")
+            self.tally.failed("protocol")
             self.slot().answer(error(f"ERR Protocol error: {wrong}"))
         self._update()
 
@@ -386,6 +406,8 @@ class Connection:
             raise CommandError("NOAUTH Authentication required.")
         if user is not None and user.read_only and spec.writes:
             raise CommandError(f"NOPERM User {user.name} has no permissions to run the '{spec.name}' command")
+        if self.shared.sky.is_loading and not spec.is_for_loading:
+            raise _WrongError(_LOADING)
         if command.large_bytes or command.small_bytes > WORD_BYTES_MAX:  # else none can be long
             _check_words(spec, command)
         return spec
@@ -475,7 +497,7 @@ class Connection:
     def _took(self, count: int) -> int:
         """Drop the answers that are sent; return how many bytes are left of the one that is sent in part."""
         self._moved(count, is_enough=not self.held_bytes)
-        self.meter.sent_bytes += count
+        self.tally.sent_bytes += count
         now_s = time.perf_counter()
         while count:
             slot = self._slots[0]
@@ -486,7 +508,7 @@ class Connection:
             self._slots.popleft()
             self.unsent_bytes -= slot.loose_bytes
             if slot.metered is not None:
-                self.meter.done(slot.metered, now_s - slot.started_s)
+                self.tally.done(slot.metered, now_s - slot.started_s)
             self._free(slot)
         return 0
 

@@ -36,6 +36,10 @@ class _Names:
         self.known: dict[bytes, Known] = {}
         self.serials: list[int] = []
         self.names: list[bytes] = []
+        self.expiring = 0
+        """Names whose values expire."""
+        self.ends_ms = 0
+        """Sum of the times when they do, in milliseconds since 1970."""
         self._first = 0  # no name before this place is there
 
     def oldest(self) -> tuple[int, bytes] | None:
@@ -51,9 +55,17 @@ class _Names:
         """Take a name away; its place is kept for a while, but not its bytes."""
         known = self.known.pop(name, None)
         if known is not None:
+            self.note_end(known, 0)
             self.names[bisect_left(self.serials, known.serial)] = b""
             self._close_up()
         return known
+
+    def note_end(self, known: Known, expires_unix_ms: int) -> None:
+        """Note that a value expires at another time, or never (0)."""
+        before = known.expires_unix_ms
+        self.expiring += (expires_unix_ms > 0) - (before > 0)
+        self.ends_ms += expires_unix_ms - before
+        known.expires_unix_ms = expires_unix_ms
 
     def name_of(self, serial: int) -> bytes | None:
         """Return the name with this serial; None: it is gone."""
@@ -90,6 +102,8 @@ class Directory:
         self._databases: dict[int, _Names] = {}
         self._count = 0
         self._serial = 0
+        self.expired = 0
+        """Values that expired since the beginning."""
         self._ends: list[tuple[int, int, int]] = []  # heap of (when, database, serial); some are long past
 
     def get(self, database: int, name: bytes, now_unix_ms: int) -> Known | None:
@@ -98,6 +112,7 @@ class Directory:
         known = None if names is None else names.known.get(name)
         if known is not None and 0 < known.expires_unix_ms <= now_unix_ms:
             self.remove(database, name)
+            self.expired += 1
             return None
         return known
 
@@ -108,10 +123,12 @@ class Directory:
             names = self._databases[database] = _Names()
         known = names.known.get(name)
         if known is not None:
-            known.length, known.is_exact, known.expires_unix_ms = length, is_exact, expires_unix_ms
+            known.length, known.is_exact = length, is_exact
+            names.note_end(known, expires_unix_ms)
         else:
             self._serial += 1
-            names.known[name] = Known(length, is_exact, expires_unix_ms, self._serial)
+            known = names.known[name] = Known(length, is_exact, 0, self._serial)
+            names.note_end(known, expires_unix_ms)
             names.serials.append(self._serial)
             names.names.append(name)
             self._count += 1
@@ -138,11 +155,11 @@ class Directory:
         names = self._databases.get(database)
         return 0 if names is None else len(names.known)
 
-    def counts(self, now_unix_ms: int) -> dict[int, tuple[int, int]]:
-        """Return for each database that has some the number of values, and how many of them expire."""
+    def counts(self, now_unix_ms: int) -> dict[int, tuple[int, int, int]]:
+        """Return for each database that has some the number of values, how many of them expire, and in how many ms on average."""
         self._expire(now_unix_ms)
         return {
-            number: (len(names.known), sum(one.expires_unix_ms > 0 for one in names.known.values()))
+            number: (len(names.known), names.expiring, names.ends_ms // names.expiring - now_unix_ms if names.expiring else 0)
             for number, names in sorted(self._databases.items())
             if names.known
         }

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import time
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -30,6 +33,7 @@ from skymemory.common.listening import Acceptor, bind
 
 CLIENTS_MAX: Final = 1000
 _SWEEP_S: Final = 5.0
+_SAMPLE_S: Final = 0.5
 _GRACE_S: Final = 5.0
 """Time that commands have to be answered when the gateway closes."""
 _BREATH_S: Final = 0.01
@@ -46,6 +50,7 @@ class Gateway:
         registry: CollectorRegistry,
         *,
         lmcache_port: int | None = None,
+        listening: Mapping[int, list[socket.socket]] = MappingProxyType({}),
         users: Users | None = None,
         guesses: Guesses | None = None,
         memory_bytes: int = MEMORY_BYTES,
@@ -59,6 +64,7 @@ class Gateway:
             port: Port of Redis clients; 0: any that is free; None: none.
             registry: Registry of the gateway's metrics.
             lmcache_port: Port of LMCache 0.5's client, likewise.
+            listening: Sockets that listen already, by the ports that were asked for; the gateway closes them.
             users: Users that clients may be; None: clients need no password.
             guesses: Memory of wrong passwords; one of its own by default.
             memory_bytes: Memory of all values on their way between clients and the sky.
@@ -70,6 +76,7 @@ class Gateway:
         self.lmcache_port = lmcache_port
         """Port of LMCache, likewise."""
         self.connections: set[Connection] = set()
+        self._listening = dict(listening)
         self._number = 0
         self._acceptors: list[Acceptor] = []
         self._sweeper: asyncio.Task[None] | None = None
@@ -95,6 +102,8 @@ class Gateway:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
+        for one in itertools.chain.from_iterable(self._listening.values()):
+            one.close()
         while self._acceptors:
             self._acceptors.pop().close()
         for connection in list(self.connections):
@@ -110,7 +119,8 @@ class Gateway:
     def _listen(self, port: int, *, pads: bool) -> int:
         """Open a port, and return its number."""
         try:
-            acceptor = Acceptor(bind(self.shared.host, port), partial(self._take, pads=pads), "Redis clients")
+            sockets = self._listening.pop(port, None) or bind(self.shared.host, port)
+            acceptor = Acceptor(sockets, partial(self._take, pads=pads), "Redis clients")
             self._acceptors.append(acceptor)
             acceptor.start()
         except OSError as error:
@@ -121,7 +131,7 @@ class Gateway:
         """Serve a client, or tell it that there are too many."""
         shared = self.shared
         if len(self.connections) >= shared.clients_max and not self._make_room():
-            shared.meter.rejected_total += 1
+            shared.meter.rejected += 1
             with contextlib.suppress(OSError):
                 client.send(b"-ERR max number of clients reached\r\n")
             client.close()
@@ -129,8 +139,10 @@ class Gateway:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._number += 1
-        shared.meter.connections_total += 1
-        session = Session(self._number, address[0], address[1], shared.users.open_user)
+        shared.meter.accepted += 1
+        tally = shared.tally_of(shared.users.open_user)
+        tally.connections += 1
+        session = Session(self._number, tally.connections, address[0], address[1], shared.users.open_user)
         shared.sessions[session.number] = session
         padding = Padding(shared.values.lengths) if pads else None
         self.connections.add(Connection(shared, COMMANDS, client, session, self.connections.discard, padding))
@@ -142,14 +154,20 @@ class Gateway:
         if not spare:
             return False
         _, last = min(spare, key=lambda one: one[0])
-        self.shared.meter.failed("crowded")
+        last.tally.failed("crowded")
         last.close()  # without a word, which it would take for the answer to its next command
         return True
 
     async def _sweep(self) -> None:
+        """Note what is needed for rates, and end the clients that have stalled."""
+        swept_s = time.monotonic()
         while True:
-            await asyncio.sleep(_SWEEP_S)
+            await asyncio.sleep(_SAMPLE_S)
             now_s = time.monotonic()
+            self.shared.meter.sample(now_s)
+            if now_s - swept_s < _SWEEP_S:
+                continue
+            swept_s = now_s
             for connection in list(self.connections):
                 if (why := connection.stalled(now_s)) is not None:
                     connection.cut_off(why)

@@ -121,6 +121,11 @@ class RequestReader:
         """True while a command is under way that is not whole."""
         return self._command is not None or bool(self._tail)
 
+    @property
+    def taken_bytes(self) -> int:
+        """Memory that was admitted for a command that is not whole."""
+        return 0 if self._command is None else self._command.large_bytes + self._admitted_small
+
     def buffer(self) -> memoryview:
         """Return the memory for the connection's next bytes."""
         if self._large is None:

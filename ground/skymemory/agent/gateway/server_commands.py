@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Any, Final
 
 from skymemory.agent.gateway.client import Client
@@ -17,11 +15,12 @@ from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.slots import Slot
 from skymemory.agent.gateway.users import User
 from skymemory.common.guesses import TooManyGuessesError
-from skymemory.store.keyvalue import now_unix_ms
 
 DATABASES: Final = 16
 REDIS_VERSION: Final = "7.0.0"
 """Version of Redis whose commands these are: clients choose by it what they send."""
+POLICY: Final = "allkeys-lru"
+"""Redis' word for what satellites do when they are full."""
 _ASKED_MAX: Final = 1024
 """Names and patterns in one question about commands or settings, of which there are fewer."""
 _PATTERNS_BYTES_MAX: Final = 4096
@@ -184,7 +183,7 @@ def hello(client: Client, args: Sequence[Any]) -> None:
             "server": "skymemory",
             "version": REDIS_VERSION,
             "proto": protocol,
-            "id": session.number,
+            "id": session.told_number,
             "mode": "standalone",
             "role": "master",
             "modules": [],
@@ -215,7 +214,7 @@ def client_(client: Client, args: Sequence[Any]) -> None:
         raise _wrong_count(f"client|{what.decode()}")
     answer: object = Text("OK")
     if what == b"id":
-        answer = session.number
+        answer = session.told_number
     elif what == b"getname":
         answer = session.name or None
     elif what == b"setname":
@@ -229,22 +228,22 @@ def client_(client: Client, args: Sequence[Any]) -> None:
         else:
             session.library_version = _name(rest[1])
     else:
-        listed = [session] if what == b"info" else _fellows(client)
+        listed = [session] if what == b"info" else fellows(client)
         answer = "".join(_described(one) + "\n" for one in listed)
     _tell(client, answer)
 
 
-def _fellows(client: Client) -> list[Session]:
+def fellows(client: Client) -> list[Session]:
     """Return the sessions of all clients that see the same values."""
     shared, values = client.shared, client.values
-    return [one for one in shared.sessions.values() if one.user is None or shared.values_of(one.user) is values]
+    return [one for one in shared.sessions.values() if one.user is not None and shared.values_of(one.user) is values]
 
 
 def _described(session: Session) -> str:
     now_s = time.monotonic()
     user = "(none)" if session.user is None else session.user.name
     return (
-        f"id={session.number} addr={session.address} name={session.name} age={now_s - session.started_s:.0f}"
+        f"id={session.told_number} addr={session.address} name={session.name} age={now_s - session.started_s:.0f}"
         f" idle={now_s - session.active_s:.0f} db={session.database} cmd={session.last_command}"
         f" tot-cmds={session.commands} user={user} resp={session.protocol} lib-name={session.library}"
         f" lib-ver={session.library_version}"
@@ -252,55 +251,6 @@ def _described(session: Session) -> str:
 
 
 # ---- what is it -----------------------------------------------------------------------------------------------------
-
-
-def info(client: Client, args: Sequence[Any]) -> None:
-    """Tell the gateway's numbers: all sections, or those that are named."""
-    asked = {word.lower().decode("utf-8", "replace") for word in args[1:]} - {"all", "default", "everything"}
-    sections = _sections(client)
-    if asked:
-        sections = {name: lines for name, lines in sections.items() if name.lower() in asked}
-    text = "\r\n".join(
-        f"# {name}\r\n" + "".join(f"{field}:{value}\r\n" for field, value in lines.items()) for name, lines in sections.items()
-    )
-    _tell(client, text)
-
-
-def _sections(client: Client) -> dict[str, dict[str, object]]:
-    shared, values = client.shared, client.values
-    store, meter = shared.sky.store, shared.meter
-    up_s = int(time.monotonic() - shared.started_s)
-    keyspace = {
-        f"db{number}": f"keys={count},expires={expiring},avg_ttl=0"
-        for number, (count, expiring) in values.directory.counts(now_unix_ms()).items()
-    }
-    sky: dict[str, object] = {"reachable": int(shared.sky.reachable)}
-    if store is not None:
-        sky |= {"value_bytes_max": values.value_bytes_max, "chunk_bytes": store.constellation.cache.chunk_bytes}
-    return {
-        "Server": {
-            "redis_version": REDIS_VERSION,
-            "redis_mode": "standalone",
-            "skymemory_version": version("skymemory"),
-            "process_id": os.getpid(),
-            "tcp_port": shared.port,
-            "uptime_in_seconds": up_s,
-            "uptime_in_days": up_s // 86_400,
-        },
-        "Clients": {"connected_clients": len(shared.sessions), "maxclients": shared.clients_max},
-        "Memory": {"used_memory": shared.memory.used_bytes, "maxmemory": shared.memory.limit_bytes},
-        "Persistence": {"loading": 0},
-        "Stats": {
-            "total_connections_received": meter.connections_total,
-            "rejected_connections": meter.rejected_total,
-            "total_commands_processed": meter.commands,
-            "total_net_input_bytes": meter.received_bytes,
-            "total_net_output_bytes": meter.sent_bytes,
-        },
-        "Replication": {"role": "master", "connected_slaves": 0},
-        "Sky": sky,
-        "Keyspace": dict(keyspace),
-    }
 
 
 def config(client: Client, args: Sequence[Any]) -> None:
@@ -321,7 +271,7 @@ def config(client: Client, args: Sequence[Any]) -> None:
         "databases": str(DATABASES),
         "maxclients": str(client.shared.clients_max),
         "maxmemory": str(client.shared.memory.limit_bytes),
-        "maxmemory-policy": "allkeys-lru",
+        "maxmemory-policy": POLICY,
         "port": str(client.shared.port),
         "proto-max-bulk-len": str(BULK_BYTES_MAX),
         "save": "",

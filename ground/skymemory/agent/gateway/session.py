@@ -1,6 +1,7 @@
 """`Session`: the state of one client."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from skymemory.agent.gateway.users import User
@@ -12,6 +13,8 @@ class Session:
     """State of one connection."""
 
     number: int
+    told_number: int
+    """Number among the clients of its tenant, which is all that it may know."""
     host: str
     """Address of the client without the port; what guesses of passwords are counted by."""
     port: int
@@ -24,6 +27,8 @@ class Session:
     library_version: str = ""
     last_command: str = ""
     commands: int = 0
+    used_bytes: Callable[[], int] = int
+    """Returns the memory of its commands and values that are on their way."""
     started_s: float = field(default_factory=time.monotonic)
     active_s: float = field(default_factory=time.monotonic)
 

@@ -12,6 +12,7 @@ from skymemory.agent.gateway.memory import Memory
 from skymemory.agent.gateway.meter import Meter
 from skymemory.agent.gateway.requests import READ_BYTES
 from skymemory.agent.gateway.session import Session
+from skymemory.agent.gateway.tally import Tally
 from skymemory.agent.gateway.users import Tenancy, User, Users
 from skymemory.agent.gateway.values import Values
 from skymemory.agent.shared_sky import SharedSky
@@ -42,18 +43,24 @@ class Shared:
         self.values = values_of(None)
         """Values of the agent's own tenant."""
         self._tenants = {tenancy: values_of(tenancy) for tenancy in tenancies}
-        self.meter = Meter()
         self.sessions: dict[int, Session] = {}
         """Sessions of all connections, by their numbers."""
+        self._strangers = Tally()
+        """Numbers of clients that have not said who they are."""
+        tallies = [self._strangers, self.values.tally, *(values.tally for values in self._tenants.values())]
+        self.meter = Meter(tallies, lambda: len(self.sessions), lambda: self.memory.used_bytes)
         self.scratch = memoryview(bytearray(READ_BYTES))
         """Buffer where every connection's next bytes lie until they are taken in."""
         self.started_s = time.monotonic()
         self._step = asyncio.Lock()
-        self.meter.gauges(lambda: len(self.sessions), lambda: self.memory.used_bytes)
 
     def values_of(self, user: User | None) -> Values:
         """Return the values that a user sees; None: that of clients that have not said who they are."""
         return self.values if user is None or user.tenancy is None else self._tenants[user.tenancy]
+
+    def tally_of(self, user: User | None) -> Tally:
+        """Return the numbers of the tenant that a user is of; None: those of clients that have not said who they are."""
+        return self._strangers if user is None else self.values_of(user).tally
 
     async def drained(self) -> None:
         """Wait until all operations on values are done."""
@@ -79,5 +86,4 @@ class Shared:
 
     def no_room(self, length: int) -> str:
         """Return the error where memory for so many bytes is lacking."""
-        limit, used = self.memory.limit_bytes // 2, self.memory.used_bytes
-        return f"ERR no memory for {length:,} bytes: {used:,} of {limit:,} are on their way; try again"
+        return f"ERR no memory for {length:,} bytes: too much of {self.memory.limit_bytes // 2:,} is on its way; try again"

@@ -7,19 +7,19 @@ from typing import Final, Protocol
 
 from skymemory.agent.gateway.lmcache import error_of_length
 from skymemory.agent.gateway.memory import Held
-from skymemory.agent.gateway.meter import Meter
 from skymemory.agent.gateway.operations import State
 from skymemory.agent.gateway.replies import ONE, ZERO, Pieces, bulk, error, header, integer, null
 from skymemory.agent.gateway.session import Session
+from skymemory.agent.gateway.tally import Tally
 
-KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "NOPERM", "WRONGPASS", "NOPROTO", "EXECABORT"))
+KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "NOPERM", "WRONGPASS", "NOPROTO", "EXECABORT", "LOADING"))
 
 
 class Owner(Protocol):
     """The connection of a slot."""
 
     session: Session
-    meter: Meter
+    tally: Tally
     held_bytes: int
 
     def answered(self, slot: Slot) -> None:
@@ -93,7 +93,7 @@ class Slot:
     def error(self, text: str) -> None:
         """Answer with an error; its first word is the kind."""
         kind = text.partition(" ")[0]
-        self._owner.meter.failed(kind if kind in KINDS_OF_ERRORS else "ERR")
+        self._owner.tally.failed(kind if kind in KINDS_OF_ERRORS else "ERR")
         self.answer(error_of_length(self.reads_bytes) if self.reads_bytes else error(text))
 
     def value(self, state: State) -> None:

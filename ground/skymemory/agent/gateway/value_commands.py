@@ -36,9 +36,10 @@ def _name_of(args: Sequence[Any]) -> str:
 
 def _telling(client: Client, name: bytes, slot: Slot) -> Callable[[State], None]:
     """Return what answers with a value, and counts it as asked for."""
-    padding = client.padding
+    padding, tally = client.padding, client.values.tally
 
     def respond(state: State) -> None:
+        tally.read(is_there=state.is_there)
         missed: Outcome = "not_found" if state.lost_length is None else "not_delivered"
         client.shared.sky.observer.activity.read("redis", "hit" if state.is_there else missed)
         if padding is not None:
@@ -70,22 +71,33 @@ def mget(client: Client, args: Sequence[Any]) -> None:
 
 def strlen(client: Client, args: Sequence[Any]) -> None:
     """Get the length of a value in bytes."""
-    slot = client.slot()
-    client.do(args[1], read(Needs.LENGTH, lambda state: slot.integer(state.length)), slot)
+    slot, tally = client.slot(), client.values.tally
+
+    def respond(state: State) -> None:
+        tally.read(is_there=state.is_there)
+        slot.integer(state.length)
+
+    client.do(args[1], read(Needs.LENGTH, respond), slot)
 
 
 def type_(client: Client, args: Sequence[Any]) -> None:
     """Tell the type of a value: string, or none where there is none."""
-    slot = client.slot()
-    client.do(args[1], read(Needs.TERMS, lambda state: slot.answer(b"+string\r\n" if state.is_there else b"+none\r\n")), slot)
+    slot, tally = client.slot(), client.values.tally
+
+    def respond(state: State) -> None:
+        tally.read(is_there=state.is_there)
+        slot.answer(b"+string\r\n" if state.is_there else b"+none\r\n")
+
+    client.do(args[1], read(Needs.TERMS, respond), slot)
 
 
 def exists(client: Client, args: Sequence[Any]) -> None:
     """Count the names that have a value (EXISTS, TOUCH), as far as is known without fetching it."""
-    slot = client.slot()
+    slot, tally = client.slot(), client.values.tally
     all_ = Several(len(args) - 1, slot.integer, slot.error)
 
     def respond(state: State) -> None:
+        tally.read(is_there=state.is_there)
         if not state.is_there:  # LMCache asks so before it gets, and gets only what is there
             client.shared.sky.observer.activity.read("redis", "not_found")
         all_.count(int(state.is_there))
@@ -136,11 +148,12 @@ def set_(client: Client, args: Sequence[Any]) -> None:
 def _set_if(client: Client, args: Sequence[Any]) -> None:
     if_there, returns, keeps_terms, expires_unix_ms = _options(args[3:])
     _check_length(client, args[2])
-    slot = client.slot()
+    slot, tally = client.slot(), client.values.tally
 
     def respond(outcome: tuple[bool, State | None]) -> None:
         done, before = outcome
         if returns:
+            tally.read(is_there=before is not None)
             slot.value(before or State())
         elif done:
             slot.answer(OK)
@@ -300,9 +313,10 @@ _UNITS: dict[str, bytes] = {"expire": b"ex", "pexpire": b"px", "expireat": b"exa
 
 def ttl(client: Client, args: Sequence[Any]) -> None:
     """Tell when a value expires: in how long or at what time, in seconds or milliseconds; -1: never, -2: there is none."""
-    slot, tell = client.slot(), _TOLD[_name_of(args)]
+    slot, tally, tell = client.slot(), client.values.tally, _TOLD[_name_of(args)]
 
     def respond(state: State) -> None:
+        tally.read(is_there=state.is_there)
         slot.integer(-2 if not state.is_there else tell(state.expires_unix_ms) if state.expires_unix_ms else -1)
 
     client.do(args[1], read(Needs.TERMS, respond), slot)

@@ -14,6 +14,7 @@ from skymemory.agent.gateway.lmcache import Lengths
 from skymemory.agent.gateway.memory import Answer, Held, Memory
 from skymemory.agent.gateway.operations import Needs, Operation, State
 from skymemory.agent.gateway.requests import BULK_BYTES_MAX
+from skymemory.agent.gateway.tally import Tally
 from skymemory.agent.gateway.users import Tenancy
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.whole_file import Buffer
@@ -169,6 +170,8 @@ class Values:
         self.directory = directory
         self.lengths = Lengths()
         """Lengths of values that clients of LMCache have put or seen."""
+        self.tally = Tally()
+        """Numbers of the tenant's clients."""
         self._tenant = tenant = None if tenancy is None else tenancy.number
         self._own_secret = b"" if tenancy is None else tenancy.secret
         """Secret of the tenant; empty: it has none of its own, and the sky's counts."""
@@ -347,6 +350,7 @@ class Values:
     def _missed(self, line: _Line) -> None:
         known = self.directory.get(line.database, line.name, now_unix_ms())
         self.directory.remove(line.database, line.name)
+        self.tally.lost += known is not None
         self._apply(line, State(lost_length=None if known is None else known.length))
 
     def _unanswered(self, line: _Line) -> None:

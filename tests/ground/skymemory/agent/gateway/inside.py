@@ -37,6 +37,7 @@ class StubSky:
         self.tenant_secret = b"secret of the stub"
         self.observer = OnlyActivity()
         self.reachable = True
+        self.is_loading = False
         self.is_refused = False
         self.blocks: dict[bytes, bytes] = {}
         self.get_status: Status | None = None

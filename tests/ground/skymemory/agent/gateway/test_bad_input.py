@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.agent.gateway.requests import ARGUMENT_BYTES
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
 from support.waiting import wait_until
@@ -29,10 +28,9 @@ def descriptors(agent: AgentProcess) -> int:
     return len(os.listdir(f"/proc/{agent.pid}/fd"))
 
 
-def used_bytes(client: RawClient) -> int:
-    """Memory that the gateway says is used, without that of this question."""
-    found = client.ask("INFO", "memory").decode().partition("used_memory:")[2].split()[0]
-    return int(found) - len("INFO" + "memory") - 2 * ARGUMENT_BYTES
+def used_bytes(agent: AgentProcess) -> int:
+    """Memory of the gateway for commands and values of all clients."""
+    return int(agent.metric("skymem_resp_memory_bytes"))
 
 
 def resident_bytes(agent: AgentProcess) -> int:
@@ -99,7 +97,7 @@ def test_a_claim_takes_no_memory(agent: AgentProcess, port: int) -> None:
     for number, client in enumerate(clients):
         client.send(b"*3\r\n$3\r\nSET\r\n$2\r\nc%d\r\n$100000000\r\nabc" % (number % 10))
     with RawClient(port) as other:
-        wait_until(lambda: used_bytes(other) == 60, "all that came is accounted for")
+        wait_until(lambda: used_bytes(agent) == 60, "all that came is accounted for")
         assert resident_bytes(agent) - before < 20_000_000
 
         def stored() -> bool:
@@ -110,7 +108,7 @@ def test_a_claim_takes_no_memory(agent: AgentProcess, port: int) -> None:
         wait_until(stored, "it is stored")
         for client in clients:
             client.socket.close()
-        wait_until(lambda: used_bytes(other) == 0, "all is given back")
+        wait_until(lambda: used_bytes(agent) == 0, "all is given back")
 
 
 def test_a_client_that_reads_nothing_holds_up_nobody(agent: AgentProcess, port: int) -> None:
@@ -124,7 +122,7 @@ def test_a_client_that_reads_nothing_holds_up_nobody(agent: AgentProcess, port: 
             assert other.ask("GET", "slow") == value
         assert resident_bytes(agent) - before < 400_000_000
     with RawClient(port) as other:
-        wait_until(lambda: used_bytes(other) == 0, "all is given back")
+        wait_until(lambda: used_bytes(agent) == 0, "all is given back")
 
 
 def test_who_says_good_bye_first_still_gets_all_answers(port: int) -> None:
@@ -204,7 +202,7 @@ def test_nothing_is_left_of_a_thousand_bad_events(agent: AgentProcess, port: int
             event(number)
 
         def at_rest() -> bool:
-            return "connected_clients:1\r" in witness.ask("INFO").decode() and used_bytes(witness) == 0
+            return "connected_clients:1\r" in witness.ask("INFO").decode() and used_bytes(agent) == 0
 
         wait_until(at_rest, "those before are gone")
         open_before, resident_before = descriptors(agent), resident_bytes(agent)

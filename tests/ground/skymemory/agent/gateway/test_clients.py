@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 import redis
@@ -39,7 +40,7 @@ def test_redis_cli(port: int) -> None:
     assert cli(port, "get", "cli binary") == bytes(range(256)) + b"\n"
     assert cli(port, "get", "cli none", flags=("--no-raw",)) == b"(nil)\n"
     assert cli(port, "hello", "3", flags=("-3",)).startswith(b"server skymemory\n")
-    assert cli(port, "--scan", "--pattern", "cli*").split(b"\n")[:2] == [b"cli", b"cli binary"]
+    assert set(cli(port, "--scan", "--pattern", "cli*").split(b"\n")[:2]) == {b"cli", b"cli binary"}
     assert b"unknown command 'lpush'" in cli(port, "lpush", "list", "x")
     assert cli(port, stdin=b"SET typed 1\nTTL typed\n") == b"OK\n-1\n"
 
@@ -119,7 +120,7 @@ def test_redis_py(connect: Connect, protocol: int) -> None:
     assert client.delete("b", "none") == 1
     assert client.unlink("c") == 1
     info = client.info()
-    assert info[f"db{protocol}"] == {"keys": 3, "expires": 1, "avg_ttl": 0}
+    assert info[f"db{protocol}"] == {"keys": 3, "expires": 1, "avg_ttl": ANY}
     assert info["reachable"] == 1
     assert client.config_get("proto-max-bulk-len") == {"proto-max-bulk-len": "536870912"}
     assert client.client_getname() in (f"tests{protocol}", f"tests{protocol}".encode())

@@ -83,8 +83,8 @@ class Modelled(RuleBasedStateMachine):
             assert self.directory.count(database, self.now_ms) == len(names)
             assert set(told(self.directory, database)) == names
         counts = self.directory.counts(self.now_ms)
-        assert sum(count for count, _ in counts.values()) == len(self.model)
-        assert sum(expiring for _, expiring in counts.values()) == sum(one[1] > 0 for one in self.model.values())
+        assert sum(count for count, _, _ in counts.values()) == len(self.model)
+        assert sum(expiring for _, expiring, _ in counts.values()) == sum(one[1] > 0 for one in self.model.values())
 
 
 TestModelled = Modelled.TestCase
