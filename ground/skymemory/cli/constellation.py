@@ -35,6 +35,7 @@ from skymemory.testbed.docker import (
     build_image,
     check_room,
     compose_command,
+    containers,
     engine,
     find_checkout,
     remove_left,
@@ -109,21 +110,23 @@ def _up_docker(constellation: Constellation, state: RunRecord) -> str:
     for left in reversed(range(_CHOICES)):
         network = choose_network(constellation, state.project, taken_networks(is_here=engine().is_here))
         inside = in_containers(constellation, network)
-        containers = DockerConstellation(inside, state.project, reference=reference)
+        made = DockerConstellation(inside, state.project, reference=reference)
         try:
             with progress_lines("starting containers") as progress:
-                containers.up(progress)
+                made.up(progress)
             break
         except NetworkTakenError:
             if not left:
                 raise
     try:
+        if ended := [place for place, status in containers(state.project).items() if status != "running"]:
+            raise Failure(f"{len(ended)} containers of {made.total} do not run; the first is that of satellite {ended[0]}")
         _begin_secret(inside)
         state.save(Running("docker", inside, {}, state.project))
     except BaseException:
-        containers.down()
+        made.down()
         raise
-    containers.detach()
+    made.detach()
     return network
 
 
@@ -155,8 +158,8 @@ def _down(state: RunRecord) -> None:
     processes = state.find_satellites()
     count = 0
     if running is not None and running.kind == "docker":
+        count = len(containers(running.project))
         DockerConstellation(running.constellation, running.project).down()
-        count = running.constellation.planes * running.constellation.slots
     elif running is not None:
         processes |= set(running.alive().values())
     stop(processes)

@@ -16,7 +16,7 @@ from skymemory.testbed.compose import NETWORK, own_network
 PROJECT_LABEL: Final = "com.docker.compose.project"
 """Label with which Compose marks what belongs to a project."""
 _PREFIX: Final = 16
-"""Prefix of the networks to choose from: satellite (p, s) is at A.B.p.s."""
+"""Prefix of the networks to choose from: satellite (p, s) is at A.B.p.s, with at most 255 planes."""
 _PRIVATE: Final = tuple(f"10.{second}.0.0/{_PREFIX}" for second in range(198, 256))
 """Networks for private use (RFC 1918), for the third constellation on a machine and those after it."""
 _ROUTE_UP: Final = 1
@@ -57,18 +57,14 @@ def choose_network(constellation: Constellation, project: str, taken: Sequence[T
         if found := _overlapping(fixed, others):
             raise NetworkTakenError(f"{fixed}, the constellation's network.network, is taken: {found.owner}; choose another one")
         return fixed
-    halves = [str(one) for one in IPv4Network(NETWORK).subnets(new_prefix=_PREFIX)]
-    choices = [*halves, *_PRIVATE]
-    if constellation.planes >= 1 << (24 - _PREFIX):
-        choices = [NETWORK]
+    choices = [*(str(one) for one in IPv4Network(NETWORK).subnets(new_prefix=_PREFIX)), *_PRIVATE]
     own = {str(one.subnet) for one in taken if one.name == project}
     for network in sorted(choices, key=lambda one: one not in own):  # a stable order
-        found = _overlapping(network, others)
-        if found is None:
+        if _overlapping(network, others) is None:
             return network
-    among = NETWORK if len(choices) == 1 else f"any of {NETWORK} and {_PRIVATE[0]} to {_PRIVATE[-1]}"
     who = "; ".join(dict.fromkeys(one.owner for network in choices if (one := _overlapping(network, others))))
-    raise NetworkTakenError(f"no network is free for containers, in {among}: {who}; choose a network.network")
+    among = f"{NETWORK}, {_PRIVATE[0]} to {_PRIVATE[-1]}"
+    raise NetworkTakenError(f"no network is free for containers, of {among}: {who}; choose a network.network")
 
 
 def taken_networks(*, is_here: bool) -> list[TakenNetwork]:

@@ -48,13 +48,6 @@ def test_who_has_all_of_them_is_told() -> None:
         choose_network(Constellation(), OURS, everything)
 
 
-def test_many_planes_need_the_wide_network() -> None:
-    sky = Constellation().replace(constellation={"planes": 300, "slots": 2}, cache={"centre": [1, 1]})
-    assert choose_network(sky, OURS, [taken("10.0.0.0/8")]) == "198.18.0.0/15"
-    with pytest.raises(NetworkTakenError, match=r"in 198\.18\.0\.0/15: 198\.19\.0\.0/16 belongs to"):
-        choose_network(sky, OURS, [taken("198.19.0.0/16")])
-
-
 def test_routes_of_this_machine_count(tmp_path: Path) -> None:
     (tmp_path / "proc" / "net").mkdir(parents=True)
     (tmp_path / "proc" / "net" / "route").write_text(ROUTES)

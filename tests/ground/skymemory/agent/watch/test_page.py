@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from skymemory.agent.client import AgentClient
 from skymemory.agent.watch.routes import PAGE
@@ -185,13 +185,19 @@ def test_a_handover_is_drawn_on_grid_and_globe(browser: Browser, watched: Watche
 
 
 def test_bars_of_handovers_end_where_these_end_after_a_load(browser: Browser, watched: Watched) -> None:
-    url = f"{watched.url}/api/history?from={int(time.time() * 1000) - HOUR_MS}&to={int(time.time() * 1000) + HOUR_MS}"
+    """The agent's own answer, with a handover in every third frame."""
+
+    def answer(route: Route) -> None:
+        told = route.fetch()
+        data = told.json()
+        data["moving"] = [int(at % 3 == 1) for at in range(len(data["moving"]))]
+        route.fulfill(response=told, json=data)
+
     with visit(browser, watched.url) as seen:
-        runs = 0
-        while runs < 3:  # two handovers are over
-            moving = seen.page.request.get(url).json()["moving"]
-            runs = sum(one != before for before, one in pairwise([0, *moving]))
-            seen.page.wait_for_timeout(200)
+        expect(seen.page.get_by_role("status")).to_have_text("live")
+        history = f"{watched.url}/api/history?from=0&to={10**14}"
+        until(seen.page, lambda: len(seen.page.request.get(history).json()["moving"]) > 6)
+        seen.page.route("**/api/history?*", answer)
         seen.page.reload()
         bars = seen.page.locator(".axis .moved")
         expect(bars.nth(1)).to_be_attached()
