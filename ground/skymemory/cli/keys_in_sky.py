@@ -173,7 +173,7 @@ def _run(
         elif len(taken.done) == len(places) and not lonely:
             click.echo(_next(command, mission, newest, old_named, line))
     if len(taken.silent) == len(places):
-        raise Silent("no satellite answers; the command may be repeated")
+        raise Silent("none of the satellites answers; the command may be repeated")
     if len(taken.done) < len(places):
         raise Failure(f"{len(places) - len(taken.done)} of {len(places)} satellites did not do it; the command may be repeated")
     if lonely:
@@ -275,7 +275,7 @@ def _speaker(
         if new not in one.generations
     }
     if len(served.silent) == len(places):
-        raise Silent(f"no satellite answers, so none was told to forget {old}; the command may be repeated")
+        raise Silent(f"none of the satellites answers, so none was told to forget {old}; the command may be repeated")
     _name(told, served.silent)
     oldest = min((one.generations[0] for one in served.stats.values()), default=newest)
     room = (

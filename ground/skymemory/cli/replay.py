@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 
 import click
 
-from skymemory.cli.common import BadInput, find_sky, json_option, print_json, progress_bar, sky_option
+from skymemory.cli.common import BadInput, Silent, find_sky, json_option, print_json, progress_bar, sky_option
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.schedule import Schedule, ScheduleError
@@ -18,6 +18,7 @@ from skymemory.testbed.playing_record import Player
 from skymemory.testbed.replay import (
     By,
     Handover,
+    NobodyAnswersError,
     OvertakenError,
     ReplayError,
     follow,
@@ -75,7 +76,7 @@ def replay(
         raise BadInput(f"{file}: {error}") from error
     done: list[Handover] = []
     with ControlPlane(constellation) as control:
-        require_all(control)
+        _require_all(control)
         # Saved first: a store that opens from now on follows the window.
         sky.playing.save(playing, file, Player.this(by))
         if by == "command":
@@ -106,6 +107,13 @@ def replay(
         moved = f"{report['chunks']:,} chunks, {report['bytes'] / 1e6:,.1f} MB moved"
         late = f"; {report['late']:,} late" if report["late"] else ""
         click.echo(f"{report['handovers']} handovers: {moved}{median}{late}")
+
+
+def _require_all(control: ControlPlane) -> None:
+    try:
+        require_all(control)
+    except NobodyAnswersError as error:
+        raise Silent(str(error)) from error
 
 
 def _check_numbers(speed: float, hours: float | None) -> None:

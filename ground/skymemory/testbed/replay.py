@@ -65,6 +65,10 @@ class ReplayError(RuntimeError):
     """Satellites do not take the schedule."""
 
 
+class NobodyAnswersError(ReplayError):
+    """No satellite answers."""
+
+
 class OvertakenError(ReplayError):
     """Satellites follow another schedule by now, which somebody else has given them."""
 
@@ -145,9 +149,11 @@ def require_all(control: ControlPlane) -> None:
     """Require that all satellites answer, before any is told to move: its moves are not undone if another one is silent.
 
     Raises:
+        NobodyAnswersError: No satellite answers.
         ReplayError: Some satellites do not answer.
     """
     routes = [Route(place, place) for place in control.constellation.torus.satellites()]
+    total = len(routes)
     for _ in range(_ATTEMPTS):
         stats = control.store_stats(routes, DEADLINE_S)
         routes = [route for route in routes if route.satellite not in stats]
@@ -155,6 +161,8 @@ def require_all(control: ControlPlane) -> None:
             return
     silent = [route.satellite for route in routes]
     why = control.refusal() or version_words(other_versions(control.constellation, silent))
+    if not why and len(silent) == total:
+        raise NobodyAnswersError("no satellite answers; nothing moves")
     raise ReplayError(f"{why or f'{len(silent)} satellites do not answer: {_named(silent)}'}; nothing moves")
 
 

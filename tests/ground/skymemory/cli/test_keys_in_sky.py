@@ -92,8 +92,9 @@ def test_who_did_not_do_it_is_named(file: Path, keys: Path, local: LocalConstell
         told = skymem("keys", "load", *given, *chosen, status=1)
         assert told.stdout == "1 of 2 satellites have the keys of generation 2\n"
         assert told.stderr.startswith("satellite [2, 1] does not answer\n")
-        silent = skymem("keys", "load", *given, "--satellite", "2,1", "--json", status=1)
+        silent = skymem("keys", "load", *given, "--satellite", "2,1", "--json", status=4)
         assert json.loads(silent.stdout)["silent"] == [[2, 1]]
+        assert silent.stderr == "Error: none of the satellites answers; the command may be repeated\n"
     assert skymem("keys", "load", *given, *chosen).output == (
         "2 of 2 satellites have the keys of generation 2\n"
         f"next: `skymem keys load {keys} --constellation {file}`, for the 2 other satellites, unless it was done\n"
@@ -115,6 +116,10 @@ def test_nobody_forgets_before_all_have_the_new_keys(file: Path, keys: Path, loc
         for chosen in ((), ("--satellite", "1,1")):  # its links would be cut, too
             told = skymem("keys", "forget", *given, *chosen, status=1)
             assert told.stderr.startswith("satellite [2, 1] does not answer\nError: 1 of 4 satellites have not shown that")
+        with stopped(local):
+            told = skymem("keys", "forget", *given, status=4)
+            assert told.output.startswith("Error: none of the satellites answers, so none was told to forget 1; ")
+    with stopped(local, Satellite(2, 1)):
         assert skymem("keys", "forget", *given, *lost).output.startswith("3 of 3 satellites serve generation 2, and 1 no more\n")
     told = skymem("keys", "forget", *given, *lost, "--satellite", "2,1", status=2)
     assert told.output == "Error: --lost 2,1 is also a --satellite; allowed is one of the two\n"

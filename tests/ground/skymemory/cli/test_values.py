@@ -140,6 +140,8 @@ def test_silence_is_not_absence(start_sky: StartSky, stopped: Stopped, tmp_path:
             assert said.startswith("Error: ")
             assert "no satellite answers" in said
             assert "not there" not in said
+        done = user.run("segment", "rm", f"seg-{'0' * 32}")
+        assert (done.returncode, b"nobody answers" in done.stderr) == (4, True)
     assert user.get() == OLD
     for words in (("get", "never put", "-"), ("del", "never put")):
         done = user.run(*words)
