@@ -148,7 +148,7 @@ def test_a_killed_replay_is_stopped_by_the_next_command(user: User, by: str) -> 
     user.run("up")
     (user.folder / "value").write_bytes(value := os.urandom(100_000))
     user.run("put", "notes", "value")
-    process = user.start("replay", file, "--speed", "100", "--by", by)
+    process = user.start("replay", file, "--from", "start", "--speed", "60", "--by", by)
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.readline()  # a handover
@@ -170,7 +170,7 @@ def test_a_killed_replay_is_stopped_by_the_next_command(user: User, by: str) -> 
 def test_the_sky_of_a_stopped_replay_has_a_time_that_stands_still(user: User) -> None:
     file = save(user.folder, "sky.csv")
     user.run("up")
-    process = user.start("replay", file, "--speed", "100")
+    process = user.start("replay", file, "--speed", "60")
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -184,7 +184,7 @@ def test_the_sky_of_a_stopped_replay_has_a_time_that_stands_still(user: User) ->
 def test_a_replay_from_another_state_folder_ends_the_first(user: User) -> None:
     file = save(user.folder, "sky.csv")
     user.run("up")
-    first = user.start("replay", file, "--speed", "100")
+    first = user.start("replay", file, "--from", "start", "--speed", "60")
     assert first.stdout is not None
     first.stdout.readline()
     first.stdout.readline()
@@ -234,7 +234,7 @@ def test_another_replay_ends_the_first(user: User) -> None:
     user.run("up")
     (user.folder / "value").write_bytes(value := os.urandom(100_000))
     user.run("put", "a key", "value")
-    first = user.start("replay", file, "--speed", "300")
+    first = user.start("replay", file, "--from", "start", "--speed", "60")
     assert first.stdout is not None
     first.stdout.readline()
     second = json.loads(user.run("replay", file, "--speed", "600", "--hours", "0.3", "--json"))
