@@ -77,7 +77,8 @@ def _show(sky: RunSky, report: dict[str, Any], *, show_links: bool, only_verdict
     if as_json:
         print_json(_with_agent(report))
     elif only_verdict:
-        _print(output_console(), verdict(report))
+        console = output_console()
+        _print(console, verdict(report, console.width))
     else:
         console = output_console()
         _print(console, parts(report, sky.constellation, agent_counts(), console.width, show_links=show_links))

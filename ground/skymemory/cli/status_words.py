@@ -1,6 +1,8 @@
 """Words and tables of `skymem status`, made of its report."""
 
+import re
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import Any, TypeAlias
 
 from rich.table import Table
@@ -20,6 +22,9 @@ Part: TypeAlias = Text | Table
 """Text that is folded at the width of the terminal, or a table that fits it."""
 NAMED_MOST = 8
 """Most satellites of a group with other keys that are named."""
+_NAME = re.compile(r"(\[\d+), (\d+\])")
+_KEPT = "\N{NO-BREAK SPACE}"
+"""Blank at which a line is not folded; it is shown as any other."""
 GAP = 2
 """Blanks between the columns of the grid: its cells contain single ones."""
 STYLES = {State.WHOLE: "green", State.DEGRADED: "yellow", State.GONE: "red", SILENT: "red"}
@@ -36,10 +41,11 @@ def parts(
         width: Columns of the terminal.
         show_links: True to list every link.
     """
-    shown = [*verdict(report), *grid(report, width), Text(window_text(report["window"]))]
-    shown.append(Text(constellation.security_words(report["security"]["suites"])))
+    shown = [*verdict(report, width), *grid(report, width)]
     cache, total = constellation.cache, report["total"]
     lines = [
+        window_text(report["window"]),
+        constellation.security_words(report["security"]["suites"]),
         generations_text(report),
         handover_text(report["handover"]),
         f"{report['alive']} of {len(report['satellites'])} satellites answer; they hold {total['chunks']} chunks, "
@@ -48,33 +54,43 @@ def parts(
         f"ISLs: {total['tx_packets']} packets sent, {total['drops']} dropped",
         parity_text(total, cache.parity),
     ]
-    shown += [Text(line) for line in lines if line]
+    shown += [folded(line, width) for line in lines if line]
     if report["tenants"]:
-        shown.append(Text("\ntenants: chunks reserved, at most and held on all satellites; blocks as satellites count them"))
+        title = "\ntenants: chunks reserved, at most and held on all satellites; blocks as satellites count them"
+        shown.append(folded(title, width))
         shown.append(tenant_table(report))
-    shown.append(Text(in_words(counts)))
+    shown.append(folded(in_words(counts), width))
     stores = f"{cache.servers} servers with store_mib {constellation.satellite.store_mib}"
     for one in report["models"]:
-        shown.append(Text(f"{stores} hold {one['tokens']:,} tokens of {one['model']} ({one['dtype']})"))
+        shown.append(folded(f"{stores} hold {one['tokens']:,} tokens of {one['model']} ({one['dtype']})", width))
     if show_links:
-        shown.append(Text("\nlinks: one-way delays in ms, requested, and of the last hellos; packets sent, received and dropped"))
+        title = "\nlinks: one-way delays in ms, requested, and of the last hellos; packets sent, received and dropped"
+        shown.append(folded(title, width))
         shown.append(link_table(report))
     return shown
 
 
-def verdict(report: dict[str, Any]) -> list[Text]:
+def folded(text: str, width: int, style: str = "") -> Text:
+    """Return text whose lines fit the width. The name of a satellite, [3, 10], stays on one line."""
+    kept = _NAME.sub(rf"\1,{_KEPT}\2", text)
+    lines = (wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""] for line in kept.split("\n"))
+    return Text("\n".join(piece for pieces in lines for piece in pieces).replace(_KEPT, " "), style=style)
+
+
+def verdict(report: dict[str, Any], width: int) -> list[Text]:
     """Return whether blocks can be fetched, and who does not serve this host, and why."""
     window = report["window"]
-    why = [Text(line, style="red") for line in (report["refusal"], report["versions"]) if line]
+    why = [folded(line, width, "red") for line in (report["refusal"], report["versions"]) if line]
     if window["state"] == SILENT:
-        return [Text(f"SILENT: no satellite {'serves this host' if why else 'answers'}", style=STYLES[SILENT]), *why]
+        return [folded(f"SILENT: no satellite {'serves this host' if why else 'answers'}", width, STYLES[SILENT]), *why]
     lost, empty = (tuple(Satellite(*one) for one in window[name]) for name in ("lost", "empty"))
     words = WindowState(len(window["servers"]), window["parity"], lost, empty).words()
     places = ((Satellite(one["plane"], one["slot"]), one) for one in report["satellites"])
     outside = [place for place, one in places if not one["alive"] and place not in lost]
-    shown = [Text(words, style=STYLES[window["state"]])]
+    shown = [folded(words, width, STYLES[window["state"]])]
     if outside:
-        shown.append(Text(f"outside the window {len(outside)} {'is' if len(outside) == 1 else 'are'} lost: {named(outside)}"))
+        verb = "is" if len(outside) == 1 else "are"
+        shown.append(folded(f"outside the window {len(outside)} {verb} lost: {named(outside)}", width))
     return shown + why
 
 
@@ -148,7 +164,7 @@ def grid(report: dict[str, Any], width: int) -> Iterator[Part]:
     if needed > width:
         cells = grid_cells(report, with_requests=False)
         told = f"chunks MB ({needed} columns have room for hits/misses/evictions)"
-    yield Text(told)
+    yield folded(told, width)
     yield from grid_tables(report["planes"], report["slots"], cells, width, gap=GAP)
 
 

@@ -30,6 +30,12 @@ Skymem = Callable[..., Result]
 SERVER = [Satellite(2, 2), Satellite(1, 2), Satellite(2, 3)]
 
 
+@pytest.fixture(autouse=True)
+def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave lines as long as they are; the workers of pytest name a width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def sky(start_sky: Callable[..., LocalConstellation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalConstellation:
     """Satellites of which four may be lost: 3 x 4 with six servers around [2, 2], two of them with parity."""
@@ -225,7 +231,16 @@ def test_a_full_grid_drops_what_has_no_room(capsys: pytest.CaptureFixture[str]) 
 def test_refused_keys_are_no_silence() -> None:
     window = {"state": "silent", "servers": [(1, 1)], "lost": [(1, 1)], "empty": [], "parity": 0}
     report = {"window": window, "refusal": "refused", "versions": "", "satellites": []}
-    assert [text.plain for text in verdict(report)] == ["SILENT: no satellite serves this host", "refused"]
+    assert [text.plain for text in verdict(report, 80)] == ["SILENT: no satellite serves this host", "refused"]
+
+
+def test_no_name_is_torn_where_a_line_is_folded() -> None:
+    window = {"servers": [(1, 1)] * 12, "lost": [[3, slot] for slot in range(1, 10)], "empty": [], "parity": 2, "state": "gone"}
+    (text,) = verdict({"window": window, "refusal": "", "versions": "", "satellites": []}, 40)
+    lines = text.plain.splitlines()
+    assert len(lines) > 3
+    assert all(len(line) <= 40 and line.count("[") == line.count("]") for line in lines)
+    assert " ".join(lines).startswith("GONE: 9 of 12 servers are lost: [3, 1], [3, 2], ")
 
 
 def test_status_tells_of_parity() -> None:
