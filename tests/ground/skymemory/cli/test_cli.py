@@ -72,7 +72,7 @@ def test_a_day_in_its_life(skymem: Command) -> None:
     stored = json.loads(skymem("put", "a key", "value", "--json").stdout)
     assert stored["bytes"] == len(value)
     fetched = json.loads(skymem("get", "a key", "copy", "--json").stdout)
-    assert fetched | {"seconds": 0} == stored | {"seconds": 0}
+    assert fetched | {"seconds": 0, "missing": 0} == stored | {"seconds": 0}
     assert fetched["seconds"] > 0
     assert (skymem.folder / "copy").read_bytes() == value
     assert skymem("get", "a key", "copy").output == ""
