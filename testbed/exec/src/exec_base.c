@@ -11,7 +11,7 @@
 #include "exec_priv.h"
 
 #define LINE_MAX_BYTES 256
-#define TIME_BYTES     32
+#define TIME_BYTES     40
 
 EXEC_Config_t EXEC_Config;
 
