@@ -40,6 +40,7 @@ typedef struct
     SKY_Crypto_t        crypto; /* what the core gets */
     crypto_fault_t      fault;
     unsigned            loaded;              /* keys, since the start */
+    unsigned            hashes;              /* made since the start */
     bool                is_full[RIG_PLACES]; /* which places hold a key */
 } crypto_rig_t;
 
@@ -48,6 +49,7 @@ static inline void rig_hash(void *context, const uint8_t *key, size_t key_bytes,
 {
     crypto_rig_t *rig = context;
 
+    ++rig->hashes;
     rig->library.crypto.Hash(&rig->library, key, key_bytes, parts, part_count, out, out_bytes);
     if ((rig->fault == FAULT_HASH_OF_PACKETS && key_bytes != 0) || (rig->fault == FAULT_HASH_OF_KEYS && key_bytes == 0))
     {

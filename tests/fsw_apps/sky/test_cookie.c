@@ -83,11 +83,63 @@ static void test_zero_is_no_cookie(void)
     crypto_rig_close(&rig);
 }
 
+/* Return how many hashes the look at a cookie takes, which is right. */
+static unsigned hashes_for(uint64_t endpoint, uint64_t now_us, uint64_t cookie)
+{
+    const unsigned before = rig.hashes;
+
+    CHECK(takes(endpoint, now_us, cookie));
+    return rig.hashes - before;
+}
+
+/* All packets of a value have the cookie, and its hash would take as long as all other checks of a packet. */
+static void test_a_cookie_is_hashed_once_in_its_life(void)
+{
+    open();
+    const uint64_t cookie = SKY_Cookies_Make(&cookies, &rig.crypto, HERE, 5);
+
+    CHECK(hashes_for(HERE, 5, cookie) == 1u);
+    CHECK(hashes_for(HERE, 6, cookie) == 0u);
+    CHECK(hashes_for(HERE, 2u * SKY_COOKIE_PERIOD_US - 1u, cookie) == 0u);
+    CHECK(!takes(HERE, 6, cookie + 1u)); /* a wrong one does not count because a right one came before */
+    CHECK(hashes_for(HERE, 7, cookie) == 0u);
+    CHECK(!takes(HERE, 2u * SKY_COOKIE_PERIOD_US, cookie)); /* nor one that has come to its end */
+
+    const uint64_t next = SKY_Cookies_Make(&cookies, &rig.crypto, HERE, 2u * SKY_COOKIE_PERIOD_US);
+
+    CHECK(hashes_for(HERE, 2u * SKY_COOKIE_PERIOD_US, next) == 1u);
+    CHECK(hashes_for(HERE, 2u * SKY_COOKIE_PERIOD_US, next) == 0u);
+    crypto_rig_close(&rig);
+}
+
+/* There are fewer places than endpoints. Whoever comes to the place of another one makes it hash again. */
+static void test_many_endpoints_keep_their_cookies_valid(void)
+{
+    uint64_t given[256];
+
+    open();
+    for (uint64_t i = 0; i < 256u; ++i)
+    {
+        given[i] = SKY_Cookies_Make(&cookies, &rig.crypto, HERE + i, 5);
+    }
+    for (uint64_t i = 0; i < 512u; ++i)
+    {
+        const uint64_t at = i % 256u;
+
+        CHECK(hashes_for(HERE + at, 5, given[at]) <= 1u);
+        CHECK(hashes_for(HERE + at, 5, given[at]) == 0u);
+        CHECK(!takes(HERE + (at + 1u) % 256u, 5, given[at]));
+    }
+    crypto_rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(test_a_cookie_is_for_one_endpoint);
     RUN(test_a_cookie_lives_until_the_end_of_the_next_period);
     RUN(test_another_boot_takes_no_cookie_of_this_one);
     RUN(test_zero_is_no_cookie);
+    RUN(test_a_cookie_is_hashed_once_in_its_life);
+    RUN(test_many_endpoints_keep_their_cookies_valid);
     return CHECK_RESULT();
 }

@@ -370,6 +370,24 @@ static void test_parts_of_a_chunk_are_charged_for_one_slot(void)
     end();
 }
 
+/* The largest part of a chunk may come first. It pays for the slot, and for all parts that follow. */
+static void test_a_large_part_pays_for_those_that_follow(void)
+{
+    static const uint8_t large[7000];
+    SKY_Packet_t         pkt;
+
+    secure(false, 0);
+    pkt           = put_of(0, GROUND);
+    pkt.payload   = large;
+    pkt.length    = sizeof(large);
+    pkt.chunk_len = sizeof(large) + 1u;
+    CHECK(SKY_Security_MayAsk(&security, SECOND_US, &pkt, GROUND));
+    pkt.offset = sizeof(large);
+    pkt.length = 1;
+    CHECK(asked_of(SECOND_US, pkt, false) > 40u * SLOTS);
+    end();
+}
+
 /* Chunks of other tenants, satellites, numbers and keys take other slots. */
 static void test_what_names_a_slot(void)
 {
@@ -407,6 +425,7 @@ int main(void)
     RUN(test_puts_are_charged_by_the_slot);
     RUN(test_what_takes_no_slot_is_charged_by_its_bytes);
     RUN(test_parts_of_a_chunk_are_charged_for_one_slot);
+    RUN(test_a_large_part_pays_for_those_that_follow);
     RUN(test_what_names_a_slot);
     return CHECK_RESULT();
 }

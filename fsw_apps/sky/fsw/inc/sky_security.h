@@ -186,7 +186,7 @@ bool SKY_Security_MayBeTold(SKY_Security_t *security, uint64_t now_us, const SKY
  * the other one is asked for under an association. */
 uint64_t SKY_Security_GreetingCookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /** Return true if a request has either cookie of its endpoint, so that this can be reached. */
-bool SKY_Security_IsReachable(const SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
+bool SKY_Security_IsReachable(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Return the cookie that opens the way through this satellite to an endpoint. With keys only for one that has shown a right tag. */
 uint64_t SKY_Security_CookieOf(const SKY_Security_t *security, uint64_t now_us, uint64_t endpoint);
 /**

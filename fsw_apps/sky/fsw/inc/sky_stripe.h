@@ -48,6 +48,8 @@ bool SKY_Stripe_Check(const SKY_Stripe_t *stripe);
 bool SKY_Stripe_OfPacket(SKY_Stripe_t *stripe, const SKY_Packet_t *pkt);
 /** Get the stripe that a packet declares whose chunk_len is that of its own chunk. @return as SKY_Stripe_OfPacket */
 bool SKY_Stripe_OfChunk(SKY_Stripe_t *stripe, const SKY_Packet_t *pkt);
+/** Return true if a packet declares a chunk of this stripe: SKY_Stripe_OfChunk would get an equal one, in more steps. */
+bool SKY_Stripe_IsChunk(const SKY_Stripe_t *stripe, const SKY_Packet_t *pkt);
 /** Declare a stripe in a packet. Its chunk_len becomes that of a full chunk. */
 void SKY_Stripe_ToPacket(const SKY_Stripe_t *stripe, SKY_Packet_t *pkt);
 /** Return true if two stripes cut a block into the same chunks. */

@@ -21,11 +21,19 @@ static uint64_t cookie_of(const SKY_Cookies_t *cookies, const SKY_Crypto_t *cryp
     return cookie == SKY_COOKIE_NONE ? 1u : cookie;
 }
 
+/* Return the place of an endpoint among the cookies that are kept. */
+static uint32_t place_of(uint64_t endpoint)
+{
+    return (uint32_t)((endpoint * UINT64_C(0x9E3779B97F4A7C15)) >>
+                      (64u - SKY_COOKIE_KEPT_BITS)); /* the golden ratio spreads ports */
+}
+
 void SKY_Cookies_Init(SKY_Cookies_t *cookies, const uint8_t secret[SKY_CRYPTO_KEY_BYTES])
 {
     SKY_ASSERT(cookies->secret != secret);
     SKY_ASSERT(sizeof(cookies->secret) == SKY_CRYPTO_KEY_BYTES);
     (void)memcpy(cookies->secret, secret, sizeof(cookies->secret));
+    (void)memset(cookies->kept, 0, sizeof(cookies->kept));
 }
 
 uint64_t SKY_Cookies_Make(const SKY_Cookies_t *cookies, const SKY_Crypto_t *crypto, uint64_t endpoint, uint64_t now_us)
@@ -37,19 +45,29 @@ uint64_t SKY_Cookies_Make(const SKY_Cookies_t *cookies, const SKY_Crypto_t *cryp
     return cookie;
 }
 
-bool SKY_Cookies_IsValid(const SKY_Cookies_t *cookies, const SKY_Crypto_t *crypto, uint64_t endpoint, uint64_t now_us,
-                         uint64_t cookie)
+bool SKY_Cookies_IsValid(SKY_Cookies_t *cookies, const SKY_Crypto_t *crypto, uint64_t endpoint, uint64_t now_us, uint64_t cookie)
 {
-    const uint64_t period = now_us / SKY_COOKIE_PERIOD_US;
+    const uint64_t    period = now_us / SKY_COOKIE_PERIOD_US;
+    SKY_CookieKept_t *kept   = &cookies->kept[place_of(endpoint)];
 
-    SKY_ASSERT(cookies != NULL);
     SKY_ASSERT(crypto->IsEqual != NULL);
+    SKY_ASSERT(kept->cookie != SKY_COOKIE_NONE || kept->period == 0u); /* nothing was kept there before */
+    if (cookie == SKY_COOKIE_NONE)
+    {
+        return false;
+    }
+    if (kept->endpoint == endpoint && period - kept->period <= 1u &&
+        crypto->IsEqual(crypto->context, &kept->cookie, &cookie, sizeof(cookie)))
+    {
+        return true;
+    }
     for (uint64_t age = 0; age <= 1u && age <= period; ++age)
     {
         const uint64_t right = cookie_of(cookies, crypto, endpoint, period - age);
 
         if (crypto->IsEqual(crypto->context, &right, &cookie, sizeof(right)))
         {
+            *kept = (SKY_CookieKept_t){endpoint, period - age, cookie};
             return true;
         }
     }

@@ -335,12 +335,10 @@ bool SKY_ShareCfg_HasParity(const SKY_ShareCfg_t *cfg)
 
 bool SKY_ShareCfg_IsChunk(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
 {
-    SKY_Stripe_t stripe;
-    SKY_ASSERT(SKY_Stripe_Check(&cfg->stripe));
+    SKY_ASSERT(cfg->count >= 1);
     SKY_ASSERT(pkt->status == SKY_STATUS_OK);
 
-    return pkt->block_version == cfg->version && pkt->content == cfg->content && SKY_Stripe_OfChunk(&stripe, pkt) &&
-           SKY_Stripe_Equal(&stripe, &cfg->stripe);
+    return pkt->block_version == cfg->version && pkt->content == cfg->content && SKY_Stripe_IsChunk(&cfg->stripe, pkt);
 }
 
 SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)

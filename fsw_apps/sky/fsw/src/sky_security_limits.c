@@ -75,7 +75,7 @@ uint64_t SKY_Security_GreetingCookieOf(const SKY_Security_t *security, uint64_t 
                             now_us);
 }
 
-bool SKY_Security_IsReachable(const SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+bool SKY_Security_IsReachable(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
     const SKY_Crypto_t *crypto = security->cfg.crypto;
     SKY_ASSERT(endpoint != 0u);
@@ -114,21 +114,23 @@ static bool IsAmong(const SKY_SecurityChunks_t *chunks, uint32_t digest)
 /*
  * Nothing here knows whether the store has a slot for a chunk already; it may be that of another satellite. So the first part to come is charged for
  * it, whichever that is. Others that follow at once are not. Who cycles through the few chunks that are remembered has only their few slots.
+ * A whole chunk of a slot's size pays for the slot by its bytes, and no part follows it. So nothing is remembered of it.
  */
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
     static const SKY_RateLimit_t limit  = {BYTES_PER_S, BYTES_BURST};
-    const uint64_t               source = AddressOf(endpoint);
+    const uint32_t               bucket = SKY_Rates_BucketOf(&security->rates.bytes, AddressOf(endpoint));
     const uint32_t               bytes  = pkt->length + SKY_REQUEST_BYTES;
-    SKY_SecurityChunks_t        *chunks = &security->rates.chunks[SKY_Rates_BucketOf(&security->rates.bytes, source)];
+    SKY_SecurityChunks_t        *chunks = &security->rates.chunks[bucket];
     SKY_ASSERT(!security->is_keyed);
     SKY_ASSERT(pkt->is_request);
 
-    const uint32_t slot   = pkt->op == SKY_OP_PUT ? SlotOf(security, pkt) : 0u;
-    const bool     is_new = slot != 0u && !IsAmong(chunks, slot);
-    const uint32_t amount = is_new && bytes < SLOT_BYTES ? SLOT_BYTES : bytes;
+    const bool     has_paid = bytes >= SLOT_BYTES && pkt->length == pkt->chunk_len;
+    const uint32_t slot     = pkt->op == SKY_OP_PUT && !has_paid ? SlotOf(security, pkt) : 0u;
+    const bool     is_new   = slot != 0u && !IsAmong(chunks, slot);
+    const uint32_t amount   = is_new && bytes < SLOT_BYTES ? SLOT_BYTES : bytes;
 
-    if (!SKY_Rates_Take(&security->rates.bytes, now_us, limit, source, amount))
+    if (!SKY_Rate_Take(&security->rates.bytes.buckets[bucket], now_us, limit, amount))
     {
         return Count(security, false);
     }

@@ -103,10 +103,19 @@ bool SKY_Stripe_OfChunk(SKY_Stripe_t *stripe, const SKY_Packet_t *pkt)
     return SKY_Stripe_Check(stripe) && SKY_Stripe_ChunkBytes(stripe, pkt->chunk_id) == pkt->chunk_len;
 }
 
+bool SKY_Stripe_IsChunk(const SKY_Stripe_t *stripe, const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(stripe->chunk_total >= 1u);
+    SKY_ASSERT(stripe->chunk_len >= 1u);
+    return pkt->block_len == stripe->block_len && pkt->chunk_total == stripe->chunk_total && pkt->code_k == stripe->code_k &&
+           pkt->code_m == stripe->code_m && KnowsCode(pkt) && pkt->chunk_id < pkt->chunk_total &&
+           SKY_Stripe_ChunkBytes(stripe, pkt->chunk_id) == pkt->chunk_len;
+}
+
 void SKY_Stripe_ToPacket(const SKY_Stripe_t *stripe, SKY_Packet_t *pkt)
 {
-    SKY_ASSERT(SKY_Stripe_Check(stripe));
-    SKY_ASSERT(pkt != NULL);
+    SKY_ASSERT(stripe->chunk_total >= 1u);
+    SKY_ASSERT((stripe->code_k == 0u) == (stripe->code_m == 0u));
     pkt->block_len   = stripe->block_len;
     pkt->chunk_len   = stripe->chunk_len;
     pkt->chunk_total = stripe->chunk_total;
