@@ -25,7 +25,7 @@ TOOLS := clang clang-tidy cppcheck aarch64-linux-gnu-gcc qemu-aarch64
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
 
-.PHONY: all demo test test-host test-tools beside-python bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c \
+.PHONY: all demo test test-host test-tools beside-python bench bench-compare docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c \
         test-sanitized coverage test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines wheel release-check clean
 
 all: $(VENV)/.installed
@@ -38,6 +38,14 @@ bench: $(VENV)/.installed $(VENV)/.dev
 	$(BIN)/skymem bench links
 	$(BIN)/skymem bench peers
 	$(BIN)/skymem bench prefix
+
+# Processor time of operations beside that of an earlier commit: BASE, or the one that tools/bench_base names. More than BOUND percent
+# more is a failure.
+BASE ?=
+ROUNDS ?= 30
+BOUND ?= 10
+bench-compare: $(VENV)/.installed
+	$(BIN)/python tools/bench_compare.py $(if $(BASE),--base $(BASE)) --rounds $(ROUNDS) --bound $(BOUND)
 
 test: test-host
 	$(MAKE) --no-print-directory test-docker
