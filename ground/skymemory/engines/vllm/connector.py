@@ -14,15 +14,16 @@ import os
 import sys
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import vllm
+from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (
     KVConnectorBase_V1,
-    KVConnectorHandshakeMetadata,
     KVConnectorMetadata,
     KVConnectorRole,
     KVConnectorWorkerMetadata,
@@ -60,21 +61,21 @@ class StepMetadata(KVConnectorMetadata):  # type: ignore[misc]  # vLLM is not in
 
 
 @dataclass
-class WorkerLayout(KVConnectorHandshakeMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
-    """Message from each worker to the scheduler, once."""
+class WorkerReport(KVConnectorWorkerMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
+    """Message from the workers to the scheduler, after a step.
 
-    layout: Layout
+    Layouts come this way, not by vLLM's handshake of connectors. Of several connectors `MultiConnector` takes the handshake of
+    one only, and gives it to all.
+    """
 
+    saved: Saved = field(default_factory=Saved)
+    layouts: dict[int, Layout] = field(default_factory=dict)
+    """Layout of each worker's part of a block, by rank, in steps whose plan asks for it."""
 
-@dataclass
-class SavedMetadata(KVConnectorWorkerMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
-    """Message from the workers to the scheduler, after a step."""
-
-    saved: Saved
-
-    def aggregate(self, other: KVConnectorWorkerMetadata) -> SavedMetadata:
+    def aggregate(self, other: KVConnectorWorkerMetadata) -> WorkerReport:
         """Join the messages of both workers."""
         self.saved.add(other.saved)
+        self.layouts |= other.layouts
         return self
 
 
@@ -97,14 +98,16 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         self._publishes = told is not None and told.enable_kv_cache_events
         self._replicas = max(1, getattr(kv_cache_config, "kv_tp_replicas", 1))
         self._tensor_parallel = vllm_config.parallel_config.tensor_parallel_size
+        self._shards = self._tensor_parallel // self._replicas
         self._scheduler: SchedulerSide | None = None
         self._worker: WorkerSide | None = None
         self._errors: set[int] = set()
         if role == KVConnectorRole.WORKER:
             from vllm.distributed.parallel_state import get_tensor_model_parallel_rank
 
+            self._rank = get_tensor_model_parallel_rank()
             self._worker = WorkerSide(
-                rank=get_tensor_model_parallel_rank(),
+                rank=self._rank,
                 replicas=self._replicas,
                 blocks=kv_cache_config.num_blocks,
                 block_tokens=vllm_config.cache_config.block_size,
@@ -129,10 +132,13 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             )
         model, load = vllm_config.model_config, vllm_config.load_config
         dummy = str(load.load_format) == "dummy"
-        self._weights = [] if dummy else weight_files(model.model, model.revision, load.download_dir)
+        weights = [] if dummy else weight_files(model.model, model.revision, load.download_dir)
         self._secret = engine_secret(self._settings.tenant_secret_file, self._settings.socket)
+        self._layouts: dict[int, Layout] = {}
         self._opening: Future[AgentSession] = Future()
         self._digests = ThreadPoolExecutor(1, thread_name_prefix="skymemory-digest")
+        self._weights_digest = self._digests.submit(files_digest, weights)
+        self._scheduler = self._made_scheduler()
 
     # --- worker ---------------------------------------------------------------------------------------------------------------
 
@@ -140,11 +146,6 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         """Take the paged cache."""
         assert self._worker is not None
         self._worker.register(kv_caches)
-
-    def get_handshake_metadata(self) -> WorkerLayout:
-        """Return how this worker lays out its part of a block."""
-        assert self._worker is not None
-        return WorkerLayout(self._worker.layout)
 
     def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:
         """Begin a step."""
@@ -182,11 +183,12 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         errors, self._errors = self._errors, set()
         return errors
 
-    def build_connector_worker_meta(self) -> SavedMetadata | None:
-        """Return what became of blocks that were to be stored."""
+    def build_connector_worker_meta(self) -> WorkerReport | None:
+        """Return what became of blocks that were to be stored, and this worker's layout if the step asks for it."""
         assert self._worker is not None
         saved = self._worker.saved()
-        return SavedMetadata(saved) if saved is not None else None
+        layouts = {self._rank: self._worker.layout} if self._worker.is_layout_wanted else {}
+        return WorkerReport(saved or Saved(), layouts) if saved or layouts else None
 
     # --- scheduler ------------------------------------------------------------------------------------------------------------
 
@@ -195,65 +197,24 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         """Return False: a block that is not stored is only a miss later."""
         return False
 
-    def set_xfer_handshake_metadata(self, metadata: dict[int, KVConnectorHandshakeMetadata]) -> None:
-        """Start the session: all workers have their caches, and the weights are read beside the first steps."""
-        layouts: list[Layout] = [metadata[rank].layout for rank in sorted(metadata)]
-        block_format = layouts[0].format
-        if any(layout.format != block_format for layout in layouts):
-            raise UnsupportedError(
-                f"SkyMemoryConnector: --tensor-parallel-size {self._tensor_parallel} gives the workers unequal parts of a block; "
-                "supported are equal parts"
-            )
-        room = self._room(block_format.block_bytes)
-        _vllm_log.info(
-            "SkyMemory: blocks of %.1f MB; %d MiB of memory a worker, for %d of them on their way to the sky; a step fills %d",
-            room.block_bytes / 1e6,
-            room.arena_bytes >> 20,
-            room.saves,
-            room.step_blocks,
-        )
-        if room.lack:
-            _vllm_log.warning("SkyMemory: %s", room.lack)
-        adapters = Adapters(self._digests)
-        if self._vllm_config.lora_config is not None:
-            from vllm.v1.engine.core import EngineCore  # EngineCore makes this object
-
-            watch_loads(EngineCore, adapters)
-        transfer = self._kv_transfer_config
-        self._scheduler = SchedulerSide(
-            block_tokens=self._vllm_config.cache_config.block_size,
-            prompt_tokens_max=self._vllm_config.model_config.max_model_len,
-            shards=self._tensor_parallel // self._replicas,
-            loads=transfer.is_kv_consumer,
-            saves=transfer.is_kv_producer,
-            always_fetch=self._settings.always_fetch,
-            lookup_timeout_s=self._settings.lookup_timeout_s,
-            room=room,
-            open_session=self._opening,
-            adapter_digest=adapters.digest,
-            tally=self._tally,
-            events=self._events,
-        )
-        self._digests.submit(self._open_session, block_format, [layout.facts for layout in layouts])
-
     def on_new_request(self, request: Any) -> None:
         """Begin to track a request."""
-        if self._scheduler is not None:
-            self._scheduler.add(request)
+        assert self._scheduler is not None
+        self._scheduler.add(request)
 
     def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> tuple[int | None, bool]:
         """See `SchedulerSide.matched`."""
-        return (0, False) if self._scheduler is None else self._scheduler.matched(request, num_computed_tokens)
+        assert self._scheduler is not None
+        return self._scheduler.matched(request, num_computed_tokens)
 
     def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
         """Plan a load."""
-        if self._scheduler is not None:
-            self._scheduler.allocated(request, blocks.get_block_ids()[0], num_external_tokens)
+        assert self._scheduler is not None
+        self._scheduler.allocated(request, blocks.get_block_ids()[0], num_external_tokens)
 
     def build_connector_meta(self, scheduler_output: Any) -> StepMetadata:
         """Return the tasks of the workers in this step."""
-        if self._scheduler is None:
-            return StepMetadata(StepPlan())
+        assert self._scheduler is not None
         state = scheduler_output.kv_connector_block_state
 
         def places(request: str) -> list[int] | None:
@@ -264,22 +225,23 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
 
     def update_connector_output(self, connector_output: Any) -> None:
         """Take in what the workers did."""
-        if self._scheduler is None:
-            return
-        if connector_output.kv_connector_worker_meta is not None:
-            self._scheduler.saved(connector_output.kv_connector_worker_meta.saved)
+        assert self._scheduler is not None
+        report = connector_output.kv_connector_worker_meta
+        if report is not None:
+            self._learn_layouts(report.layouts)
+            self._scheduler.saved(report.saved)
         self._scheduler.loaded(connector_output.finished_recving or (), connector_output.invalid_block_ids)
 
     def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, dict[str, Any] | None]:
         """Let the request's memory go at once: its blocks were copied out."""
-        if self._scheduler is not None:
-            self._scheduler.remove(request, request.num_computed_tokens)
+        assert self._scheduler is not None
+        self._scheduler.remove(request, request.num_computed_tokens)
         return False, None
 
     def reset_cache(self) -> bool:
         """Start new keys, for this engine alone: the weights have changed, or old blocks are not to be found."""
-        if self._scheduler is not None:
-            self._scheduler.forget(os.urandom(32))
+        assert self._scheduler is not None
+        self._scheduler.forget(os.urandom(32))
         return True
 
     # --- both -----------------------------------------------------------------------------------------------------------------
@@ -310,16 +272,67 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             if self._opening.done() and self._opening.exception() is None:
                 self._opening.result().client.close()
 
+    def _made_scheduler(self) -> SchedulerSide:
+        adapters = Adapters(self._digests)
+        if self._vllm_config.lora_config is not None:
+            from vllm.v1.engine.core import EngineCore  # EngineCore makes this object
+
+            watch_loads(EngineCore, adapters)
+        transfer = self._kv_transfer_config
+        return SchedulerSide(
+            block_tokens=self._vllm_config.cache_config.block_size,
+            prompt_tokens_max=self._vllm_config.model_config.max_model_len,
+            shards=self._shards,
+            loads=transfer.is_kv_consumer,
+            saves=transfer.is_kv_producer,
+            always_fetch=self._settings.always_fetch,
+            lookup_timeout_s=self._settings.lookup_timeout_s,
+            open_session=self._opening,
+            adapter_digest=adapters.digest,
+            tally=self._tally,
+            events=self._events,
+        )
+
+    def _learn_layouts(self, layouts: dict[int, Layout]) -> None:
+        """Begin to open the session once the layouts of all workers are known."""
+        assert self._scheduler is not None
+        self._layouts |= layouts
+        if self._scheduler.room is not None or len(self._layouts) < self._tensor_parallel:
+            return
+        known = [self._layouts[rank] for rank in sorted(self._layouts)]
+        room = self._scheduler.room = self._room(known[0].format.block_bytes)
+        if any(layout.format != known[0].format for layout in known):
+            self._fail(
+                UnsupportedError(
+                    f"SkyMemoryConnector: --tensor-parallel-size {self._tensor_parallel} gives the workers unequal parts of a "
+                    "block; supported are equal parts"
+                )
+            )
+            return
+        _vllm_log.info(
+            "SkyMemory: blocks of %.1f MB; %d MiB of memory a worker, for %d of them on their way to the sky; a step fills %d",
+            room.block_bytes / 1e6,
+            room.arena_bytes >> 20,
+            room.saves,
+            room.step_blocks,
+        )
+        if room.lack:
+            _vllm_log.warning("SkyMemory: %s", room.lack)
+        self._digests.submit(self._open_session, known[0].format, [layout.facts for layout in known])
+
     def _open_session(self, block_format: BlockFormat, workers: list[Any]) -> None:
         try:
             known = identity.facts(self._vllm_config, self._kv_cache_config, vllm.__version__, workers)
-            root = identity.root_key(block_format, known, files_digest(self._weights), self._secret)
-            tokens, dtype = block_format.share(self._tensor_parallel // self._replicas)
+            root = identity.root_key(block_format, known, self._weights_digest.result(), self._secret)
+            tokens, dtype = block_format.share(self._shards)
             who = Identity(root, str(self._vllm_config.model_config.model), tokens, dtype)
             self._opening.set_result(AgentSession(who, self._open_client(who, block_format.block_bytes, _ASKING_ARENA_BYTES)))
         except Exception as error:
-            _log.exception("SkyMemory could not be opened, and the engine goes on without it")
-            self._opening.set_exception(error)
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        _log.error("SkyMemory could not be opened, and the engine goes on without it", exc_info=error)
+        self._opening.set_exception(error)
 
     def _room(self, block_bytes: int) -> TransferRoom:
         """Return the memory of each worker for blocks of so many bytes. Workers and scheduler compute the same."""
@@ -349,3 +362,8 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         """Return the blocks that came to the sky or went, for followers of vLLM's KV events (`--kv-events-config`)."""
         taken = self._events.take()
         return self._events.for_vllm(taken, self._vllm_config.cache_config.block_size) if taken and self._publishes else ()
+
+
+with suppress(ValueError):  # the name is known already
+    # MultiConnector finds the class by its name when it reads statistics.
+    KVConnectorFactory.register_connector(SkyMemoryConnector.__name__, "skymemory.engines.vllm", SkyMemoryConnector.__name__)

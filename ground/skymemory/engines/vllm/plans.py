@@ -22,7 +22,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Layout of a worker's part of a block; sent once, before the first step."""
+    """Layout of a worker's part of a block."""
 
     format: BlockFormat
     facts: list[Any]
@@ -62,6 +62,8 @@ class StepPlan:
     prefill_pairs: float = 0.0
     """Pairs of these tokens and the tokens that each looks at."""
     other_tokens: int = 0
+    is_layout_wanted: bool = False
+    """True if each worker is to tell its layout after the step."""
 
     @property
     def prefill_before(self) -> int:

@@ -72,6 +72,8 @@ class _Track:
     """A request that vLLM has not finished."""
 
     request: ScheduledRequest
+    since: float
+    """Time at which it came, on the monotonic clock."""
     keys: list[bytes] = field(default_factory=list)
     """Keys of its full blocks, as far as they were needed."""
     lookup: _Lookup | None = None
@@ -115,7 +117,6 @@ class SchedulerSide:
         saves: bool,
         always_fetch: bool,
         lookup_timeout_s: float,
-        room: TransferRoom,
         open_session: Future[AgentSession],
         adapter_digest: Callable[[Any], Future[bytes]],
         tally: Tally,
@@ -133,7 +134,6 @@ class SchedulerSide:
             saves: True if blocks are stored (producer or both).
             always_fetch: True if blocks are fetched even if they are computed faster.
             lookup_timeout_s: Time after which an answer is a miss, and that a new client has to find its agent.
-            room: Room of the workers for blocks on their way.
             open_session: Ends when root and client are there; fails if there is no cache for this engine.
             alone_s: Time to wait for a lookup of the only request.
             events: Gets the blocks that came and went.
@@ -147,7 +147,8 @@ class SchedulerSide:
         self._saves_wanted = saves
         self._always_fetch = always_fetch
         self._timeout_s = lookup_timeout_s
-        self._room = room
+        self.room: TransferRoom | None = None
+        """Room of the workers for blocks on their way; None until the workers have told how large a block is."""
         self._warned = False
         self._opening = open_session
         self._adapter_digest = adapter_digest
@@ -169,7 +170,7 @@ class SchedulerSide:
 
     def add(self, request: ScheduledRequest) -> None:
         """Begin to track a request."""
-        self._tracks[request.request_id] = _Track(request)
+        self._tracks[request.request_id] = _Track(request, self._clock())
         if request.lora_request is not None:
             self._adapter_digest(request.lora_request)  # the digest is taken before the engine reads the files
 
@@ -183,6 +184,8 @@ class SchedulerSide:
             (None, False) as long as it is not known.
         """
         track = self._tracks.get(request.request_id)
+        if track is not None and self.room is None and self._clock() - track.since <= self._timeout_s:
+            return None, False  # the workers tell their layout after the next step, also if it computes nothing
         first = computed // self._block_tokens
         blocks = min(request.num_tokens // self._block_tokens, len(request.block_hashes))
         if not self._loads_wanted or track is None or track.barred or request.skip_reading_prefix_cache or blocks <= first:
@@ -221,7 +224,9 @@ class SchedulerSide:
             places: Returns the places of a request's blocks in the paged cache.
         """
         session = self._session()
-        step = StepPlan(session.identity if session else None, loads=self._loads, used=self._used)
+        step = StepPlan(
+            session.identity if session else None, loads=self._loads, used=self._used, is_layout_wanted=self.room is None
+        )
         self._loads, self._used = [], []
         if session is not None and not self._loads_wanted:
             self._ask_capacity(session)
@@ -246,7 +251,10 @@ class SchedulerSide:
         Guessed tokens have no hash, so their blocks are not among them.
         """
         full = self._stored_max(track.request, computed)
-        if track.closed or full <= track.saved or self._clock() < track.save_after or not self._extend_keys(track, full):
+        room = self.room
+        if room is None or track.closed or full <= track.saved or self._clock() < track.save_after:
+            return []
+        if not self._extend_keys(track, full):
             return []
         found = places(track.request.request_id)
         if found is None:
@@ -255,7 +263,7 @@ class SchedulerSide:
         for index in range(track.saved, full):
             key = track.keys[index]
             if key not in self._stored and key not in self.saving:
-                if len(self.saving) >= self._room.saves:
+                if len(self.saving) >= room.saves:
                     break  # a later step stores the rest, if the request still runs
                 self.saving[key] = _Saving(track, index, self._shards)
                 plans.append(PagedBlock(found[index], key))
@@ -329,8 +337,8 @@ class SchedulerSide:
         if blocks <= 0:
             return
         self._tally.count("save_skipped", blocks)
-        session = self._session()
-        if not self._warned and session is not None and session.client.connected:
+        session, room = self._session(), self.room
+        if not self._warned and room is not None and session is not None and session.client.connected:
             self._warned = True
             _log.warning(
                 "%d of %d blocks of a request were not stored: it was finished before there was room. %d may be on their way "
@@ -338,9 +346,9 @@ class SchedulerSide:
                 "vllm:skymemory_save_skipped_blocks_total",
                 blocks,
                 full,
-                self._room.saves,
-                self._room.mib_for(full),
-                self._room.arena_bytes >> 20,
+                room.saves,
+                room.mib_for(full),
+                room.arena_bytes >> 20,
             )
 
     def forget(self, salt: bytes) -> None:

@@ -110,6 +110,11 @@ class WorkerSide:
             pages.facts,
         )
 
+    @property
+    def is_layout_wanted(self) -> bool:
+        """True if the scheduler does not know the layout yet."""
+        return self._step is not None and self._step.is_layout_wanted
+
     def register(self, caches: dict[str, torch.Tensor]) -> None:
         """Take the paged cache.
 

@@ -80,12 +80,12 @@ class Engine:
             saves=True,
             always_fetch=True,
             lookup_timeout_s=PATIENCE_S,
-            room=self._room(self.block_bytes),
             open_session=opening,
             adapter_digest=lambda _: Future(),
             tally=self.tally,
             events=BlockEvents(),
         )
+        self.scheduler.room = self._room(self.block_bytes)
         self._count = 0
         self._step({})  # with it the worker opens its client
         assert all(client.wait_connected(PATIENCE_S) for client in self._clients)

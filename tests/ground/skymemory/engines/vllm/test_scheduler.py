@@ -28,6 +28,9 @@ def room(saves: int) -> TransferRoom:
     return TransferRoom(1 << 20, saves, (2 * saves if saves < 16 else saves + 16) << 20)
 
 
+ROOM = room(100)
+
+
 @dataclass
 class Asked:
     """As vLLM's request."""
@@ -74,7 +77,7 @@ class Client:
 class Scheduler:
     """`SchedulerSide` and what is around it."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, room: TransferRoom | None = ROOM, **settings: Any) -> None:
         self.client = Client()
         self.opening: Future[AgentSession] = Future()
         self.digest: Future[bytes] = Future()
@@ -88,7 +91,6 @@ class Scheduler:
             "saves": True,
             "always_fetch": False,
             "lookup_timeout_s": 3600.0,
-            "room": room(100),
             **settings,
         }
         self.side = SchedulerSide(
@@ -99,6 +101,7 @@ class Scheduler:
             events=self.events,
             **given,
         )
+        self.side.room = room
 
     def _digest_of(self, adapter: Any) -> Future[bytes]:
         self.digested.append(adapter)
@@ -133,6 +136,33 @@ def load(scheduler: Scheduler, request: Asked) -> Any:
     scheduler.side.allocated(request, range(50, 100), tokens)
     [plan] = scheduler.plan().loads
     return plan
+
+
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_first_request_waits_until_the_workers_have_told_their_layout(loads: bool) -> None:
+    """Else what an engine that only stores computes in its first step would not be stored."""
+    scheduler = Scheduler(room=None, loads=loads)
+    request = come(scheduler, 3 * BLOCK)
+    assert scheduler.side.matched(request, 0) == (None, False)
+    assert scheduler.plan().is_layout_wanted
+    scheduler.side.room = ROOM
+    scheduler.open()
+    assert scheduler.side.matched(request, 0) == (0, False)
+    step = scheduler.plan(a=3 * BLOCK)
+    assert not step.is_layout_wanted
+    assert len(step.saves) == 3
+
+
+def test_without_a_layout_a_request_is_computed_in_the_end() -> None:
+    now = [0.0]
+    scheduler = Scheduler(room=None, lookup_timeout_s=1.0, clock=lambda: now[0])
+    scheduler.open()
+    request = come(scheduler, 3 * BLOCK)
+    assert scheduler.side.matched(request, 0) == (None, False)
+    now[0] = 1.1
+    assert scheduler.side.matched(request, 0) == (0, False)
+    assert scheduler.plan(a=3 * BLOCK).saves == []
+    scheduler.side.remove(request, 3 * BLOCK)
 
 
 def test_nothing_is_known_before_root_and_agent_are_there() -> None:
