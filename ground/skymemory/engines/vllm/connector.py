@@ -108,6 +108,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             self._rank = get_tensor_model_parallel_rank()
             self._worker = WorkerSide(
                 rank=self._rank,
+                shards=self._shards,
                 replicas=self._replicas,
                 blocks=kv_cache_config.num_blocks,
                 block_tokens=vllm_config.cache_config.block_size,

@@ -48,6 +48,7 @@ class WorkerSide:
         self,
         *,
         rank: int,
+        shards: int,
         replicas: int,
         blocks: int,
         block_tokens: int,
@@ -62,6 +63,7 @@ class WorkerSide:
 
         Args:
             rank: Rank among the workers with the same layers, from 0.
+            shards: Workers with a part of their own of each block.
             replicas: Number of consecutive ranks that hold the same heads.
             blocks: Blocks of the paged cache.
             layout_name: Name that vLLM has for the order of the tensors.
@@ -71,6 +73,7 @@ class WorkerSide:
         """
         self.shard = rank // replicas
         """Number of this worker's part of each block, from 0."""
+        self._shards = shards
         self._writes = rank % replicas == 0
         self._times = rank == 0
         self._blocks = blocks
@@ -171,7 +174,9 @@ class WorkerSide:
         self._session.saver.end(computed)
         if self._writes:
             for chain in self._step.used:
-                self._session.saver.used([shard_key(key, self.shard) for key in chain])
+                # A block is of no use without the parts of all workers. So they are used in one order, and evicted together.
+                # Each worker tells this when its own parts have come; the last one tells it when all have.
+                self._session.saver.used([shard_key(key, shard) for key in chain for shard in range(self._shards)])
             self._step.used = []
         if computed and self._is_prefill(self._step):
             self._prefilled(self._session.client, self._step)

@@ -109,7 +109,7 @@ class Worker:
         self.client = client
         self.caches = random_caches() if caches is None else caches
         self.tally = Tally()
-        given = {"rank": 0, "replicas": 1, "load_timeout_s": 600.0, **settings}
+        given = {"rank": 0, "shards": 1, "replicas": 1, "load_timeout_s": 600.0, **settings}
         self.side = WorkerSide(
             blocks=BLOCKS,
             block_tokens=TOKENS,
@@ -369,7 +369,7 @@ def test_a_client_that_has_not_found_its_agent_yet(make: Callable[..., Worker], 
 
 
 def test_parts_of_a_block(make: Callable[..., Worker], client: Client) -> None:
-    first, second, replica = make(replicas=2), make(rank=2, replicas=2), make(rank=3, replicas=2)
+    first, second, replica = (make(rank=rank, shards=2, replicas=2) for rank in (0, 2, 3))
     for worker in (first, second, replica):
         worker.step(saves=plans(3), prefill_tokens=1000)
     first.saved(1)
