@@ -25,6 +25,7 @@ from lmcache.v1.distributed.l2_adapters.base import L2AdapterInterface
 from lmcache.v1.memory_management import MemoryObj
 from lmcache.v1.platform import create_event_notifier
 
+from skymemory.agent.gateway.lmcache import ADAPTERS_WARNING
 from skymemory.engines.carrier import Block, Carrier, CarrierSettings
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.tenant import engine_secret
@@ -56,6 +57,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
                 f"adapter_params: there is no setting {unknown[0]!r}; there are {', '.join(CarrierSettings.__slots__)}"
             )
         self._settings = CarrierSettings.of(params)
+        _log.warning("SkyMemory: %s", ADAPTERS_WARNING)
         self._secret = engine_secret(self._settings.tenant_secret_file, self._settings.socket)
         self._lock = threading.Lock()
         self._carriers: dict[int, Carrier] = {}

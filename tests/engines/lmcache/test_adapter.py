@@ -114,6 +114,11 @@ def test_lmcaches_own_check_of_conformance(agent: AgentProcess, keys: int, value
     assert f"(content): {keys}/{keys}" in printed
 
 
+def test_an_adapter_warns_of_lora_at_its_start(make_adapter: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+    make_adapter()
+    assert "with --enable-lora send a cache_salt of its own" in caplog.text
+
+
 def test_what_is_missing_among_others_is_just_missing(make_adapter: Callable[..., Any]) -> None:
     adapter = make_adapter()
     keys = named("a0", "a1", "a2", "a3")

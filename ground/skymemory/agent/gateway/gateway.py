@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import socket
 import time
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from prometheus_client import CollectorRegistry
 
 from skymemory.agent.gateway.commands import COMMANDS
 from skymemory.agent.gateway.connection import Connection
-from skymemory.agent.gateway.lmcache import Padding
+from skymemory.agent.gateway.lmcache import ADAPTERS_WARNING, Padding
 from skymemory.agent.gateway.memory import MEMORY_BYTES
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
@@ -30,6 +31,8 @@ from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.addresses import address_text
 from skymemory.common.guesses import Guesses
 from skymemory.common.listening import Acceptor, bind
+
+_log = logging.getLogger(__name__)
 
 CLIENTS_MAX: Final = 1000
 _SWEEP_S: Final = 5.0
@@ -92,6 +95,7 @@ class Gateway:
             self.port = self._listen(self.port, pads=False)
         if self.lmcache_port is not None:
             self.lmcache_port = self._listen(self.lmcache_port, pads=True)
+            _log.warning(ADAPTERS_WARNING)
         self.shared.port = self.port or self.lmcache_port or 0
         self._sweeper = asyncio.create_task(self._sweep())
 

@@ -10,6 +10,11 @@ from typing import Any, Final
 
 from skymemory.agent.gateway.replies import OK, ONE, header
 
+ADAPTERS_WARNING: Final = (
+    "LMCache names chunks by model and tokens, not by LoRA adapter: two adapters, or one and none, would get each other's keys "
+    "and values, and give wrong answers; with --enable-lora send a cache_salt of its own with the requests of each adapter"
+)
+"""Warning for whoever starts a cache for LMCache, whose multiprocess path does not tell which adapter computed a chunk."""
 _NAME: Final = re.compile(rb"(@[0-9a-f]{8}@[0-9a-f]+)@[0-9a-f]+(?:@.*)?\Z", re.DOTALL)
 """End of the names of LMCache's adapter: rank, group, digest, and salt if there is one."""
 _READS_BYTES: Final = {"set": len(OK), "del": len(ONE), "exists": len(ONE)}
