@@ -110,6 +110,7 @@ lint-quick: $(VENV)/.dev
 	$(BIN)/python tools/gen_structures.py --check
 	$(BIN)/python tools/gen_outlines.py --check
 	$(BIN)/python tools/set_version.py --check
+	$(BIN)/python tools/gen_parameters.py --check
 	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/ruff check ground tests tools
 	$(BIN)/ruff format --check --quiet ground tests tools

@@ -1,7 +1,9 @@
 """`skymem serve`: runs an OpenAI-compatible server."""
 
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,12 +20,26 @@ from skymemory.cli.common import (
 )
 from skymemory.cli.log_options import begin_log, log_options
 from skymemory.common.extras import how_to_install
+from skymemory.common.listening import bind
 from skymemory.common.secret_files import SecretFileError
 from skymemory.common.tenant_secrets import read_tenant_secret
 from skymemory.segments.strategy import Strategy
 from skymemory.serve.api_keys import list_keys
-from skymemory.serve.listener import bound
+from skymemory.serve.proxies import Network, network
 from skymemory.sky.tenant_secret import secret_of
+
+_GUESSED_CHARACTERS = 16
+"""Characters of an API key that nobody finds by trying, if they are random: some hundred a second can be tried."""
+
+
+class _NetworkType(click.ParamType[Network]):
+    name = "network"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Network:
+        try:
+            return network(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.command(context_settings={"auto_envvar_prefix": "SKYMEM_SERVE", "show_default": True})
@@ -49,6 +65,16 @@ from skymemory.sky.tenant_secret import secret_of
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     show_envvar=True,
     help="File of keys, made by `skymem serve-keys`: prompts of one key are never found by another's.",
+)
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    type=_NetworkType(),
+    multiple=True,
+    envvar="SKYMEM_SERVE_TRUSTED_PROXY",
+    show_envvar=True,
+    help="Address or network of proxies that tell their clients' addresses in X-Forwarded-For, such as 10.0.0.0/8; repeatable. "
+    "Default: none, and the header is not read.",
 )
 @click.option(
     "--max-queue",
@@ -111,6 +137,7 @@ def serve(
     served_name: str | None,
     api_key: str | None,
     api_keys: Path | None,
+    trusted_proxies: tuple[Network, ...],
     max_queue: int,
     max_batch: int,
     max_model_len: int | None,
@@ -146,7 +173,10 @@ def serve(
             list_keys(api_keys)  # a mistake is told before the model is loaded
         except SecretFileError as error:
             raise BadInput(str(error)) from error
-    with bound(host, port) as listener:  # the port comes first, because torch and models take long to load
+    if api_key and len(api_key) < _GUESSED_CHARACTERS:
+        click.echo(f"the API key has {len(api_key)} characters, so it may be guessed; {_GUESSED_CHARACTERS} are enough", err=True)
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(one) for one in bind(host, port)]  # first, because torch and models take long to load
         check_model(model)
         try:
             from skymemory.prompt.huggingface import UnsupportedModelError
@@ -167,12 +197,13 @@ def serve(
             context_tokens=max_model_len,
             link_strategy=link_strategy,
             segment_separator=segment_separator,
+            trusted_proxies=trusted_proxies,
         )
         try:
             serve(
                 options,
                 source,
-                listener,
+                listeners,
                 stage=lambda text: click.echo(f"{text} ...", err=True),
                 ready=lambda address: click.echo(f"{served_name or model} at {address}/v1"),
             )

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from skymemory.common.addresses import address_text
+from skymemory.common.port_holder import why_not_bound
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
     if mistake is not None and (not found or mistake.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)):
         for one in found:
             one.close()
-        raise OSError(mistake.errno, mistake.strerror, address_text(host, port)) from mistake
+        raise OSError(mistake.errno, why_not_bound(mistake, "tcp", host, port), address_text(host, port)) from mistake
     return found
 
 

@@ -1,15 +1,17 @@
 """Connections of clients: how many there may be, in all and of one source, and how long each may take.
 
 A connection is idle, sends a head, sends a body, or waits for its answer. One that has not sent a whole request makes room when
-a place is needed: the longest idle first. One whose request is whole never does.
+a place is needed: the longest idle first. One whose request is whole never does, unless its API key was wrong. A trusted proxy
+brings many clients, so it may have as many connections as there are in all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,6 +21,8 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from skymemory.common.guesses import source_of
+from skymemory.common.listening import Acceptor, into_protocols
+from skymemory.serve.proxies import HEADER, TrustedProxies
 
 CLIENT_LOG: Final = logging.getLogger("skymemory.serve.http")
 """Log for what aiohttp says of connections."""
@@ -27,10 +31,11 @@ CLIENT_LOG: Final = logging.getLogger("skymemory.serve.http")
 class _Stage(IntEnum):
     """Stages of a connection; those with a lower number make room first."""
 
-    IDLE = 0
-    HEAD = 1
-    BODY = 2
-    ANSWER = 3
+    WRONG_KEY = 0
+    IDLE = 1
+    HEAD = 2
+    BODY = 3
+    ANSWER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class _Connection(web.RequestHandler):
         super().__init__(server, loop=asyncio.get_running_loop(), **settings)
         self.owner = owner
         self.source = ""
+        self.is_proxy = False
         self.stage = _Stage.IDLE
         self.since_s = 0.0
         """Time when the stage began, by the loop's clock."""
@@ -68,7 +74,8 @@ class _Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
-        self.source = source_of(peer[0] if peer else "")
+        address = peer[0] if peer else ""
+        self.source, self.is_proxy = source_of(address), self.owner.proxies.trusts(address)
         self.since_s = asyncio.get_running_loop().time()
         self.owner.came(self)
 
@@ -92,10 +99,11 @@ class _Connection(web.RequestHandler):
 class Body:
     """Bytes of a body that came so far."""
 
-    __slots__ = ("connection", "count", "is_whole")
+    __slots__ = ("connection", "count", "is_whole", "source")
 
-    def __init__(self, connection: _Connection | None) -> None:
+    def __init__(self, connection: _Connection | None, source: str) -> None:
         self.connection = connection
+        self.source = source
         self.count = 0
         self.is_whole = False
 
@@ -107,15 +115,16 @@ class BodyMemoryError(RuntimeError):
 class Connections:
     """The connections of one server. Used from one event loop."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, proxies: TrustedProxies) -> None:
         self.limits = limits
+        self.proxies = proxies
         self._open: set[_Connection] = set()
         self._of_source: Counter[str] = Counter()
         self._bodies: dict[Body, None] = {}
         self._bodies_bytes = 0
         self._server: web.Server | None = None
         self._settings: dict[str, Any] = {}
-        self._listener: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     @property
@@ -123,23 +132,24 @@ class Connections:
         """Number of connections."""
         return len(self._open)
 
-    async def start(self, server: web.Server, listener: Any, **settings: Any) -> None:
+    def start(self, server: web.Server, listeners: Sequence[socket.socket], **settings: Any) -> None:
         """Take clients.
 
         Args:
             server: Server of aiohttp's `AppRunner`.
-            listener: Socket that has the address.
+            listeners: Sockets that have the address (`skymemory.common.listening.bind`); they are closed with this.
             settings: Settings of aiohttp's connections.
         """
         self._server, self._settings = server, settings
-        self._listener = await asyncio.get_running_loop().create_server(self._new, sock=listener)
+        self._acceptor = Acceptor(listeners, into_protocols(self._new), "HTTP clients")
+        self._acceptor.start()
         self._sweeper = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
         """Take no more clients, and look after those that are there no more; safe to call twice."""
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        if self._acceptor is not None:
+            self._acceptor.close()
+            self._acceptor = None
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
@@ -155,7 +165,7 @@ class Connections:
         """Count a new connection, and end another one, or this one, if there are too many."""
         self._open.add(new)
         self._of_source[new.source] += 1
-        if self._of_source[new.source] > self.limits.source_connections_max:
+        if self._of_source[new.source] > self.limits.source_connections_max and not new.is_proxy:
             self._make_room(new, new.source)
         elif len(self._open) > self.limits.connections_max:
             self._make_room(new, self._of_source.most_common(1)[0][0])
@@ -189,6 +199,15 @@ class Connections:
 
     # ---- for requests -------------------------------------------------------------------------------------------------
 
+    def client(self, request: web.Request) -> str:
+        """Return the address of who sent a request."""
+        return self.proxies.client(request.remote or "", request.headers.getall(HEADER, ()))
+
+    def has_wrong_key(self, request: web.Request) -> None:
+        """Note that a request came with a wrong key: its connection makes room first, while its answer waits."""
+        if isinstance(request.protocol, _Connection):
+            request.protocol.enter(_Stage.WRONG_KEY)
+
     @contextmanager
     def at_work(self, request: web.Request) -> Iterator[None]:
         """Note that a request is being answered: its connection makes room for no other."""
@@ -206,7 +225,7 @@ class Connections:
     def body(self, request: web.Request) -> Iterator[Body]:
         """Count the bytes of a request's body, which `read` reads, until the end of this context."""
         connection = request.protocol if isinstance(request.protocol, _Connection) else None
-        body = Body(connection)
+        body = Body(connection, source_of(self.client(request)))
         self._bodies[body] = None
         try:
             yield body
@@ -250,19 +269,15 @@ class Connections:
                 raise BodyMemoryError(f"bodies of other requests take {self._bodies_bytes:,} bytes; try again")
             of_source: Counter[str] = Counter()
             for one in halves:
-                of_source[_source(one)] += one.count
+                of_source[one.source] += one.count
             most = of_source.most_common(1)[0][0]
-            last = next(one for one in halves if _source(one) == most)
+            last = next(one for one in halves if one.source == most)
             self._bodies_bytes -= last.count
             last.count = 0
             assert last.connection is not None
             last.connection.end()
         body.count += count
         self._bodies_bytes += count
-
-
-def _source(body: Body) -> str:
-    return "" if body.connection is None else body.connection.source
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

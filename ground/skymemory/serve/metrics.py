@@ -35,6 +35,11 @@ class ServeMetrics:
             "skymem_serve_recomputed_tokens_total", "Tokens of linked segments that were computed again", registry=registry
         )
         self.completion_tokens = Counter("skymem_serve_completion_tokens_total", "Tokens of answers", registry=registry)
+        self.unknown_parameters = Counter(
+            "skymem_serve_unknown_parameters_total",
+            "Parameters of requests that are unknown and were left out",
+            registry=registry,
+        )
         self.cancelled = Counter(
             "skymem_serve_cancelled_total", "Generations whose client went away before the end", registry=registry
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,10 @@ from skymemory.serve.connections import Body, BodyMemoryError, ConnectionLimits,
 from skymemory.serve.errors import ApiError, busy, ending, failed
 from skymemory.serve.generation import Cancelled, Ended, Event, Finder, Job, Piece
 from skymemory.serve.job_queue import JobQueue, QueueFullError
+from skymemory.serve.json_body import JsonLimits
+from skymemory.serve.lanes import Lanes
 from skymemory.serve.metrics import ServeMetrics
+from skymemory.serve.proxies import TrustedProxies
 from skymemory.serve.requests import CHOICES_MAX, ChatRequest, CompletionRequest, parse
 from skymemory.serve.sampling import Sampling
 from skymemory.serve.segment_routes import SegmentRoutes
@@ -44,9 +47,18 @@ _WORKS = ("POST", "PATCH")
 """Methods with a body, whose requests the server answers before it ends."""
 _KEY = "skymemory.api_key"
 """Name under which a request keeps the API key that it came with."""
+_UNKNOWN = "skymemory.unknown_parameters"
+"""Name under which a request keeps the set of its unknown parameters."""
+_NAMED_MAX = 16
+"""Most unknown parameters that a warning names."""
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names of parameters that may stand in a header."""
+_ECHO_CHARACTERS_MAX = 1 << 23
+"""Most characters that the answers to one request echo."""
 _RETRY_GUESSES_S = 10
 
 _T = TypeVar("_T")
+_Asked = TypeVar("_Asked", CompletionRequest, ChatRequest)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -88,23 +100,26 @@ class Api:
         metrics: ServeMetrics,
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008  # it never changes
         guesses: Guesses | None = None,
+        proxies: TrustedProxies = TrustedProxies(),  # noqa: B008  # it never changes
     ) -> None:
         """Begin without requests.
 
         Args:
             limits: Limits of connections, bodies and slow readers.
             guesses: Memory of wrong keys; one of its own by default.
+            proxies: Proxies whose word about their clients' addresses counts.
         """
-        self.connections = Connections(limits)
+        self.connections = Connections(limits, proxies)
         self._served = served
         self._limits = limits
         self._guesses = Guesses() if guesses is None else guesses
         self._queue = queue
         self._request_tokens = request_tokens
+        self._lanes = Lanes(request_tokens)
+        self._json_limits = JsonLimits.of_context(served.context_tokens)
         self._segments = segments
         self._metrics = metrics
         self._created = int(time.time())
-        self._encoding = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
         self._draining = False
         self._jobs: list[Job] = []
         self._coming = 0  # requests with a place in the queue that are no jobs yet
@@ -126,6 +141,7 @@ class Api:
                 *self._segment_routes().routes(),
             ]
         )
+        application.on_response_prepare.append(self._warn)
         return application
 
     async def drain(self) -> None:
@@ -140,8 +156,8 @@ class Api:
             self._queue.cancel(job)
 
     def close(self) -> None:
-        """End the threads of the tokenizer and of segments."""
-        self._encoding.shutdown(cancel_futures=True)
+        """End the threads that read bodies, and those of segments."""
+        self._lanes.close()
         self._segments.close()
 
     # ---- routes -----------------------------------------------------------------------------------------------------
@@ -160,25 +176,30 @@ class Api:
         return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
-        async def read(body: bytes) -> tuple[CompletionRequest, list[list[PromptPiece]]]:
-            asked = parse(CompletionRequest, body)
-            self._check_model(asked.model)
+        def read(body: bytes, tokens: RequestTokens) -> tuple[CompletionRequest, list[list[PromptPiece]], list[str]]:
+            asked = self._parsed(request, CompletionRequest, body)
             count = len(asked.prompt)
             if count * asked.n > CHOICES_MAX:
                 raise ApiError(f"n: {count} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
-            return asked, await self._in_thread(lambda: self._request_tokens.completion(asked.prompt))
+            pieces = tokens.completion(asked.prompt)
+            echoes = [tokens.text(one) if asked.echo else "" for one in asked.prompt]
+            characters = asked.n * sum(map(len, echoes))
+            if characters > _ECHO_CHARACTERS_MAX:
+                raise ApiError(
+                    f"echo: the answers would begin with {characters:,} characters; allowed are {_ECHO_CHARACTERS_MAX:,}",
+                    param="echo",
+                )
+            return asked, pieces, [text for text in echoes for _ in range(asked.n)]
 
-        async with self._place(request, read) as (asked, pieces):
+        async with self._place(request, read) as (asked, pieces, echoes):
             prompts = await self._prompts(request, asked, pieces, asked.max_tokens, "prompt")
         max_tokens = self._request_tokens.room([*map(len, prompts.tokens)], asked.max_tokens, "prompt")
-        echoes = [self._request_tokens.text(one) if asked.echo else "" for one in asked.prompt for _ in range(asked.n)]
         return await self._answer(request, "completion", asked, prompts, max_tokens, echoes)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        async def read(body: bytes) -> tuple[ChatRequest, list[PromptPiece]]:
-            asked = parse(ChatRequest, body)
-            self._check_model(asked.model)
-            return asked, await self._in_thread(lambda: self._request_tokens.chat(asked.messages))
+        def read(body: bytes, tokens: RequestTokens) -> tuple[ChatRequest, list[PromptPiece]]:
+            asked = self._parsed(request, ChatRequest, body)
+            return asked, tokens.chat(asked.messages)
 
         async with self._place(request, read) as (asked, pieces):
             wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
@@ -186,13 +207,19 @@ class Api:
         max_tokens = self._request_tokens.room([*map(len, prompts.tokens)], wanted, "messages")
         return await self._answer(request, "chat", asked, prompts, max_tokens, [""] * asked.n)
 
+    def _parsed(self, request: web.Request, kind: type[_Asked], body: bytes) -> _Asked:
+        """Parse a request for the served model, and keep what it has of unknown parameters."""
+        unknown: set[str] = set()
+        request[_UNKNOWN] = unknown
+        asked = parse(kind, body, unknown, self._json_limits)
+        self._check_model(asked.model)
+        return asked
+
     def _segment_routes(self) -> SegmentRoutes:
         return SegmentRoutes(
             self._served.name,
             self._segments,
-            self._request_tokens,
             place=self._place,
-            tokenizing=self._in_thread,
             scope=_scope,
             check_model=self._check_model,
         )
@@ -363,6 +390,8 @@ class Api:
             if request.method in _WORKS:
                 if self._draining:
                     raise ending()
+                if (coding := request.headers.get("Content-Encoding", "identity")) != "identity":
+                    raise ApiError(f"Content-Encoding is {coding[:80]!r}; allowed is identity", status=415)
                 if request.content_type != "application/json":  # a browser sends the other types for a page of another site
                     raise ApiError(f"Content-Type is {request.content_type!r}; allowed is application/json", status=415)
             with self.connections.at_work(request):
@@ -402,10 +431,12 @@ class Api:
         def is_right() -> bool:
             nonlocal found
             found = keys.find(word.encode("utf-8", "surrogateescape"))  # in the encoding in which headers are read
+            if found is None:
+                self.connections.has_wrong_key(request)
             return found is not None
 
         try:
-            if kind.lower() == "bearer" and await self._guesses.check(request.remote or "", is_right):
+            if kind.lower() == "bearer" and await self._guesses.check(self.connections.client(request), is_right):
                 request[_KEY] = found
                 return
         except TooManyGuessesError as error:
@@ -423,8 +454,8 @@ class Api:
             )
 
     @asynccontextmanager
-    async def _place(self, request: web.Request, read: Callable[[bytes], Awaitable[_T]]) -> AsyncIterator[_T]:
-        """Yield what `read` makes of a request's body, and hold a place in the queue until its job exists.
+    async def _place(self, request: web.Request, read: Callable[[bytes, RequestTokens], _T]) -> AsyncIterator[_T]:
+        """Yield what `read` makes of a request's body, in a thread, and hold a place in the queue until its job exists.
 
         A place is taken once the body is whole: half a body keeps nobody out. The job then takes the place at once: nothing is
         awaited in between. The body counts until it was read, so that segments may be computed without it.
@@ -439,7 +470,7 @@ class Api:
                 self._check_room()
                 self._coming += 1
                 place.callback(self._leave)
-                asked = await read(body)
+                asked = await self._lanes.read(body, read)
                 del body
             yield asked
 
@@ -473,8 +504,14 @@ class Api:
             "max_model_len": self._served.context_tokens,
         }
 
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._encoding, work)
+    async def _warn(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Count unknown parameters of a request, and name them in a header of the answer."""
+        unknown: set[str] = request.get(_UNKNOWN, set())
+        if unknown:
+            self._metrics.unknown_parameters.inc(len(unknown))
+            named = sorted(name for name in unknown if _NAME.fullmatch(name))[:_NAMED_MAX]
+            more = [f"{len(unknown) - len(named)} more"] if len(unknown) > len(named) else []
+            response.headers["Warning"] = f'299 skymemory "unknown parameters were left out: {", ".join(named + more)}"'
 
 
 async def _stream(

@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from functools import partial
@@ -31,7 +31,6 @@ _CONTENTS: Final = 'allowed are text, token ids, and a list of {"role": "user", 
 _JSON: Final = msgspec.json.Encoder()
 
 _T = TypeVar("_T")
-Run = Callable[[Callable[[], list[int]]], Any]
 
 
 def _contents(value: Any) -> str | list[int]:
@@ -106,7 +105,9 @@ class ChangedCachedContent(_Expiry):
 class Place(Protocol):
     """Gives what a function makes of a request's body. The request has a place in the queue meanwhile."""
 
-    def __call__(self, request: web.Request, read: Callable[[bytes], Awaitable[_T]], /) -> AbstractAsyncContextManager[_T]: ...
+    def __call__(
+        self, request: web.Request, read: Callable[[bytes, RequestTokens], _T], /
+    ) -> AbstractAsyncContextManager[_T]: ...
 
 
 class SegmentRoutes:
@@ -116,10 +117,8 @@ class SegmentRoutes:
         self,
         model: str,
         segments: ServedSegments,
-        request_tokens: RequestTokens,
         *,
         place: Place,
-        tokenizing: Run,
         scope: Callable[[web.Request], bytes],
         check_model: Callable[[str], None],
     ) -> None:
@@ -128,17 +127,13 @@ class SegmentRoutes:
         Args:
             model: Name of the model for clients.
             segments: The segments.
-            request_tokens: Tokens of requests.
             place: Gives what a function makes of a request's body. The request has a place in the queue meanwhile.
-            tokenizing: Runs a function in the thread of the tokenizer.
             scope: Returns the scope of a request's segments.
             check_model: Raises ApiError for the name of a model that is not served.
         """
         self._model = model
         self._segments = segments
-        self._request_tokens = request_tokens
         self._place = place
-        self._tokenizing = tokenizing
         self._scope = scope
         self._check_model = check_model
 
@@ -154,11 +149,11 @@ class SegmentRoutes:
         ]
 
     async def _add(self, request: web.Request) -> web.StreamResponse:
-        async def read(body: bytes) -> tuple[NewCachedContent, list[int]]:
+        def read(body: bytes, request_tokens: RequestTokens) -> tuple[NewCachedContent, list[int]]:
             asked = parse(NewCachedContent, body)
             self._check_model(asked.model)
             asked.ttl_s()  # refused before the tokenizer reads the contents
-            return asked, await self._tokenizing(lambda: self._request_tokens.segment(asked.contents))
+            return asked, request_tokens.segment(asked.contents)
 
         async with self._place(request, read) as (asked, tokens):
             given_s = asked.ttl_s()
@@ -182,7 +177,7 @@ class SegmentRoutes:
         return _json(self._shown(segment))
 
     async def _change(self, request: web.Request) -> web.StreamResponse:
-        async def read(body: bytes) -> ChangedCachedContent:
+        def read(body: bytes, _: RequestTokens) -> ChangedCachedContent:
             asked = parse(ChangedCachedContent, body)
             if asked.ttl_s() is None and asked.display_name is None:
                 raise ApiError("nothing is to be changed; allowed are ttl, expire_time and display_name")

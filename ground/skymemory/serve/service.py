@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +15,15 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from skymemory.agent.constellation_source import ConstellationSource
+from skymemory.common.addresses import address_text
 from skymemory.demo.model import load
 from skymemory.serve.api_keys import ApiKeys
 from skymemory.serve.connections import CLIENT_LOG
 from skymemory.serve.generation import Generator
 from skymemory.serve.job_queue import JobQueue
-from skymemory.serve.listener import url
 from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.prompt_cache import PromptCache
+from skymemory.serve.proxies import Network, TrustedProxies
 from skymemory.serve.routes import Api, ServedModel
 from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import RequestTokens, context_tokens
@@ -60,12 +62,14 @@ class ServeOptions:
     """Strategy by which segments are linked."""
     segment_separator: str | None = None
     """Text around the segments of a completion's prompt; None: there are none."""
+    trusted_proxies: tuple[Network, ...] = ()
+    """Networks of proxies whose X-Forwarded-For counts."""
 
 
 def serve(
     options: ServeOptions,
     source: ConstellationSource,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     stage: Callable[[str], None],
     ready: Callable[[str], None],
 ) -> None:
@@ -73,7 +77,7 @@ def serve(
 
     Args:
         source: Tells which constellation to use.
-        listener: Socket that has the address (`listener.bound`).
+        listeners: Sockets that have the address (`skymemory.common.listening.bind`).
         stage: Called with the name of each step before the server is ready.
         ready: Called with the address when clients can come.
 
@@ -91,7 +95,7 @@ def serve(
     stage("reading all weights, for the keys of blocks")
     cache = PromptCache(model, tokenizer, source, waiting_max=max(2, options.answers_max))
     try:
-        asyncio.run(_serve(options, keys, listener, model, tokenizer, cache, ready))
+        asyncio.run(_serve(options, keys, listeners, model, tokenizer, cache, ready))
     finally:
         cache.close()
 
@@ -99,7 +103,7 @@ def serve(
 async def _serve(
     options: ServeOptions,
     keys: ApiKeys | None,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     cache: PromptCache,
@@ -119,15 +123,25 @@ async def _serve(
     metrics = ServeMetrics()
     metrics.watch(queue, cache)
     request_tokens = RequestTokens(tokenizer, cache.engine.vocabulary, served.context_tokens, options.segment_separator)
-    api = Api(served, queue, request_tokens, ServedSegments(cache, options.link_strategy), metrics)
+    api = Api(
+        served,
+        queue,
+        request_tokens,
+        ServedSegments(cache, options.link_strategy),
+        metrics,
+        proxies=TrustedProxies(options.trusted_proxies),
+    )
     runner = web.AppRunner(api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None)
     await runner.setup()
     try:
         ending = _signalled(api)
         assert runner.server is not None
         # The sites of aiohttp are not used, because they take any number of connections.
-        await api.connections.start(runner.server, listener, access_log=None, logger=CLIENT_LOG)
-        ready(url(listener))
+        # A body that is small on the way, and large when it is unpacked, would hold up the event loop.
+        api.connections.start(runner.server, listeners, access_log=None, logger=CLIENT_LOG, auto_decompress=False)
+        gc.collect()
+        gc.freeze()  # what a model and its libraries made stays; to look through it takes all threads a tenth of a second
+        ready(f"http://{address_text(*listeners[0].getsockname()[:2])}")
         await ending.wait()
         await api.drain()
     finally:

@@ -6,6 +6,7 @@ import re
 import secrets
 import sys
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -60,6 +61,10 @@ class RequestTokens:
         longest = max(map(len, tokenizer.get_vocab()), default=1)
         self._characters_per_token = min(longest, _CHARACTERS_PER_TOKEN_MAX)
 
+    def copy(self) -> RequestTokens:
+        """Return one for another thread."""
+        return deepcopy(self)
+
     def completion(self, prompts: Sequence[str | list[int]]) -> list[list[PromptPiece]]:
         """Return the pieces of each prompt. Between two separators stands a segment; separators are left out.
 
@@ -68,8 +73,11 @@ class RequestTokens:
                 or the prompts have too many segments.
         """
         texts = [one for one in prompts if isinstance(one, str)]
-        for one in texts:
-            self._check_length(len(one), "prompt")
+        for one in prompts:
+            if isinstance(one, str):
+                self._check_length(len(one), "prompt")
+            else:
+                self._check_tokens(len(one), "prompt")
         if self._separator is not None:
             _check_segments(sum(max(0, one.count(self._separator) - 1) for one in texts), "prompt")
         return [self._completion(one) for one in prompts]
@@ -103,6 +111,8 @@ class RequestTokens:
         if isinstance(content, str):
             self._check_length(len(content), param)
             content = plain_tokens(content, self._tokenizer)
+        else:
+            self._check_tokens(len(content), param)
         try:
             return token_list(content, self._tokenizer, self._vocabulary)
         except ValueError as error:
@@ -117,12 +127,7 @@ class RequestTokens:
         tokens = self.plain(content, "contents")
         if not tokens:
             raise ApiError("contents: there is no token in it; at least one is needed", param="contents")
-        if len(tokens) >= self._context_tokens:
-            raise ApiError(
-                f"contents: {len(tokens):,} tokens; the model's context is {self._context_tokens:,}, one of them for the answer",
-                param="contents",
-                code="context_length_exceeded",
-            )
+        self._check_tokens(len(tokens), "contents")
         return tokens
 
     def chat(self, messages: Sequence[ChatMessage]) -> list[PromptPiece]:
@@ -135,10 +140,16 @@ class RequestTokens:
                 in order, or they are too long or have too many segments.
         """
         _check_segments(sum(part.is_segment for message in messages for part in message.content), "messages")
-        self._check_length(sum(len(part.shown) for message in messages for part in message.content), "messages")
+        self._check_length(sum(message.characters for message in messages), "messages")
         if not self._tokenizer.chat_template:
             raise ApiError(
                 "the model's tokenizer has no chat template; use /v1/completions", param="messages", code="no_chat_template"
+            )
+        if any(message.tool_calls for message in messages) and "tool_calls" not in str(self._tokenizer.chat_template):
+            raise ApiError(
+                "messages: the model's chat template does not show tool_calls, so the answer would not know of them",
+                param="messages",
+                code="unsupported_parameter",
             )
         parts: dict[str, Part] = {}
         mark = f"segment{secrets.token_hex(_SENTINEL_BYTES)}"
@@ -154,7 +165,7 @@ class RequestTokens:
             return [self._tokens(self._rendered(given, tokenize=True), "messages")]
         return _with_tokens(self._cut(self._rendered(given, tokenize=False), mark, parts), "messages")
 
-    def _rendered(self, messages: list[dict[str, str]], *, tokenize: bool) -> Any:
+    def _rendered(self, messages: list[dict[str, Any]], *, tokenize: bool) -> Any:
         try:
             return self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False, tokenize=tokenize)
         except (jinja2.TemplateError, ValueError, TypeError) as error:
@@ -190,24 +201,33 @@ class RequestTokens:
         longest = max(lengths)
         wanted = 1 if max_tokens is None else max_tokens
         if longest + wanted > self._context_tokens:
-            raise ApiError(
-                f"the model's context is {self._context_tokens:,} tokens; the prompt has {longest:,} and the answer was to have "
-                f"{'at least ' if max_tokens is None else ''}{wanted:,}",
-                param=param,
-                code="context_length_exceeded",
-            )
+            least = "at least " if max_tokens is None else ""
+            raise self._too_long(f"{longest} tokens, and the answer was to have {least}{wanted}", param)
         return self._context_tokens - longest if max_tokens is None else max_tokens
+
+    def _check_tokens(self, tokens: int, param: str) -> None:
+        """Refuse token ids that cannot fit the context before each of them is looked at."""
+        if tokens >= self._context_tokens:
+            raise self._too_long(f"{tokens} tokens, and the answer needs one", param)
 
     def _check_length(self, characters: int, param: str) -> None:
         """Refuse a text that cannot fit the context before the tokenizer reads it: it may take a minute for a few MB."""
         allowed = self._characters_per_token * self._context_tokens
         if characters > allowed:
-            raise ApiError(
-                f"{param}: {characters:,} characters; allowed are {allowed:,}, {self._characters_per_token} for each of the "
-                f"{self._context_tokens:,} tokens of the model's context",
-                param=param,
-                code="context_length_exceeded",
-            )
+            each = self._characters_per_token
+            raise self._too_long(f"{characters} characters; allowed are {allowed}, {each} for each token", param)
+
+    def _too_long(self, what: str, param: str) -> ApiError:
+        """Return the error of a prompt that is too long. Clients know it by the code, and by words of these.
+
+        LiteLLM looks for those before the first number, LangChain for "prompt is too long".
+        """
+        return ApiError(
+            f"This model's maximum context length is {self._context_tokens} tokens, and the prompt is too long for it: "
+            f"{param} has {what}",
+            param=param,
+            code="context_length_exceeded",
+        )
 
     def _tokens(self, prompt: Prompt, param: str) -> list[int]:
         try:

@@ -11,11 +11,14 @@ from unittest.mock import Mock
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from skymemory.common.guesses import Guesses
+from skymemory.serve.api_keys import ApiKeys
 from skymemory.serve.connections import ConnectionLimits
 from skymemory.serve.errors import ApiError
 from skymemory.serve.generation import Generator
 from skymemory.serve.job_queue import JobQueue
 from skymemory.serve.metrics import ServeMetrics
+from skymemory.serve.proxies import TrustedProxies, network
 from skymemory.serve.routes import Api, ServedModel
 from skymemory.serve.segments import ServedSegments
 from skymemory.serve.tokens import RequestTokens
@@ -33,12 +36,15 @@ def try_api(
     segments: Any,
     request_tokens: Any = None,
     queue_max: int = 0,
+    more: dict[str, Any] | None = None,
+    api_keys: ApiKeys | None = None,
     **limits: Any,
 ) -> None:
     """Ask an API whose model does nothing."""
     queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), queue_max)
     tokens = Mock(spec=RequestTokens) if request_tokens is None else request_tokens
-    api = Api(ServedModel("model", 100), queue, tokens, segments, ServeMetrics(), ConnectionLimits(**limits))
+    served = ServedModel("model", 100, api_keys)
+    api = Api(served, queue, tokens, segments, ServeMetrics(), ConnectionLimits(**limits), **(more or {}))
 
     async def run() -> None:
         async with TestClient(TestServer(api.application())) as client:
@@ -131,3 +137,39 @@ def test_bodies_do_not_count_while_segments_are_computed(segments, letters, meth
 
     getattr(segments, name).side_effect = compute
     try_api(ask, segments, RequestTokens(letters, len(letters), 100), queue_max=4, bodies_bytes_max=3000)
+
+
+async def models(client: TestClient[Any, Any], key: str, address: str = "") -> int:
+    """Ask for the models with a key, by a proxy that tells an address; return the status."""
+    forwarded = {"X-Forwarded-For": address} if address else {}
+    return (await client.get("/v1/models", headers={"Authorization": f"Bearer {key}", **forwarded})).status
+
+
+def test_wrong_keys_do_not_lock_out_the_right_one_of_their_address(segments) -> None:
+    async def ask(client: TestClient[Any, Any]) -> None:
+        wrong = [asyncio.create_task(models(client, f"wrong {number}")) for number in range(90)]
+        await asyncio.wait(wrong, timeout=0.5)
+        for _ in range(20):
+            assert await models(client, "right") == 200
+        assert not any(task.done() for task in wrong)  # they wait
+        for task in wrong:
+            task.cancel()
+
+    try_api(ask, segments, more={"guesses": Guesses(1000.0, 1000.0)}, api_keys=ApiKeys("right"))
+
+
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.0/8", "::1")])
+def test_wrong_keys_count_for_the_address_that_a_trusted_proxy_tells(segments, proxies) -> None:
+    async def ask(client: TestClient[Any, Any]) -> None:
+        tasks = [asyncio.create_task(models(client, "wrong", "192.0.2.1"))]
+        await asyncio.wait(tasks, timeout=0.5)  # it has the only place of its address
+        tasks += [asyncio.create_task(models(client, "wrong", address)) for address in ("198.51.100.5, 192.0.2.1", "192.0.2.2")]
+        await asyncio.wait(tasks, timeout=0.5)
+        tasks += [asyncio.create_task(models(client, "right", address)) for address in ("192.0.2.1", "192.0.2.3")]
+        await asyncio.wait(tasks[3:], timeout=2.0 if proxies else 0.5, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.done() for task in tasks] == [False, False, False, False, bool(proxies)]
+        for task in tasks:
+            task.cancel()
+
+    more = {"guesses": Guesses(1000.0, 1000.0, places=1), "proxies": TrustedProxies(map(network, proxies))}
+    try_api(ask, segments, more=more, api_keys=ApiKeys("right"))

@@ -290,8 +290,20 @@ def test_a_character_that_the_last_token_cuts(reciting, poem) -> None:
         ("completions", {"model": "babbler", "prompt": ["a", ""]}, 400, None, "at least one is needed"),
         ("completions", {"model": "babbler", "prompt": [5, 96]}, 400, None, "token id 96 at position 1"),
         ("completions", {"model": "babbler", "prompt": [-1]}, 400, None, "the model has 0 to 95"),
-        ("completions", {"model": "babbler", "prompt": "a", "max_tokens": 16384}, 400, "context_length_exceeded", "16,384"),
-        ("completions", {"model": "babbler", "prompt": "a" * 16384}, 400, "context_length_exceeded", "16,384"),
+        (
+            "completions",
+            {"model": "babbler", "prompt": "a", "max_tokens": 16384},
+            400,
+            "context_length_exceeded",
+            "length is 16384 tokens, and the prompt is too long",
+        ),
+        (
+            "completions",
+            {"model": "babbler", "prompt": "a" * 16384},
+            400,
+            "context_length_exceeded",
+            "length is 16384 tokens, and the prompt is too long",
+        ),
         ("completions", {"model": "babbler", "prompt": ["a", "b"], "n": 65}, 400, None, "allowed are 128"),
         ("completions", {"model": "babbler", "prompt": "a", "logit_bias": {"1": 1}}, 400, "unsupported_parameter", "logit_bias"),
         ("chat/completions", {"model": "babbler", "messages": user("a"), "tools": [{}]}, 400, "unsupported_parameter", "tools"),
@@ -541,5 +553,7 @@ def test_a_text_that_cannot_fit_is_refused_before_the_tokenizer(server) -> None:
     ):
         answer = server.request(path, json.dumps(body).encode())
         assert (answer.status, answer.json["error"]["code"]) == (400, "context_length_exceeded")
-        assert "6,000,000 characters; allowed are 16,384, 1 for each of the 16,384 tokens" in answer.json["error"]["message"]
+        message = answer.json["error"]["message"]
+        assert message.startswith("This model's maximum context length is 16384 tokens, and the prompt is too long for it: ")
+        assert message.endswith(" has 6000000 characters; allowed are 16384, 1 for each token")
     assert time.process_time() - begun_s < 60

@@ -159,8 +159,15 @@ def test_contents_that_are_no_segment_are_refused(make_tokens) -> None:
     for content, words in (
         ("", "no token"),
         ([5, 96], "token id 96"),
-        ("a" * CONTEXT, "1,000 tokens"),
-        ("a" * 1001, "characters"),
+        (
+            "a" * CONTEXT,
+            "^This model's maximum context length is 1000 tokens, and the prompt is too long for it: contents has 1000 tokens",
+        ),
+        ([5] * CONTEXT, "^This model's maximum context length is 1000 tokens"),
+        (
+            "a" * 1001,
+            "contents has 1001 characters; allowed are 1000, 1 for each token$",
+        ),
     ):
         with pytest.raises(ApiError, match=words) as caught:
             tokens.segment(content)
