@@ -12,6 +12,7 @@ SECTIONS: Final = {
         "up": "constellation:up",
         "down": "constellation:down",
         "status": "status:status",
+        "doctor": "doctor:doctor",
         "kill": "single:kill",
         "restart": "single:restart",
         "replay": "replay:replay",
@@ -22,6 +23,7 @@ SECTIONS: Final = {
         "get": "values:get",
         "del": "values:delete",
         "prefetch": "values:prefetch",
+        "ls": "listing:list_known",
     },
     "Models": {
         "demo": "demo:demo",

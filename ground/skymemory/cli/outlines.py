@@ -24,6 +24,13 @@ OUTLINES: Final[dict[str, Any]] = {
             {"names": ["--json"], "help": "Print one JSON object instead of tables.", "flag": True},
         ],
     },
+    "doctor": {
+        "help": "Look for what is wrong on this machine, and say what to do.",
+        "parameters": [
+            {"names": ["--constellation"], "help": "File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.", "path": "file"},
+            {"names": ["--json"], "help": "Print one JSON object instead of tables.", "flag": True},
+        ],
+    },
     "kill": {
         "help": "End satellite PLANE SLOT at once, without warning.",
         "parameters": [
@@ -95,6 +102,14 @@ OUTLINES: Final[dict[str, Any]] = {
         "parameters": [
             {"names": ["keys"], "many": True},
             {"names": ["--at"], "help": "ISO 8601 time (local if it names no zone), or +SECONDS from now."},
+            {"names": ["--constellation"], "help": "File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.", "path": "file"},
+            {"names": ["--tenant-secret-file"], "help": "File of the secret that hides names and values. Default: this user's for that constellation, made when first needed.", "path": "file"},
+            {"names": ["--json"], "help": "Print one JSON object instead of tables.", "flag": True},
+        ],
+    },
+    "ls": {
+        "help": "List what this host knows of what it has in the sky: values by name, segments, and models whose prompts are cached.",
+        "parameters": [
             {"names": ["--constellation"], "help": "File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.", "path": "file"},
             {"names": ["--tenant-secret-file"], "help": "File of the secret that hides names and values. Default: this user's for that constellation, made when first needed.", "path": "file"},
             {"names": ["--json"], "help": "Print one JSON object instead of tables.", "flag": True},

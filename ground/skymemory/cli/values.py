@@ -24,6 +24,7 @@ from skymemory.link.other_versions import other_versions, version_words
 from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
 from skymemory.store.results import SILENCE, PutResult, Status
 from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.value_names import ValueNames
 
 DASH = "Put two dashes before a KEY that begins with one: skymem {} -- KEY{}"
 
@@ -62,6 +63,8 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
             store.probe(store.control)  # one satellite said so: what do the others say?
         refusal = "" if result.ok else _refusal(store)
         is_silent, deadline_s = store.silent, store.constellation.cache.deadline_ms / 1000
+        if result.ok:
+            ValueNames(store).stored(key, len(value))
     if not result.ok or result.entry is None:
         if refusal or result.status not in SILENCE:
             raise Failure(f"{key!r} was not stored: {refusal or result.status}")
@@ -125,6 +128,8 @@ def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path |
         duration_s = time.perf_counter() - start_s
         refusal = "" if purged.chunks else _refusal(store)
         silent = _silence(store, is_unanswered=False)
+        if purged.confirmed:
+            ValueNames(store).gone(key)
     if not purged.chunks:
         raise _not_found(key, refusal, silent, "was not there")
     if as_json:
