@@ -298,6 +298,10 @@ def stragglers(gets: int, share: float, delay_ms: float, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
+    click.echo(
+        f"Each way got one block of {report['chunks']} chunks {gets:,} times in virtual time, once without and once with "
+        "stragglers: the times are those of links and satellites, whatever this machine does. Bytes are those of all packets."
+    )
     table = Table(title=f"{gets:,} gets; {100 * share:g} % of answers {delay_ms:g} ms late")
     for column in ("", "servers", "parity", "none late, ms", "p50, ms", "p99, ms", "p99.9, ms", "bytes / block"):
         table.add_column(column, justify="right" if column else "left")

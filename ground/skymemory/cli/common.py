@@ -215,8 +215,12 @@ def load_constellation(path: Path | None, keys: "KeyUse" = "any") -> "Constellat
     return Constellation.default(keys) if path is None else Constellation.load(path, keys)
 
 
-def check_model(model: str) -> None:
+def check_model(model: str, files: bool = False) -> None:
     """Check that a model which is named by its folder is there. Other names are the hub's.
+
+    Args:
+        model: The name.
+        files: True if a file is allowed, too.
 
     Raises:
         BadInput: The folder is not there.
@@ -224,7 +228,7 @@ def check_model(model: str) -> None:
     path = Path(model).expanduser()
     is_path = path.is_absolute() or model.startswith(("./", "../", "~")) or len(path.parts) > 2
     if path.exists():
-        if not path.is_dir():
+        if not path.is_dir() and not files:
             raise BadInput(f"model {model} is a file; allowed are folders, and names on the hub such as Qwen/Qwen2.5-0.5B")
     elif is_path:
         raise BadInput(f"model {model}: there is no such folder")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from skymemory.cli.common import BadInput, constellation_option, json_option, load_constellation, print_json
+from skymemory.cli.common import BadInput, check_model, constellation_option, json_option, load_constellation, print_json
 from skymemory.common.defaults import MOST_STORE_MIB
 from skymemory.engines.framing import HEADER_BYTES
 from skymemory.sky.constellation import Constellation
@@ -14,7 +14,7 @@ from skymemory.store.sizing import CODECS, ModelShape, ShapeError, blocks_held, 
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.argument("model", type=click.Path())
 @constellation_option
 @click.option("--block-tokens", type=click.IntRange(min=1), help="Tokens of a block. Default: the file's cache.block_tokens.")
 @click.option("--codec", type=click.Choice(CODECS), help="Codec of the stored values. Default: the file's cache.codec.")
@@ -22,7 +22,7 @@ from skymemory.store.sizing import CODECS, ModelShape, ShapeError, blocks_held, 
 @click.option("--tokens", type=click.IntRange(min=1), help="Tokens to hold: say which store_mib they need.")
 @json_option
 def size(
-    model: Path,
+    model: str,
     constellation_path: Path | None,
     block_tokens: int | None,
     codec: str | None,
@@ -32,7 +32,8 @@ def size(
 ) -> None:
     """Tell how many tokens of a model the constellation holds.
 
-    MODEL is a model's folder, or its config.json. Nothing is started or asked: the numbers follow from the two files.
+    MODEL is a model's folder, its config.json, or its name on the hub if this machine has loaded it before. Nothing is started or
+    asked: the numbers follow from the two files.
     """
     sky = load_constellation(constellation_path)
     block_tokens = sky.cache.block_tokens if block_tokens is None else block_tokens
@@ -50,7 +51,11 @@ def size(
     click.echo(text_of(report))
 
 
-def _config_of(model: Path) -> dict[str, Any]:
+def _config_of(name: str) -> dict[str, Any]:
+    check_model(name, files=True)
+    model = Path(name).expanduser()
+    if not model.exists():
+        model = _from_hub(name)
     file = model / "config.json" if model.is_dir() else model
     if not file.is_file():
         raise BadInput(f"{model} has no config.json; give a model's folder or its config.json")
@@ -61,6 +66,23 @@ def _config_of(model: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise BadInput(f"{file} holds no JSON object")
     return config
+
+
+def _from_hub(name: str) -> Path:
+    """Return the config.json that the hub's libraries keep of a model on this machine; the hub is not asked."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+
+        kept = try_to_load_from_cache(name, "config.json")
+    except (ModuleNotFoundError, HFValidationError):
+        kept = None
+    if not isinstance(kept, str):
+        raise BadInput(
+            f"model {name} is no folder here, and was not loaded from the hub before; the hub is not asked: download the model's "
+            "config.json, and name that"
+        )
+    return Path(kept)
 
 
 def sized(shape: ModelShape, sky: Constellation, block_tokens: int, codec: str, tokens: int | None) -> dict[str, Any]:

@@ -136,12 +136,14 @@ def run_demo(
         UnsupportedModelError: The model's cache cannot be cut into blocks.
     """
     tell = progress or (lambda stage, done, total: None)
+    prompt = demo_prompt() if options.prompt_file is None else options.prompt_file.read_text(encoding="utf-8")
+    if not prompt:
+        raise EmptyPromptError("the prompt is empty; at least one character is needed")
     tell("model", 0, 1)
     try:
         model, tokenizer = (demo_model(), demo_tokenizer()) if options.model is None else load(options.model)
     except OSError as error:
         raise ModelLoadError(str(error)) from error
-    prompt = demo_prompt() if options.prompt_file is None else options.prompt_file.read_text(encoding="utf-8")
     ids: list[int] = tokenizer(prompt)["input_ids"]
     if not ids:
         raise EmptyPromptError("the prompt has no token; at least one is needed")

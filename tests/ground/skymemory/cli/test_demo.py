@@ -77,11 +77,20 @@ def test_an_error_without_a_message_has_its_kind() -> None:
     assert first_line(ValueError("one\ntwo")) == "one"
 
 
-def test_an_empty_prompt_is_one_clear_line(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_prompt_is_refused_before_the_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    empty = tmp_path / "empty"
-    empty.touch()
-    result = CliRunner().invoke(main, ["demo", "--model", str(model_folder), "--prompt-file", str(empty)])
+    (tmp_path / "empty.txt").touch()
+    result = CliRunner().invoke(main, ["demo", "--model", "no/model", "--prompt-file", str(tmp_path / "empty.txt")])
     assert result.exit_code == 2
-    assert result.output.endswith(f"\nError: {empty}: the prompt has no token; at least one is needed\n")  # behind loading
+    assert result.output == f"Error: {tmp_path}/empty.txt: the prompt is empty; at least one character is needed\n"
+
+
+def test_a_prompt_shorter_than_a_block_says_that_nothing_was_cached(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
+    (tmp_path / "short.txt").write_text("few words")
+    words = ["demo", "--model", str(model_folder), "--prompt-file", str(tmp_path / "short.txt"), "--tokens", "2"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0
+    assert "nothing was cached, and both runs are the same: a block has 128 tokens" in result.output

@@ -1,6 +1,9 @@
 """`skymem size`, from the outside."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +91,30 @@ def test_what_cannot_be_sized(model: Path, tmp_path: Path) -> None:
     empty.mkdir()
     assert "has no config.json; give a model's folder or its config.json" in skymem(empty).output
     assert skymem(tmp_path / "nowhere").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Qwen/Qwen9-0.5B", "the hub is not asked: download the model's config.json"),
+        ("no name!", "the hub is not asked: download the model's config.json"),
+        ("./nowhere", "there is no such folder"),
+    ],
+)
+def test_a_model_that_is_not_known_here_is_one_line(name: str, said: str) -> None:
+    result = skymem(name)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_a_name_on_the_hub_whose_config_this_machine_has(model: Path, sky: Path, tmp_path: Path) -> None:
+    """As the hub's libraries keep what they have loaded, in the folder that $HF_HOME names."""
+    kept = tmp_path / "hub" / "models--some--llama"
+    (kept / "refs").mkdir(parents=True)
+    (kept / "refs" / "main").write_text("0123")
+    (kept / "snapshots").mkdir()
+    model.rename(kept / "snapshots" / "0123")
+    program = [sys.executable, "-c", "from skymemory.cli import main; main()", "size", "some/llama", "--constellation", sky]
+    told = subprocess.run(program, env={**os.environ, "HF_HOME": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("32 layers, 8 KV heads of 128")
