@@ -158,7 +158,7 @@ async def run(
     tell: Callable[[dict[str, str]], None],
     listening: Mapping[int, list[socket.socket]] = MappingProxyType({}),
 ) -> None:
-    """Run an agent until SIGTERM or SIGINT.
+    """Run an agent until SIGTERM or Ctrl-C, and end it in order.
 
     Args:
         listening: See `Agent`.
@@ -166,12 +166,18 @@ async def run(
 
     Raises:
         ConfigError, OSError, RuntimeError: It could not start.
+        KeyboardInterrupt: It was Ctrl-C.
     """
     _take_descriptors()
     loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
+    ended, interrupted = asyncio.Event(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+
+    def interrupt() -> None:
+        interrupted.set()
+        ended.set()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
     agent = Agent(settings, listening)
     await agent.start()
     try:
@@ -184,6 +190,8 @@ async def run(
         notify("STOPPING=1")
     finally:
         await agent.close()
+    if interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def _take_descriptors() -> None:

@@ -128,7 +128,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            click.echo("\nAborted!", err=True)  # the new line ends the one with the terminal's ^C
+            if sys.stderr.isatty():
+                click.echo(err=True)  # this ends the line with the terminal's ^C
             raise _Ended(128 + signal.SIGINT) from error
         except click.UsageError as error:
             raise _one_line(error) from error

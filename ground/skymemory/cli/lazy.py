@@ -3,7 +3,10 @@
 Importing all commands takes a second of processor time, and each key press of completion would pay for it.
 """
 
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
@@ -16,6 +19,20 @@ Outline: TypeAlias = dict[str, Any]
 _PATHS: Final = {"file": click.Path(), "folder": click.Path(file_okay=False)}
 _HELP_WIDTH: Final = 200
 """Columns of a short help, so that none is cut."""
+
+
+@contextmanager
+def ctrl_c_ends_the_process() -> Iterator[None]:
+    """Let Ctrl-C end this process without a trace while it imports, as nothing is there yet to clear up."""
+    is_first = threading.current_thread() is threading.main_thread()
+    if not is_first or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # so it is in a shell's background
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class LazyCommands(Commands):
@@ -44,7 +61,8 @@ class LazyCommands(Commands):
             return sketch(cmd_name, self._outlines[cmd_name])
         if cmd_name not in self.commands:
             module, _, name = self._places[cmd_name].partition(":")
-            self.commands[cmd_name] = getattr(import_module(f"skymemory.cli.{module}"), name)
+            with ctrl_c_ends_the_process():
+                self.commands[cmd_name] = getattr(import_module(f"skymemory.cli.{module}"), name)
         return self.commands[cmd_name]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

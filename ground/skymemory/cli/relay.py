@@ -65,8 +65,7 @@ def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str
     place = Satellite(plane, slot)
     require_place(place, constellation.torus, f"{plane} {slot}")
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     route = Route(place, place)
     begin_log()
     with Relay(constellation, route, commands, telemetry, lambda text: _log.warning("%s", text)) as running:

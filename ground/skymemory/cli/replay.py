@@ -75,6 +75,7 @@ def replay(
     except ValueError as error:
         raise BadInput(f"{file}: {error}") from error
     done: list[Handover] = []
+    interrupted: BaseException | None = None
     with ControlPlane(constellation) as control:
         _require_all(control)
         # Saved first: a store that opens from now on follows the window.
@@ -99,7 +100,14 @@ def replay(
                 raise
             centre = held.track.centre(row_now(held))
             click.echo(f"stopped: the window stays around {centre}", err=True)
-    report = summary(done, constellation.cache.handover_s)
+            interrupted = reason
+    _tell(summary(done, constellation.cache.handover_s), as_json)
+    if interrupted is not None:
+        raise interrupted
+
+
+def _tell(report: dict[str, Any], as_json: bool) -> None:
+    """Print what a replay came to."""
     if as_json:
         print_json(report)
     else:

@@ -73,7 +73,7 @@ def serve(
     stage: Callable[[str], None],
     ready: Callable[[str], None],
 ) -> None:
-    """Serve until a signal says to end.
+    """Serve until SIGTERM or Ctrl-C, and end in order.
 
     Args:
         source: Tells which constellation to use.
@@ -86,6 +86,7 @@ def serve(
         UnsupportedModelError: The model's cache cannot be cut into blocks.
         ValueError, RuntimeError: There is no such device or dtype.
         SecretFileError: The file of keys is wrong, or others may read it.
+        KeyboardInterrupt: It was Ctrl-C.
     """
     keys = None
     if options.api_key is not None or options.api_keys is not None:
@@ -134,7 +135,7 @@ async def _serve(
     runner = web.AppRunner(api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None)
     await runner.setup()
     try:
-        ending = _signalled(api)
+        ended = _signalled(api)
         assert runner.server is not None
         # The sites of aiohttp are not used, because they take any number of connections.
         # A body that is small on the way, and large when it is unpacked, would hold up the event loop.
@@ -142,7 +143,7 @@ async def _serve(
         gc.collect()
         gc.freeze()  # what a model and its libraries made stays; to look through it takes all threads a tenth of a second
         ready(f"http://{address_text(*listeners[0].getsockname()[:2])}")
-        await ending.wait()
+        number = await ended
         await api.drain()
     finally:
         api.cancel_all()
@@ -150,23 +151,25 @@ async def _serve(
         await runner.cleanup()
         queue.close()
         api.close()
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
 
 
-def _signalled(api: Api) -> asyncio.Event:
-    """Return an event that the first signal sets. The second signal cancels what still runs."""
-    ending = asyncio.Event()
+def _signalled(api: Api) -> asyncio.Future[int]:
+    """Return a future of the first signal's number. The second signal cancels what still runs."""
+    ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def end() -> None:
-        if ending.is_set():
+    def end(number: int) -> None:
+        if ended.done():
             _log.warning("the server ends at once and cancels the requests that are not answered")
             api.cancel_all()
         else:
             _log.info("the server ends: it answers accepted requests and refuses new ones; a second signal ends it at once")
-        ending.set()
+            ended.set_result(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, end)
-    return ending
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
+    return ended
 
 
 def _sampling_defaults(model: PreTrainedModel) -> dict[str, float]:

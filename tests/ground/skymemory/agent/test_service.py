@@ -333,13 +333,13 @@ def test_flags_before_environment_before_file(tmp_path: Path, monkeypatch: pytes
     assert engines(*flag, SKYMEM_AGENT_SOCKET=f"{tmp_path}/env.sock") == f"engines: {tmp_path}/flag.sock"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_cleanly(start_agent: StartAgent, start_sky: StartSky, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_ends_cleanly(start_agent: StartAgent, start_sky: StartSky, number: signal.Signals, status: int) -> None:
     agent = start_agent(start_sky())
     with closing(agent.client(block_bytes=BLOCK)) as client:
         assert client.wait_connected(PATIENCE_S)
         agent.child.send_signal(number)
-        assert agent.child.wait(PATIENCE_S) == 0
+        assert agent.child.wait(PATIENCE_S) == status
         wait_until(lambda: not client.connected, "the client sees it")
     assert not agent.socket.exists()
     assert "Traceback" not in agent.log.read_text()

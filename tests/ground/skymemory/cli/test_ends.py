@@ -128,6 +128,7 @@ def test_nobody_is_left_when_all_were_there(folder: Path, name: str, number: sig
     started = Started(folder, *words)
     wait_for_children(started, count)
     said = started.send(number)
+    assert started.child.returncode == (-9 if number == signal.SIGKILL else 128 + number)
     await_end(started.mark)
     assert started.state.load() is None
     assert "Traceback" not in said

@@ -210,7 +210,7 @@ def test_an_early_interrupt_prints_no_trace(tmp_path: Path, seed: int) -> None:
         time.sleep(random.Random(seed).uniform(0, 0.5))
         child.send_signal(signal.SIGINT)
         _, said = child.communicate(timeout=PATIENCE_S)
-    assert child.returncode != 0
+    assert child.returncode in (128 + signal.SIGINT, -signal.SIGINT)  # a shell shows both as 130
     assert "Traceback" not in said
 
 

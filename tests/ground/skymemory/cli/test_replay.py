@@ -134,7 +134,7 @@ def test_an_interrupted_replay_holds_the_window(user: User) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert "stopped: the window stays around [" in err
-    assert process.returncode == 0
+    assert process.returncode == 130
     first, second = (json.loads(user.run("status", "--json"))["window"] for _ in range(2))
     assert first["row"] == second["row"] > 1
     assert first["row"] < first["rows"]

@@ -114,7 +114,10 @@ def skymem(*words: str, folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def test_the_command_runs_until_it_is_stopped(full_sky: LocalConstellation, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_the_command_runs_until_it_is_stopped(
+    full_sky: LocalConstellation, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
     RunRecord(tmp_path).save(Running("local", full_sky.constellation, dict(full_sky.processes)))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
@@ -122,8 +125,8 @@ def test_the_command_runs_until_it_is_stopped(full_sky: LocalConstellation, tmp_
     with skymem("5", "9", "--commands", f"localhost:{port}", folder=tmp_path) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == f"satellite [5, 9]: commands at 127.0.0.1:{port}, telemetry to 127.0.0.1:1235\n"
-        child.send_signal(signal.SIGTERM)
-        assert child.wait(ANSWER_S) == 0
+        child.send_signal(number)
+        assert child.wait(ANSWER_S) == status
 
 
 @pytest.mark.parametrize(

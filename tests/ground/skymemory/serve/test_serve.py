@@ -449,14 +449,15 @@ def test_satellites_die_and_the_tokens_stay_the_same(serve_model, babbler, start
 # ---- the end --------------------------------------------------------------------------------------------------------
 
 
-def test_sigterm_lets_accepted_requests_end_and_refuses_others(serve_model, babbler) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_lets_accepted_requests_end_and_refuses_others(serve_model, babbler, number, status) -> None:
     server = serve_model(babbler, "--served-model-name", "babbler", "--max-batch", "1")
     stream = hold(server, max_tokens=1500)
     waiting: list[openai.types.Completion] = []
     second = threading.Thread(target=lambda: waiting.append(complete(server.client, "second")))
     second.start()
     server.wait("skymem_serve_waiting", 1)
-    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(number)
     wait_until(lambda: server.request("/health").status != 200, "it is about to end")
     assert server.request("/health").json == {"status": "draining"}
     with pytest.raises(openai.InternalServerError, match="about to end") as caught:
@@ -466,7 +467,7 @@ def test_sigterm_lets_accepted_requests_end_and_refuses_others(serve_model, babb
     assert last.choices[0].finish_reason == "length"
     second.join()
     assert waiting[0].usage.completion_tokens == 24
-    assert server.process.wait(60) == 0
+    assert server.process.wait(60) == status
 
 
 def test_a_second_signal_ends_it_at_once(serve_model, babbler) -> None:
