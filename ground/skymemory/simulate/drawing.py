@@ -54,6 +54,8 @@ _SETTINGS: Any = {
     "svg.hashsalt": "skymemory",  # the same picture makes the same file
 }
 
+_DARK = "@media (prefers-color-scheme: dark) {svg {filter: invert(0.9) hue-rotate(180deg)}}"
+"""Rule for pages that are dark: light and dark change places, and hues stay."""
 _TAG = re.compile(r"<[^>]*>")
 _DECIMALS = re.compile(r"(\d+\.\d\d)\d+")
 _UPRIGHT = re.compile(r' transform="rotate\(-0 [^"]*\)"')
@@ -129,7 +131,8 @@ def save(figure: "Figure", path: Path) -> Path:
     if suffix == ".svg":
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-        write_whole(path, _TAG.sub(lambda tag: _short(tag[0]), text.getvalue()).encode())
+        short = _TAG.sub(lambda tag: _short(tag[0]), text.getvalue())
+        write_whole(path, short.replace("</style>", f"\n{_DARK}</style>", 1).encode())
     else:
         metadata: dict[str, Any] = {"CreationDate": None} if suffix == ".pdf" else {}
         picture = BytesIO()

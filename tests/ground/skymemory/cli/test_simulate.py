@@ -74,6 +74,7 @@ def test_figures_are_png_svg_pdf_and_csv(tmp_path: Path) -> None:
         files = [Path(file) for file in json.loads(result.output)["files"]]
         assert [file.name for file in files] == [f"{name}.png", f"{name}.svg", f"{name}.pdf", f"{name}.csv"]
         assert all(file.stat().st_size > 1000 for file in files)
+        assert "@media (prefers-color-scheme: dark)" in files[1].read_text(encoding="utf-8")
     with (tmp_path / "new" / "figures" / "figure-16.csv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 132
