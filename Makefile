@@ -71,7 +71,7 @@ beside-python: $(VENV)/.dev
 # --- environment ------------------------------------------------------------------------------------------------------------
 
 $(VENV)/.run: tools/setup_venv.py tools/pypi_file.py pyproject.toml constraints.txt
-	$(PYTHON) tools/setup_venv.py $(VENV) model
+	$(PYTHON) tools/setup_venv.py $(VENV) model figures bench
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run

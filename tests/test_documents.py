@@ -112,6 +112,23 @@ def test_bytes_of_the_page_about_parity() -> None:
             assert cell == f"{stored / sum(chunks):.2f}", (value, servers, parity)
 
 
+def test_make_installs_what_commands_ask_for() -> None:
+    """The commands of the documents work after `make`: it installs the extras that a command may miss."""
+    code = "".join(file.read_text() for file in (ROOT / "ground" / "skymemory").rglob("*.py"))
+    asked = set(re.findall(r'how_to_install\([^\n]*["\'](\w+)["\']\)', code))
+    assert asked >= {"model", "figures", "bench"}
+    recipe = re.search(
+        r"^\$\(VENV\)/\.run:.*\n\t.*setup_venv\.py \$\(VENV\) (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    assert recipe is not None
+    assert asked - set(recipe[1].split()) <= {"tracing"}  # traces go to a collector that somebody else has
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name)
+def test_drawings_know_dark_pages(picture: Path) -> None:
+    assert "@media (prefers-color-scheme: dark)" in picture.read_text()
+
+
 def test_the_readme_has_commands() -> None:
     assert len(list(_commands(ROOT / "README.md"))) >= 10
 
