@@ -136,6 +136,7 @@ OUTLINES: Final[dict[str, Any]] = {
             {"names": ["--served-model-name"], "help": "The model's name for clients. Default: MODEL."},
             {"names": ["--api-key"], "help": "Key that clients must send. Other users of this machine can see options: rather set the variable."},
             {"names": ["--api-keys"], "help": "File of keys, made by `skymem serve-keys`: prompts of one key are never found by another's.", "path": "file"},
+            {"names": ["--trusted-proxy"], "help": "Address or network of proxies that tell their clients' addresses in X-Forwarded-For, such as 10.0.0.0/8; repeatable. Default: none, and the header is not read.", "many": True},
             {"names": ["--max-queue"], "help": "Most requests that wait for the model; more are refused with status 429."},
             {"names": ["--max-batch"], "help": "Most answers generated together; each takes the memory of its prompt's keys and values."},
             {"names": ["--max-model-len"], "help": "Most tokens of prompt and answer together. Default: as many as the model was made for."},
