@@ -219,7 +219,7 @@ def connected(port: int, child: subprocess.Popen[bytes], log: Path) -> socket.so
     while time.monotonic() < end_s:
         expect(child.poll() is None, f"the agent ended: {log.read_text(errors='replace')[-1000:]}")
         try:
-            gateway = socket.create_connection(("127.0.0.1", port), 5.0)
+            gateway = socket.create_connection(("127.0.0.1", port), DEADLINE_S)
         except OSError:
             time.sleep(0.05)
             continue
