@@ -8,7 +8,8 @@ motive). Three formulas are learned from what is measured:
     get                               slowest satellite, shares, megabytes, 1: what the host adds for packets, calls and threads
     prefill of an engine              tokens, tokens x position (attention looks at all that was before), 1
 
-What runs and waits in the agent comes on top. All costs are at least 0, so more blocks are never estimated to be faster.
+Each is learned apart for small and for large work: what holds up a get of three bytes says nothing of a prompt's blocks. What
+runs and waits in the agent comes on top. All costs are at least 0, so more blocks are never estimated to be faster.
 """
 
 import math
@@ -22,20 +23,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skymemory.common import defaults
-from skymemory.common.fit import Fit
+from skymemory.common.fit import SizedFit
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Served
 from skymemory.wire.address import Satellite
 
 EXPLORE_SHARE: Final = 0.02
 """Share of the computing time that may be spent on finding out whether fetching has become faster."""
-FADE_S: Final = 60.0
-"""Time without a get after which half of what is known against it has faded: links change."""
+EXPLORE_S: Final = 120.0
+"""Time without a large get, or a decision to fetch, after which one block is fetched whatever that is thought to cost."""
+LARGE_BYTES: Final = 1 << 20
+"""Bytes from which a get is large. Values of Redis clients are mostly smaller, blocks of prompts larger."""
+LARGE_TOKENS: Final = 256
+"""Tokens from which a prefill is large; fewer are what is left of a prompt that was cached."""
 _ENGINES_MAX: Final = 256
 _LEARN_ALWAYS: Final = 32
 """Gets that are all learned from; of later small ones one every `_LEARN_S` is: there is other work to do."""
 _LEARN_S: Final = 0.02
-_SMALL_BYTES: Final = 1 << 20
 _TOKENS: Final = 1e3
 _TOKENS_SQUARED: Final = 1e9
 """Units that make small numbers of the features of a prefill."""
@@ -67,7 +71,7 @@ class Estimator:
         """Returns the blocks that wait for the running get to end; they go into one call with what is asked next."""
         self._clock = clock
         self._lock = Lock()
-        self._engines: dict[str, Fit] = {}
+        self._engines: dict[str, SizedFit] = {}
         self._credit_s = 0.0
         self.forget_sky()
 
@@ -77,11 +81,11 @@ class Estimator:
             self._servers: tuple[Satellite, ...] = ()
             self._deadline_s = math.inf
             self._rtt_s: dict[Satellite, float] = {}
-            self._satellites: dict[Satellite, Fit] = {}
-            self._any_satellite = Fit(2)
-            self._gets = Fit(4)
+            self._satellites: dict[Satellite, SizedFit] = {}
+            self._any_satellite = SizedFit(2, LARGE_BYTES)
+            self._gets = SizedFit(4, LARGE_BYTES)
             self._learned_s = -math.inf
-            self._fetched_s = -math.inf
+            self._tried_s = self._clock()
             self._running: tuple[Sequence[BlockEntry], float] | None = None
 
     # ---- what was measured ------------------------------------------------------------------------------------------
@@ -117,9 +121,10 @@ class Estimator:
         with self._lock:
             if not entries or not self._servers:
                 return None
-            self._fetched_s = now_s
-            is_small = sum(entry.block_len for entry in entries) < _SMALL_BYTES
-            if is_small and self._gets.samples >= _LEARN_ALWAYS and now_s - self._learned_s < _LEARN_S:
+            size = sum(entry.block_len for entry in entries)
+            if size >= LARGE_BYTES:
+                self._tried_s = now_s
+            if size < LARGE_BYTES and self._gets.samples >= _LEARN_ALWAYS and now_s - self._learned_s < _LEARN_S:
                 return None
             self._learned_s = now_s
             expected_s = _at(self._gets_s(entries), -1)
@@ -129,9 +134,9 @@ class Estimator:
                 self._rtt_s[one.satellite] = one.rtt_s or self._rtt_s.get(one.satellite, 0.0)
                 pieces, length = of_server.get(one.satellite, (0, 0))
                 if one.bytes == length > 0 and one.last_s is not None:  # no byte came from elsewhere
-                    for fit in (self._satellites.setdefault(one.satellite, Fit(2)), self._any_satellite):
-                        fit.learn((_rounds(pieces), length / 1e6), one.last_s)
-            self._gets.learn(self._work(shares)[0].tolist(), duration_s)
+                    for fit in (self._satellites.setdefault(one.satellite, SizedFit(2, LARGE_BYTES)), self._any_satellite):
+                        fit.learn(size, (_rounds(pieces), length / 1e6), one.last_s, now_s)
+            self._gets.learn(size, self._work(shares, size)[0].tolist(), duration_s, now_s)
             return expected_s
 
     def prefilled(self, engine: str, tokens: int, duration_s: float, before: int = 0) -> None:
@@ -139,7 +144,8 @@ class Estimator:
         with self._lock:
             if engine not in self._engines and len(self._engines) >= _ENGINES_MAX:
                 self._engines.pop(next(iter(self._engines)))
-            self._engines.setdefault(engine, Fit(3)).learn(_prefill(before, tokens, 1).tolist(), duration_s)
+            fit = self._engines.setdefault(engine, SizedFit(3, LARGE_TOKENS))
+            fit.learn(tokens, _prefill(before, tokens, 1).tolist(), duration_s, self._clock())
 
     # ---- what is to be expected -------------------------------------------------------------------------------------
 
@@ -152,8 +158,8 @@ class Estimator:
         """Return how many of a prompt's next blocks to fetch, behind the tokens that the engine has, for the shortest wait.
 
         Blocks that would come after the deadline are not fetched. If the time for a get is unknown, all are fetched to learn it.
-        Where computing is faster, one block is fetched now and then all the same, because links change; that costs no more than
-        `EXPLORE_SHARE` of the computing time.
+        Where computing is faster, a block is fetched now and then all the same, because links change: once `EXPLORE_SHARE` of the
+        computing time pays for it, and after `EXPLORE_S` in any case.
         """
         count = len(entries)
         if count == 0:
@@ -164,30 +170,37 @@ class Estimator:
             fetch_s = self._fetch_each_s(waiting, entries, ahead_s)
             compute_s = self._compute_s(engine, tokens_before, np.arange(count + 1) * block_tokens, 0)
             if fetch_s is None or compute_s is None:
-                return Decision(count, _at(fetch_s, -1), _at(compute_s, -1), "explore" if fetch_s is None else "fetch")
+                return self._fetch(count, _at(fetch_s, -1), _at(compute_s, -1), "explore" if fetch_s is None else "fetch")
             total_s = fetch_s + compute_s[-1] - compute_s  # blocks behind the fetched ones are computed
             total_s[fetch_s - ahead_s > self._deadline_s] = math.inf
             best = count - int(np.argmin(total_s[::-1]))
             if best > 0:
-                return Decision(best, float(fetch_s[best]), float(compute_s[best]), "fetch")
-            if self._explores(float(fetch_s[1] - compute_s[1]), float(compute_s[-1])):
-                return Decision(1, float(fetch_s[1]), float(compute_s[1]), "explore")
+                return self._fetch(best, float(fetch_s[best]), float(compute_s[best]), "fetch")
+            few = _blocks_to_learn_from(entries)
+            if self._explores(float(fetch_s[few] - compute_s[few]), float(compute_s[-1])):
+                return self._fetch(few, float(fetch_s[few]), float(compute_s[few]), "explore")
             return Decision(0, float(fetch_s[-1]), float(compute_s[-1]), "recompute")
 
     # ---- inside, with the lock held ---------------------------------------------------------------------------------
 
+    def _fetch(
+        self, blocks: int, fetch_s: float | None, recompute_s: float | None, kind: Literal["fetch", "explore"]
+    ) -> Decision:
+        self._tried_s = self._clock()
+        return Decision(blocks, fetch_s, recompute_s, kind)
+
     def _explores(self, cost_s: float, compute_s: float) -> bool:
-        """Return True if what was computed so far pays for a get that takes longer by `cost_s`, a cost that fades with time."""
-        cost_s = max(0.0, cost_s) * 0.5 ** min((self._clock() - self._fetched_s) / FADE_S, 1000.0)
+        """Return True if what was computed so far pays for a get that takes longer by `cost_s`, or if none was made for long."""
+        cost_s = max(0.0, cost_s)
         self._credit_s = min(self._credit_s + EXPLORE_SHARE * compute_s, max(cost_s, EXPLORE_SHARE))
-        if self._credit_s < cost_s:
+        if self._credit_s < cost_s and self._clock() - self._tried_s < EXPLORE_S:
             return False
-        self._credit_s -= cost_s
+        self._credit_s = max(0.0, self._credit_s - cost_s)
         return True
 
-    def _compute_s(self, engine: str, before: int, tokens: ArrayLike, begins: int) -> Numbers | None:
+    def _compute_s(self, engine: str, before: int, tokens: Sequence[int] | Integers, begins: int) -> Numbers | None:
         fit = self._engines.get(engine)
-        return None if fit is None or not fit.knows else np.dot(fit.costs, _prefill(before, tokens, begins))
+        return None if fit is None or not fit.knows(0) else np.dot(fit.costs(max(tokens)), _prefill(before, tokens, begins))
 
     def _ahead_s(self) -> float:
         """Return the time that the running call still takes."""
@@ -202,8 +215,15 @@ class Estimator:
         return None if gets_s is None else np.concatenate(([0.0], ahead_s + gets_s[len(waiting) :]))
 
     def _gets_s(self, entries: Sequence[BlockEntry]) -> Numbers | None:
-        """Return the time for a get of the first k blocks, for k from 1."""
-        return self._work(self._shares(entries)) @ self._gets.costs if entries and self._servers and self._gets.knows else None
+        """Return the time for a get of the first k blocks, for k from 1; None: no get of that size was measured."""
+        if not entries or not self._servers:
+            return None
+        shares = self._shares(entries)
+        sizes = shares[:, :, 1].sum(axis=1)
+        if not self._gets.knows(sizes[-1]):
+            return None
+        small_s, large_s = (self._work(shares, size) @ self._gets.costs(size) for size in (0, LARGE_BYTES))
+        return np.maximum.accumulate(np.where(sizes < LARGE_BYTES, small_s, large_s))
 
     def _shares(self, entries: Sequence[BlockEntry]) -> Integers:
         """Return of how many of the first k blocks each server has a share, and its bytes: [blocks, servers, 2].
@@ -220,17 +240,23 @@ class Estimator:
         lengths = chunks * chunk_len - has_last * (total * chunk_len - block_len)
         return np.stack((chunks > 0, lengths), axis=2).cumsum(axis=0)
 
-    def _work(self, shares: Integers) -> Numbers:
-        """Return the features of gets of these shares: [gets, 4]."""
-        any_round_s, any_megabyte_s = self._any_satellite.costs
+    def _work(self, shares: Integers, size: int) -> Numbers:
+        """Return the features of gets of these shares, with what satellites cost in gets of a size: [gets, 4]."""
+        any_round_s, any_megabyte_s = self._any_satellite.costs(size)
         costs_s = [
-            fit.costs if (fit := self._satellites.get(server)) else (self._rtt_s.get(server) or any_round_s, any_megabyte_s)
+            fit.costs(size) if (fit := self._satellites.get(server)) else (self._rtt_s.get(server) or any_round_s, any_megabyte_s)
             for server in self._servers
         ]
         round_s, megabyte_s = np.transpose(costs_s)
         pieces, megabytes = shares[:, :, 0], shares[:, :, 1] / 1e6
         slowest_s = (_rounds(pieces) * round_s + megabytes * megabyte_s).max(axis=1)
         return np.stack((10 * slowest_s, pieces.sum(axis=1) / 10, megabytes.sum(axis=1), np.ones(len(shares))), axis=1)
+
+
+def _blocks_to_learn_from(entries: Sequence[BlockEntry]) -> int:
+    """Return the number of first blocks from which as much is learned as from all: they are large if all are."""
+    sizes = np.cumsum([entry.block_len for entry in entries])
+    return 1 + int(np.argmax(sizes >= LARGE_BYTES)) if sizes[-1] >= LARGE_BYTES else 1
 
 
 def _rounds(pieces: Number) -> Number:

@@ -13,6 +13,10 @@ _FORGET: Final = 0.001
 """The same when the past is forgotten."""
 _NEAR: Final = 0.05
 """Relative error below which a sample counts as right."""
+HALF_S: Final = 60.0
+"""Time without a sample in which the weight of the past halves. After as long, one shorter duration makes it be forgotten."""
+_STALE: Final = 0.05
+"""Least weight of the past after a long time: one sample alone may be one that something has held up."""
 _SURPRISE: Final = 0.3
 """A sample surprises if the logarithm of measured over expected duration is beyond this, and ..."""
 _SPREADS: Final = 3.0
@@ -35,6 +39,7 @@ class Fit:
     A sample counts by the inverse of its relative error, which makes errors of squared errors; their sum is least at the median
     (iteratively reweighted least squares). So it does not matter how far off a duration is to which a lost packet, or another
     process, has added. After three surprises in a row in the same direction the link has changed, and the past counts no more.
+    After a pause one that is shorter is enough: chance makes durations longer, and hardly ever shorter.
 
     Costs are never negative, so more work is never expected to take less time.
     """
@@ -47,6 +52,7 @@ class Fit:
         self._equations = [[0.0] * (features + 1) for _ in range(features)]
         """Normal equations of least squares: weighted sums of feature times feature, and of feature times duration."""
         self._spread = 0.0
+        self._learned_s = 0.0
         self._surprises = 0
         """Number of surprises in a row; below 0: durations were shorter than expected."""
 
@@ -59,8 +65,14 @@ class Fit:
         """Return the expected duration."""
         return math.fsum(map(mul, self.costs, features))
 
-    def learn(self, features: Sequence[float], duration_s: float) -> None:
-        """Take in a measured duration; ignore one without work, and numbers that are negative or too large."""
+    def learn(self, features: Sequence[float], duration_s: float, now_s: float = 0.0) -> None:
+        """Take in a measured duration; ignore one without work, and numbers that are negative or too large.
+
+        Args:
+            features: Features of what took the time.
+            duration_s: The time.
+            now_s: Time by any clock, by which older samples count less; by default they only do as others come.
+        """
         if not any(features) or not all(0 <= number <= _MOST for number in (*features, duration_s)):
             return
         duration_s = max(duration_s, _LEAST_S)
@@ -70,7 +82,11 @@ class Fit:
         self._spread += _SPREAD_GAIN * (min(abs(surprise), most) - self._spread)
         side = (surprise > most) - (surprise < -most)
         self._surprises = side if side * self._surprises <= 0 else self._surprises + side
-        keep = _KEEP
+        pause_s = max(0.0, now_s - self._learned_s)
+        self._learned_s = now_s
+        if side < 0 and pause_s >= HALF_S:
+            self._surprises = -FEW
+        keep = _KEEP * max(_STALE, 0.5 ** (pause_s / HALF_S))
         if abs(self._surprises) >= FEW:
             keep, expected_s = _FORGET, duration_s
         sample = [number / expected_s for number in (*features, duration_s)]
@@ -82,3 +98,45 @@ class Fit:
                 if row[at] > _UNUSED:
                     self.costs[at] = max(0.0, self.costs[at] + (row[-1] - sum(map(mul, row, self.costs))) / row[at])
         self.samples += 1
+
+
+class SizedFit:
+    """Costs of small and of large work, each learned from its own kind.
+
+    What holds up small work is a queue, a lost packet, another process. Its features are tiny, so that such a time, taken for
+    their cost, would make large work look endless.
+    """
+
+    def __init__(self, features: int, large: float) -> None:
+        """Know nothing yet.
+
+        Args:
+            features: Number of features, as of `Fit`.
+            large: Size from which work is large.
+        """
+        self._from = large
+        self._small, self._large = Fit(features), Fit(features)
+
+    @property
+    def samples(self) -> int:
+        """Return the number of samples of any size."""
+        return self._small.samples + self._large.samples
+
+    def learn(self, size: float, features: Sequence[float], duration_s: float, now_s: float = 0.0) -> None:
+        """Take in how long work of a size took (`Fit.learn`)."""
+        fit = self._large if size >= self._from else self._small
+        fit.learn(features, duration_s, now_s)
+
+    def knows(self, size: float) -> bool:
+        """Return True if there were samples enough of work like that, or of larger work."""
+        return self._large.knows or (size < self._from and self._small.knows)
+
+    def costs(self, size: float) -> list[float]:
+        """Return the costs of work of a size; as long as there are too few samples of it, those of the other size."""
+        if size >= self._from:
+            return self._large.costs if self._large.knows or not self._small.knows else self._small.costs
+        return self._small.costs if self._small.knows or not self._large.knows else self._large.costs
+
+    def duration_s(self, size: float, features: Sequence[float]) -> float:
+        """Return the expected duration."""
+        return math.fsum(map(mul, self.costs(size), features))

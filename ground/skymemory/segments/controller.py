@@ -9,8 +9,8 @@ fastest one, the controller takes the one that computes most: what loading hides
     loading     megabytes since the loading began, 1 (the round trip)
     decoding    megabytes
 
-Costs of these are learned as they are measured. What is known of loading fades after a minute without any, until loading looks
-worth a try.
+Costs of these are learned as they are measured, apart for small and for large work. What is known of loading fades after a minute
+without any, until loading looks worth a try.
 
 A group that is late is waited for until a full prefill from m on would end as early as linking would if the group came then, but
 never so long that the whole takes more than twice as long as a full prefill: that is what a silent sky costs at most.
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
-from skymemory.common.fit import Fit
+from skymemory.common.fit import SizedFit
 from skymemory.segments.grid import Option
 from skymemory.segments.strategy import Kind, Strategy
 
@@ -33,6 +33,10 @@ HIDDEN: Final = 1.02
 FADE_S: Final = 60.0
 """Time without loading after which what is known of it begins to fade, and time in which it halves then."""
 _FADES_MAX: Final = 60.0
+LARGE_TOKENS: Final = 256
+"""Tokens behind the prefix, computed or linked, from which computing is large work."""
+LARGE_BYTES: Final = 1 << 16
+"""Bytes from which loading and decoding are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,11 @@ class Work:
         return Work(
             self.layers + other.layers, self.rows + other.rows, self.row_keys + other.row_keys, self.placed + other.placed
         )
+
+    @property
+    def tokens(self) -> float:
+        """Return about how many tokens a layer computed or linked."""
+        return (self.rows + self.placed) / self.layers if self.layers else 0.0
 
     @property
     def features(self) -> tuple[float, ...]:
@@ -184,7 +193,7 @@ class Controller:
         self.shape = shape
         self._group = {layer: number for number, group in enumerate(shape.groups) for layer in group}
         self._lock = Lock()
-        self._compute, self._load, self._decode = Fit(4), Fit(2), Fit(1)
+        self._compute, self._load, self._decode = SizedFit(4, LARGE_TOKENS), SizedFit(2, LARGE_BYTES), SizedFit(1, LARGE_BYTES)
         self._loaded_s = -math.inf
 
     # ---- what was measured ------------------------------------------------------------------------------------------
@@ -192,18 +201,18 @@ class Controller:
     def computed(self, work: Work, duration_s: float) -> None:
         """Learn how long work of the model took, without what was waited for."""
         with self._lock:
-            self._compute.learn(work.features, duration_s)
+            self._compute.learn(work.tokens, work.features, duration_s)
 
     def loaded(self, data_bytes: int, duration_s: float, now_s: float) -> None:
         """Learn that so many bytes had come so long after they were asked for: of a stream, each object and all before it."""
         with self._lock:
-            self._load.learn((data_bytes / 1e6, 1.0), duration_s)
+            self._load.learn(data_bytes, (data_bytes / 1e6, 1.0), duration_s, now_s)
             self._loaded_s = now_s
 
     def decoded(self, data_bytes: int, duration_s: float) -> None:
         """Learn how long bytes took to become tensors."""
         with self._lock:
-            self._decode.learn((data_bytes / 1e6,), duration_s)
+            self._decode.learn(data_bytes, (data_bytes / 1e6,), duration_s)
 
     # ---- what is to be expected -------------------------------------------------------------------------------------
 
@@ -219,17 +228,15 @@ class Controller:
         ahead = request.ahead_layers
         options = [one for one in options if one.switch_layer >= ahead] if request.linked_tokens else ()
         with self._lock:
-            if not self._compute.knows:
+            explores = not self._load.knows(0)
+            if not self._compute.knows(0):
                 cheapest = None if exact or not options else min(options, key=lambda option: self._rows(request, option))
-                return Plan(cheapest, True, math.inf, explores=not self._load.knows)
-            load = self._load_costs(now_s)
-            full_s = self._seconds(full_work(self.shape, request, ahead, self.shape.layers, prefix=False))
-            prefix_s = self._prefix_ready_s(request, load) + self._seconds(
-                full_work(self.shape, request, ahead, self.shape.layers)
-            )
+                return Plan(cheapest, True, math.inf, explores=explores)
+            load = self._load_costs(request, now_s)
+            full_s = self._full_s(request, ahead, self.shape.layers, prefix=False)
+            prefix_s = self._prefix_ready_s(request, load) + self._full_s(request, ahead, self.shape.layers)
             prefixes = (True, False) if request.prefix_bytes else (True,)
             lines = {(option, prefix): self._timeline(request, option, prefix, load) for option in options for prefix in prefixes}
-            explores = not self._load.knows
         best_s = min((line.end_s for line in lines.values()), default=math.inf)
         exact_s = min(full_s, prefix_s)
         if not lines or (exact and exact_s <= HIDDEN * best_s):
@@ -242,19 +249,24 @@ class Controller:
 
     # ---- inside, with the lock held ---------------------------------------------------------------------------------
 
-    def _seconds(self, work: Work) -> float:
-        return self._compute.duration_s(work.features)
+    def _seconds(self, request: Request, work: Work, *, prefix: bool = True) -> float:
+        tokens = request.tokens - (request.prefix_tokens if prefix else 0)
+        return self._compute.duration_s(tokens, work.features)
+
+    def _full_s(self, request: Request, begin: int, end: int, *, prefix: bool = True) -> float:
+        return self._seconds(request, full_work(self.shape, request, begin, end, prefix=prefix), prefix=prefix)
 
     def _rows(self, request: Request, option: Option) -> float:
         last = self.shape.layers - 1
         below = (option.switch_layer - request.ahead_layers) * (request.tokens - request.prefix_tokens)
         return below + sum(chosen_rows(request, option, layer, last) for layer in range(option.switch_layer, last + 1))
 
-    def _load_costs(self, now_s: float) -> tuple[float, float, float]:
+    def _load_costs(self, request: Request, now_s: float) -> tuple[float, float, float]:
         """Return the round trip, and seconds of a byte loaded and decoded; nothing is expected of what is unknown."""
         fades = min(max(0.0, (now_s - self._loaded_s) / FADE_S - 1), _FADES_MAX)
-        megabyte_s, round_s = self._load.costs if self._load.knows else (0.0, 0.0)
-        decode_s = self._decode.costs[0] if self._decode.knows else 0.0
+        size = request.prefix_bytes + request.linked_tokens * self.shape.token_bytes * self.shape.layers
+        megabyte_s, round_s = self._load.costs(size) if self._load.knows(0) else (0.0, 0.0)
+        [decode_s] = self._decode.costs(LARGE_BYTES) if self._decode.knows(0) else [0.0]
         return round_s * 0.5**fades, megabyte_s * 0.5**fades / 1e6, decode_s / 1e6
 
     @staticmethod
@@ -268,7 +280,7 @@ class Controller:
         round_s, byte_s, decode_s = load
         now_s = ready_s = self._prefix_ready_s(request, load) if prefix else 0.0
         come = float(request.prefix_bytes if prefix else 0)
-        compute_s = self._seconds(full_work(shape, request, request.ahead_layers, option.switch_layer, prefix=prefix))
+        compute_s = self._full_s(request, request.ahead_layers, option.switch_layer, prefix=prefix)
         now_s += compute_s
         switch_s = now_s
         needed_s: dict[int, float] = {}
@@ -279,10 +291,10 @@ class Controller:
                 come += size
                 ready_s = max(ready_s, round_s + come * byte_s) + size * decode_s
                 needed_s[number] = now_s = max(now_s, ready_s)
-            layer_s = self._seconds(linked_work(shape, request, option, layer, prefix=prefix))
+            layer_s = self._seconds(request, linked_work(shape, request, option, layer, prefix=prefix), prefix=prefix)
             compute_s += layer_s
             now_s += layer_s
-        rest_s = self._seconds(full_work(shape, request, option.switch_layer, shape.layers, prefix=prefix))
+        rest_s = self._full_s(request, option.switch_layer, shape.layers, prefix=prefix)
         return _Timeline(now_s, ready_s + compute_s, needed_s, switch_s, rest_s, self._rows(request, option))
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.agent.estimate import EXPLORE_SHARE, FADE_S, Decision, Estimator
+from skymemory.agent.estimate import EXPLORE_S, EXPLORE_SHARE, LARGE_BYTES, Decision, Estimator
 from skymemory.common.fit import FEW
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Served
 from skymemory.wire.address import Satellite
 
 SERVERS = [Satellite(3, slot) for slot in range(1, 11)]
-BLOCK = 600_000
+BLOCK = 1_200_000
 TOKENS = 128
 
 
@@ -30,7 +30,7 @@ class Clock:
 class World:
     """An estimator, a clock, and links that take `rtt_s` and `rate` bytes a second each."""
 
-    def __init__(self, rtt_s: float = 0.03, rate: float = 10e6) -> None:
+    def __init__(self, rtt_s: float = 0.03, rate: float = 20e6) -> None:
         self.clock = Clock()
         self.estimator = Estimator(self.clock)
         self.rtt_s, self.rate = rtt_s, rate
@@ -130,6 +130,8 @@ def test_another_constellation_is_another_one() -> None:
 
 def test_gets_of_any_size_take_as_long_as_estimated() -> None:
     world, rng = World(), random.Random(1)
+    for _ in range(FEW):
+        world.get(blocks(LARGE_BYTES))
     off = []
     for get in range(60):
         entries = blocks(*[int(10 ** rng.uniform(3.5, 6.5))] * rng.choice([1, 2, 8, 16]))
@@ -148,6 +150,42 @@ def test_a_lost_satellite_poisons_nothing() -> None:
     before_s = fetch_s(world.estimator, blocks(BLOCK))
     world.get(blocks(BLOCK), lost=True)
     assert fetch_s(world.estimator, blocks(BLOCK)) == before_s
+
+
+@pytest.mark.parametrize("slow_s", [0.001, 0.05, 2.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_small_gets_say_nothing_of_large_ones_however_slow_they_are(slow_s: float, seed: int) -> None:
+    world, rng = World(), random.Random(seed)
+    prompt = blocks(*[2_900_000] * 16)
+    duration_s = [world.get(prompt) for _ in range(10)][-1]
+    for _ in range(300):
+        world.clock.now_s += 1
+        world.rtt_s = slow_s * rng.lognormvariate(0, 1) * (20 if rng.random() < 0.05 else 1)
+        world.get(blocks(*[rng.randint(1, 1000)] * rng.choice([1, 1, 5])))
+        told_s = fetch_s(world.estimator, prompt)
+        assert told_s is not None
+        assert duration_s / 2 < told_s < duration_s * 2
+
+
+def test_small_gets_alone_do_not_tell_what_large_ones_take() -> None:
+    world = World()
+    world.computes(1e-9)
+    for _ in range(50):
+        world.get(blocks(3))
+    decision = world.worth(blocks(*[BLOCK] * 4))
+    assert (decision.kind, decision.fetch, decision.fetch_s) == ("explore", 4, None)
+    assert fetch_s(world.estimator, blocks(100)) == pytest.approx(0.03, rel=0.1)
+
+
+def test_small_prefills_say_nothing_of_large_ones_however_slow_they_are() -> None:
+    estimator, rng = Estimator(Clock()), random.Random(3)
+    for _ in range(30):
+        tokens = rng.randint(1000, 4000)
+        estimator.prefilled("engine", tokens, 0.02 + 1e-4 * tokens)
+    for _ in range(200):
+        held_up = rng.lognormvariate(0, 1) * (20 if rng.random() < 0.05 else 1)
+        estimator.prefilled("engine", rng.randint(1, 32), 0.02 * held_up, before=3000)
+        assert recompute_s(estimator, "engine", 0, 4000) == pytest.approx(0.4, rel=0.2)
 
 
 def test_what_runs_and_what_waits_comes_first() -> None:
@@ -264,13 +302,13 @@ def test_what_would_not_come_before_the_deadline_is_not_fetched() -> None:
 
 
 def test_finding_out_whether_fetching_is_faster_by_now_costs_little() -> None:
-    world = World(rate=1e5)
+    world = World(rate=5e5)
     for _ in range(10):
         world.get(blocks(BLOCK))
     world.computes(1e-5)
     computed_s, explored_s = 0.0, 0.0
     for _ in range(3000):
-        world.clock.now_s += 0.01
+        world.clock.now_s += 0.1
         decision = world.worth(blocks(*[BLOCK] * 10))
         assert decision.kind != "fetch"
         assert decision.recompute_s is not None
@@ -279,7 +317,7 @@ def test_finding_out_whether_fetching_is_faster_by_now_costs_little() -> None:
             explored_s += world.get(blocks(BLOCK))
         else:
             computed_s += decision.recompute_s
-    assert 0 < explored_s < 0.05 * (computed_s + FADE_S) + 2 * EXPLORE_SHARE
+    assert 0 < explored_s < 0.05 * (computed_s + EXPLORE_S) + 2 * EXPLORE_SHARE
 
 
 def test_a_link_that_got_better_is_found() -> None:
@@ -300,7 +338,44 @@ def test_a_link_that_got_better_is_found() -> None:
             world.get(blocks(BLOCK))
     assert decision.kind == "fetch"
     assert explored <= 4
-    assert world.clock.now_s < 100 + 40 * FADE_S
+    assert world.clock.now_s < 100 + 40 * EXPLORE_S
+
+
+def test_a_decision_against_fetching_is_tried_again_in_time_though_small_gets_go_on() -> None:
+    """Blocks are so small that exploring by a share of the computing time would take hours."""
+    world = World(rate=1e5)
+    for _ in range(10):
+        world.get(blocks(BLOCK))
+    world.computes(1e-6)
+    assert world.worth(blocks(BLOCK)).kind == "recompute"
+    began_s = world.clock.now_s
+    while (decision := world.worth(blocks(BLOCK, BLOCK))).kind == "recompute":
+        world.clock.now_s += 1
+        world.get(blocks(100))
+    assert (decision.kind, decision.fetch) == ("explore", 1)
+    assert world.clock.now_s - began_s < EXPLORE_S + 2
+    assert world.worth(blocks(BLOCK)).kind == "recompute", "once was enough"
+
+
+def test_what_was_slow_minutes_ago_does_not_count_for_ever() -> None:
+    world = World(rate=1e5)
+    for _ in range(30):
+        world.get(blocks(BLOCK))
+    world.computes(1e-3)
+    world.clock.now_s += EXPLORE_S
+    world.rate = 1e9
+    world.get(blocks(BLOCK))
+    assert world.worth(blocks(*[BLOCK] * 16)).kind == "fetch"
+
+
+def test_blocks_that_are_small_one_by_one_are_tried_as_many_at_once() -> None:
+    world = World(rate=1e5)
+    for _ in range(10):
+        world.get(blocks(BLOCK))
+    world.computes(1e-6)
+    world.clock.now_s += EXPLORE_S
+    decision = world.worth(blocks(*[LARGE_BYTES // 4] * 10))
+    assert (decision.kind, decision.fetch) == ("explore", 4)
 
 
 def test_a_link_that_got_worse_is_believed_soon() -> None:
@@ -321,9 +396,12 @@ def test_small_gets_in_quick_succession_are_not_all_learned_from() -> None:
     for _ in range(40):
         world.clock.now_s += 0.1
         world.get(blocks(6000))
-    world.get(blocks(6000))
+    for _ in range(FEW):
+        world.get(blocks(6000))
+        assert world.learned_s is None
+        world.get(blocks(LARGE_BYTES))
     assert world.learned_s is None
-    world.get(blocks(1 << 21))
+    world.get(blocks(LARGE_BYTES))
     assert world.learned_s is not None
     world.clock.now_s += 0.1
     world.get(blocks(6000))

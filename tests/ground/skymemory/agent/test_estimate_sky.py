@@ -5,16 +5,18 @@ import random
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
+import redis
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.constellation_source import FixedSource
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
-from support.waiting import wait_until_async
+from support.waiting import wait_until, wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
 WARM_UP = 5
@@ -147,3 +149,39 @@ def test_an_engine_is_told_how_long_it_will_take(start_sky: StartSky, start_agen
         for _ in range(WARM_UP):
             get_twice()
         assert any(holds() for _ in range(ROUNDS))
+
+
+def test_small_gets_of_redis_clients_leave_the_estimate_of_a_prompt_as_it_is(
+    start_sky: StartSky, start_agent: Callable[..., AgentProcess]
+) -> None:
+    agent = start_agent(start_sky(), "--resp-port", "0")
+    rng, size = random.Random(7), 2_900_000
+    with agent.client(block_bytes=size, arena_bytes=17 * size) as client:
+        assert client.wait_connected(60)
+        keys = [rng.randbytes(32) for _ in range(16)]
+        blocks = [(key, lease) for key in keys if (lease := client.lease(size)) is not None]
+        assert all(outcome.ok for outcome in client.put(blocks).result(60))
+
+        def told_s() -> float:
+            told = client.find(keys).result(60)
+            assert told.fetch_s is not None
+            return told.fetch_s
+
+        for _ in range(10):
+            assert all(outcome.ok for outcome in client.get(blocks).result(60))
+        wait_until(lambda: client.find(keys).result(60).fetch_s is not None)
+        before_s = told_s()
+
+        def small_gets(gets: int) -> None:
+            with redis.Redis.from_url(agent.addresses["redis"]) as values:
+                values.set("small", "value")
+                for _ in range(gets):
+                    assert values.get("small") == b"value"
+
+        with ThreadPoolExecutor(4) as threads:
+            running = [threads.submit(small_gets, 150) for _ in range(4)]
+            while not all(one.done() for one in running):
+                assert told_s() > before_s / 2
+            for one in running:
+                one.result()
+        assert before_s / 2 < told_s() < 2 * before_s

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.common.fit import FEW, Fit
+from skymemory.common.fit import FEW, HALF_S, Fit, SizedFit
 
 anything = st.one_of(st.floats(), st.floats(0, 1e9), st.integers(-10, 1 << 70).map(float))
 
@@ -87,3 +87,48 @@ def test_what_cannot_be_is_passed_over() -> None:
     for features, duration_s in (((0, 0), 1), ((-1, 1), 1), ((1, math.nan), 1), ((1, 1), -1), ((1, 1), math.inf), ((1e10, 1), 1)):
         fit.learn(features, duration_s)
     assert fit.samples == 0
+
+
+def test_the_past_counts_less_after_a_pause() -> None:
+    def after(pause_s: float) -> float:
+        fit, rng = Fit(1), random.Random(4)
+        for second in range(50):
+            fit.learn((1,), rng.uniform(0.8, 1.2), second)
+        fit.learn((1,), 1.25, 49 + pause_s)
+        return fit.duration_s((1,))
+
+    assert after(0) < after(HALF_S) < after(3 * HALF_S) < 1.25
+
+
+def test_one_that_is_slow_after_a_pause_does_not_count_for_all() -> None:
+    fit = Fit(2)
+    line(fit, 40, 0.03, 0.02, random.Random(1))
+    fit.learn((1, 1), 5.0, 1e9)
+    assert fit.duration_s((1, 1)) < 0.1
+
+
+def test_one_that_is_fast_after_a_pause_is_believed() -> None:
+    fit = Fit(2)
+    line(fit, 40, 30, 20, random.Random(1))
+    fit.learn((1, 1), 0.05, HALF_S)
+    assert fit.duration_s((1, 1)) == pytest.approx(0.05, rel=0.2)
+
+
+def test_small_and_large_work_are_learned_apart() -> None:
+    fit = SizedFit(2, large=100)
+    assert not fit.knows(1)
+    for _ in range(FEW):
+        fit.learn(1, (1, 0.001), 0.5)
+    assert (fit.knows(1), fit.knows(100)) == (True, False)
+    assert fit.duration_s(100, (1, 0.001)) == pytest.approx(0.5), "as long as nothing better is known"
+    for _ in range(FEW):
+        fit.learn(100, (1, 1), 0.1)
+    assert fit.knows(100)
+    assert fit.duration_s(99, (1, 0.001)) == pytest.approx(0.5)
+    assert fit.duration_s(100, (1, 1)) == pytest.approx(0.1)
+    assert fit.samples == 2 * FEW
+    large_only = SizedFit(1, large=100)
+    for _ in range(FEW):
+        large_only.learn(200, (2,), 0.4)
+    assert large_only.knows(1)
+    assert large_only.duration_s(1, (1,)) == pytest.approx(0.2)

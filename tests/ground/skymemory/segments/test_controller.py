@@ -250,6 +250,19 @@ def test_nothing_is_planned_from_nothing() -> None:
     assert controller.plan(DOCUMENTS, [], 0.0, exact=False).option is None
 
 
+def test_small_prompts_say_nothing_of_large_ones_however_slow_they_are() -> None:
+    world, draw = World(bit_rate=50e6), random.Random(6)
+    controller = taught(world)
+    before = controller.plan(DOCUMENTS, ALL, 0.0)
+    for _ in range(200):
+        held_up = draw.lognormvariate(0, 1) * (20 if draw.random() < 0.05 else 1)
+        request = Request(tokens=3000 + draw.randint(1, 32), linked_tokens=0, segments=0, prefix_tokens=3000)
+        controller.computed(full_work(SHAPE, request, 0, LAYERS), world.exact_s(request, prefix=True) * held_up)
+        controller.loaded(2000, world.round_s * held_up, 0.0)
+        controller.decoded(2000, 1e-4 * held_up)
+    assert controller.plan(DOCUMENTS, ALL, 0.0) == before
+
+
 def test_an_unknown_sky_is_tried() -> None:
     world, controller = World(), Controller(SHAPE)
     for tokens in (300, 1000, 2000, 4000):
