@@ -50,7 +50,7 @@ from skymemory.bench.pic_times import (
 from skymemory.common.progress import Progress, no_progress
 from skymemory.demo.model import demo_tokenizer, random_llama
 from skymemory.prompt.manager import KVCManager
-from skymemory.segments.evidence import Sample
+from skymemory.segments.evidence import PromptSize, Sample
 from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
 from skymemory.segments.grid import Option, options
 from skymemory.segments.groups import layer_groups
@@ -420,10 +420,11 @@ class _Bench:
     def _gate(self, codec: str, fingerprint: bytes) -> Gate:
         """Return a gate that is open for the options alone, with made-up evidence."""
         gate = Gate("bench")
+        size = PromptSize(len(self._documents), self._load.segment_tokens, len(self._prompt))
         for option in self._options:
-            point = option.point(fingerprint.hex(), codec)
+            point = option.point(fingerprint.hex(), codec, self._load.block_tokens)
             for _ in range(PROMPTS_MIN):
-                gate.checked(point, Sample(0.0, 1.0))
+                gate.checked(point, Sample(0.0, 1.0), size)
             for _ in range(POWER_PROMPTS_MIN):
                 gate.checked_shuffled(point, Sample(5.0, 0.0))
         return gate

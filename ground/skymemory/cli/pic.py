@@ -104,7 +104,7 @@ def check(
 
 def _table(figures: list[dict[str, Any]]) -> Table:
     table = Table()
-    for column in ("strategy", "m", "prompts", "KL", "agreement (bound)", "shuffled (bound)", "verdict"):
+    for column in ("strategy", "m", "prompts", "KL", "agreement (bound)", "shuffled (bound)", "up to", "verdict"):
         table.add_column(column, justify="left" if column in {"strategy", "verdict"} else "right")
     for row in figures:
         table.add_row(
@@ -114,6 +114,7 @@ def _table(figures: list[dict[str, Any]]) -> Table:
             f"{row['kl']:.4f}",
             f"{row['agreement']:.2%} ({row['agreement_bound']:.2%})",
             f"{row['shuffled_agreement']:.2%} ({row['shuffled_agreement_bound']:.2%})",
+            f"{row['covered_segments']:,} x {row['covered_segment_tokens']:,}, {row['covered_tokens']:,} tokens",
             "[bold]open[/bold]" if row["open"] else f"closed: {row['why']}",
         )
     return table

@@ -19,6 +19,7 @@ from transformers import DynamicCache
 
 from skymemory.prompt.manager import KVCManager
 from skymemory.segments.controller import Request
+from skymemory.segments.evidence import PromptSize
 from skymemory.segments.grid import Option
 from skymemory.segments.linker import Linked, Linker
 from skymemory.segments.linking import Linking
@@ -157,10 +158,11 @@ class CacheMaker:
         fingerprint = self._manager.fingerprint()
         damage = self._watched.look(fingerprint)
         sinks = {one.manifest.sinks for one in behind}
-        way = self._planner.way(fingerprint, request, sinks)
+        size = PromptSize(len(behind), max(len(one.manifest.tokens) for one in behind), len(tokens))
+        way = self._planner.way(fingerprint, request, sinks, size)
         if way.why == UNMEASURED:
             self._planner.measure(self._linker, tokens)
-            way = self._planner.way(fingerprint, request, sinks)
+            way = self._planner.way(fingerprint, request, sinks, size)
         return replace(way, why=f"{NOTHING_OPEN}: {damage}") if damage and way.why == NOTHING_OPEN else way
 
     def _learned(

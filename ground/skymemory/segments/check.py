@@ -7,27 +7,32 @@ for a text. The last piece is a text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from skymemory.common.progress import Progress, no_progress
 from skymemory.prompt.codecs import Codec
 from skymemory.prompt.huggingface import HuggingFaceEngine
-from skymemory.segments.evidence import Point
+from skymemory.segments.evidence import Point, PromptSize
 from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
 from skymemory.segments.grid import Option
 from skymemory.segments.linker import Linker
-from skymemory.segments.measure import compare, full_answer, shuffled, through_codec
+from skymemory.segments.measure import compare_all, full_answers, shuffled, through_codec
 from skymemory.segments.pieces import SINKS, Piece, TensorSource
 from skymemory.segments.strategy import Kind
 
 Tokenize: TypeAlias = Callable[[str, int], Sequence[int]]
 """Function that returns the token ids of a text, given its index among the prompt's pieces."""
 
+BATCH: Final = 16
+"""Most prompts that are computed at once. The first are few, so that what cannot open is seen soon."""
+BATCH_TOKENS: Final = 4096
+"""Most tokens of these together, which bounds the memory of their keys and values. A longer prompt is computed alone."""
 _FORM: Final = 'a prompt is a JSON list of texts and segments {"segment": text}; token ids may stand for a text'
 
 
@@ -54,6 +59,17 @@ class CheckPrompt:
         """Position of the first token, and token ids, of each segment."""
         starts = [sum(map(len, self.pieces[:index])) for index in range(len(self.pieces))]
         return [(start, piece) for start, piece, linked in zip(starts, self.pieces, self.linked, strict=True) if linked]
+
+    @property
+    def layout(self) -> list[tuple[int, bool]]:
+        """Length of each piece, and whether it is a segment. Prompts of one layout can be computed at once."""
+        return [(len(piece), linked) for piece, linked in zip(self.pieces, self.linked, strict=True)]
+
+    @property
+    def size(self) -> PromptSize:
+        """Its size, for which its answers are evidence."""
+        lengths = [len(piece) for piece, linked in zip(self.pieces, self.linked, strict=True) if linked]
+        return PromptSize(len(lengths), max(lengths), sum(map(len, self.pieces)))
 
 
 def read_prompts(lines: Iterable[str], tokenize: Tokenize) -> list[CheckPrompt]:
@@ -107,18 +123,37 @@ def check_strategies(
         raise ValueError(f"{len(prompts)} different prompts; a check needs {PROMPTS_MIN} or more")
     for number, prompt in enumerate(prompts, 1):
         _check_prompt(prompt, f"prompt {number}")
-    points = {option: option.point(fingerprint, codec.name) for option in options}
+    points = {option: option.point(fingerprint, codec.name, block_tokens) for option in options}
     for point in points.values():
         if gate.verdict(point).counts.checks.prompts:
             gate.drop(point, "a new check was begun")
     work = _Check(linker, HuggingFaceEngine(model), model, codec, block_tokens, bos)
-    for number, prompt in enumerate(prompts):
-        left = len(prompts) - number
-        wanted = {option: point for option, point in points.items() if not stop_early or gate.can_open(point, left)}
+
+    def is_wanted(point: Point, number: int) -> bool:
+        return not stop_early or gate.can_open(point, len(prompts) - number)
+
+    number = 0
+    for batch in _batches(prompts):
+        wanted = {option: point for option, point in points.items() if is_wanted(point, number)}
         if wanted:
-            work.run(prompt, wanted, gate, number)
-        progress(number + 1, len(prompts))
+            work.run(batch, wanted, gate, number, is_wanted)
+        for _ in batch:
+            number += 1
+            progress(number, len(prompts))
     return [gate.verdict(point).figures() for point in points.values()]
+
+
+def _batches(prompts: Sequence[CheckPrompt]) -> Iterator[Sequence[CheckPrompt]]:
+    """Yield runs of prompts that have one layout, each at most as long as all before it together."""
+    begin = 0
+    while begin < len(prompts):
+        first = prompts[begin]
+        most = min(max(1, begin), BATCH, max(1, BATCH_TOKENS // len(first.tokens)))
+        end = begin + 1
+        while end < min(begin + most, len(prompts)) and prompts[end].layout == first.layout:
+            end += 1
+        yield prompts[begin:end]
+        begin = end
 
 
 @dataclass(frozen=True)
@@ -130,33 +165,76 @@ class _Check:
     block_tokens: int
     bos: int | None
 
-    def run(self, prompt: CheckPrompt, points: dict[Option, Point], gate: Gate, number: int) -> None:
-        """Compare one prompt's answers for all options."""
-        tokens = prompt.tokens
-        answer = full_answer(self.model, tokens, self.engine.prefill(tokens[:-1]))
+    def run(
+        self,
+        prompts: Sequence[CheckPrompt],
+        points: dict[Option, Point],
+        gate: Gate,
+        number: int,
+        is_wanted: Callable[[Point, int], bool],
+    ) -> None:
+        """Compare the answers to prompts of one layout for all options, and count them one after the other.
+
+        Args:
+            prompts: The prompts.
+            points: Options to check.
+            gate: Gate that takes the evidence.
+            number: Number of prompts before these.
+            is_wanted: Tells whether a point can still open when so many prompts are done.
+        """
+        tokens = [prompt.tokens for prompt in prompts]
+        answers = full_answers(self.model, tokens, self._full(tokens))
         tensors: dict[int, list[Tensor]] = {}
         for option, point in points.items():
             sinks = SINKS if option.strategy.kind is Kind.LEGO0 else 0
             if sinks not in tensors:
-                tensors[sinks] = [self._segment(segment, sinks) for _, segment in prompt.segments]
-            cache = self._link(prompt, option, tensors[sinks], sinks)
-            gate.checked(point, compare(self.model, tokens, answer, cache))
-            if gate.verdict(point).counts.shuffled.prompts < POWER_PROMPTS_MIN:
-                seed = number * len(tokens)
-                wrong = [shuffled(tensor, seed + index) for index, tensor in enumerate(tensors[sinks])]
-                cache = self._link(prompt, option, wrong, sinks)
-                gate.checked_shuffled(point, compare(self.model, tokens, answer, cache))
+                numbered = range(len(prompts[0].segments))
+                tensors[sinks] = [self._segments([one.segments[at][1] for one in prompts], sinks) for at in numbered]
+            wrong = min(len(prompts), max(0, POWER_PROMPTS_MIN - gate.verdict(point).counts.shuffled.prompts))
+            given = [self._with_shuffled(of_all, at, wrong, number, tokens) for at, of_all in enumerate(tensors[sinks])]
+            both = tokens + tokens[:wrong]
+            cache = self._link(prompts[0], both, option, given, sinks)
+            samples = compare_all(self.model, both, answers + answers[:wrong], cache)
+            for index, prompt in enumerate(prompts):
+                if not is_wanted(point, number + index):
+                    break
+                gate.checked(point, samples[index], prompt.size)
+                if index < wrong:
+                    gate.checked_shuffled(point, samples[len(prompts) + index])
 
-    def _segment(self, tokens: Sequence[int], sinks: int) -> Tensor:
-        tensor = self.linker.compute(tokens, sinks=sinks, bos=self.bos)
-        return tensor if self.codec.name == "raw" else through_codec(tensor, self.codec, self.block_tokens)
+    def _full(self, tokens: Sequence[list[int]]) -> DynamicCache:
+        """Return one cache of full prefills."""
+        caches = [self.engine.prefill(one[:-1]) for one in tokens]
+        if len(caches) == 1:
+            return caches[0]
+        layers = zip(*caches, strict=True)
+        joined = [tuple(torch.cat([layer[part] for layer in of_one]) for part in range(2)) for of_one in layers]
+        return DynamicCache(joined, config=self.model.config)
 
-    def _link(self, prompt: CheckPrompt, option: Option, tensors: list[Tensor], sinks: int) -> DynamicCache:
+    def _with_shuffled(self, segments: Tensor, at: int, wrong: int, number: int, tokens: Sequence[list[int]]) -> Tensor:
+        """Return the tensors of one segment of each prompt, and behind them shuffled ones of the first prompts."""
+        if wrong == 0:
+            return segments
+        seeds = [(number + index) * len(tokens[index]) + at for index in range(wrong)]
+        return torch.cat(
+            (segments, torch.stack([shuffled(segments[:, :, index], seed) for index, seed in enumerate(seeds)], 2)), 2
+        )
+
+    def _segments(self, tokens: Sequence[Sequence[int]], sinks: int) -> Tensor:
+        """Return keys and values of segments of one length, [layers - 1, 2, segments, kv_heads, tokens, head_dim]."""
+        computed = self.linker.compute(torch.tensor(tokens), sinks=sinks, bos=self.bos)
+        if self.codec.name == "raw":
+            return computed
+        return torch.stack([through_codec(one, self.codec, self.block_tokens) for one in computed.unbind(2)], 2)
+
+    def _link(
+        self, prompt: CheckPrompt, tokens: Sequence[list[int]], option: Option, tensors: list[Tensor], sinks: int
+    ) -> DynamicCache:
         pieces = [
             Piece(start, len(segment), TensorSource(tensor), sinks, self.codec.name == "raw")
             for (start, segment), tensor in zip(prompt.segments, tensors, strict=True)
         ]
-        linked = self.linker.link(prompt.tokens, pieces, option.strategy, switch_layer=option.switch_layer)
+        linked = self.linker.link(torch.tensor(tokens), pieces, option.strategy, switch_layer=option.switch_layer)
         if linked.report.why or not linked.report.linked_tokens:
             raise CheckError(f"a prompt could not be linked with {option.strategy}: {linked.report.why or 'nothing to link'}")
         return linked.cache

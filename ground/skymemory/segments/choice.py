@@ -71,6 +71,6 @@ class Choice:
         return indices
 
     def _drawn(self) -> Tensor:
-        """Return random numbers for all rows; the same prompt gets the same ones."""
-        generator = torch.Generator().manual_seed(zlib.crc32(self._tokens.cpu().numpy().tobytes()))
-        return torch.rand(self._tokens.shape, generator=generator)
+        """Return random numbers for all rows; the same prompt gets the same ones, also in a batch."""
+        seeds = [zlib.crc32(row.tobytes()) for row in self._tokens.cpu().numpy()]
+        return torch.stack([torch.rand(self._tokens.shape[1], generator=torch.Generator().manual_seed(seed)) for seed in seeds])

@@ -1,8 +1,8 @@
 """Gate: segments are linked only where it was measured that the answers stay as they are.
 
-A point (`Point`) is a model, a codec, a strategy and a switch layer. Each is closed at first. A check compares, over the tokens
-of the answer that a full prefill gives, the model's words behind linked segments with those behind the full prefill. A point is
-open if
+A point (`Point`) is a model, a codec with its block size, a strategy and a switch layer. Each is closed at first. A check
+compares, over the tokens of the answer that a full prefill gives, the model's words behind linked segments with those behind the
+full prefill. A point is open if
 
     at least 200 prompts were checked,
     their mean KL(full || linked) is at most 0.01 a token,
@@ -13,6 +13,9 @@ The tokens of one answer depend on each other, so the bounds count prompts, not 
 variable from 0 to 1 varies more than one that is only 0 or 1 with the same mean. 198 of 200 give a bound of 97.02 %, so the
 numbers fit: 97 % is what 200 prompts can show. Without the last rule, prompts that never look into the segments would open
 everything.
+
+It is open for prompts that are no larger than the checked ones: 20 of these, a tenth of 200, must have as many segments, 20 as
+long a segment, and 20 as many tokens (`PromptSize`). What six segments do says nothing of twenty-eight.
 
 An open point is watched by canaries: 2 % of its requests are computed in full, too. `Gate` keeps the last 200 in a window, in
 which those that are still missing count as perfect. Their losses may add up to 2 prompts (1 % of 200), and so may their KL, of
@@ -39,13 +42,16 @@ from typing import Final
 
 from skymemory.segments.evidence import (
     NO_PROMPTS,
+    NO_SIZE,
     VERSION,
     Counts,
     Evidence,
     Point,
     PointRecord,
+    PromptSize,
     Record,
     Sample,
+    Sizes,
     Tally,
     read_record,
     write_record,
@@ -105,7 +111,7 @@ class Verdict:
     point: Point
     """The point."""
     open: bool
-    """True: linking is allowed."""
+    """True: linking is allowed, for prompts of a size that is covered."""
     why: str
     """Reason in words."""
     counts: Counts
@@ -117,6 +123,11 @@ class Verdict:
     generation: int
     """Number of times that all evidence was dropped."""
 
+    @property
+    def covered(self) -> PromptSize:
+        """Size of the largest prompts that the evidence is of."""
+        return self.counts.sizes.covered
+
     def figures(self) -> dict[str, str | int | float | bool]:
         """Return all of this as JSON values."""
         checks, shuffled, canaries = self.counts.checks, self.counts.shuffled, self.counts.canaries
@@ -124,6 +135,7 @@ class Verdict:
             "strategy": self.point.strategy,
             "switch_layer": self.point.switch_layer,
             "codec": self.point.codec,
+            "block_tokens": self.point.block_tokens,
             "fingerprint": self.point.fingerprint,
             "open": self.open,
             "why": self.why,
@@ -138,6 +150,9 @@ class Verdict:
             "canary_agreement": canaries.agreement,
             "canary_kl": canaries.mean_kl,
             "generation": self.generation,
+            "covered_segments": self.covered.segments,
+            "covered_segment_tokens": self.covered.segment_tokens,
+            "covered_tokens": self.covered.tokens,
         }
 
 
@@ -160,17 +175,18 @@ class Gate:
 
     # ---- what was measured ------------------------------------------------------------------------------------------
 
-    def checked(self, point: Point, sample: Sample) -> None:
-        """Count a shadow run."""
+    def checked(self, point: Point, sample: Sample, size: PromptSize) -> None:
+        """Count a shadow run of a prompt of some size."""
         with self._lock:
             if why := _pooled_breach(self._of(point).total):
                 self._drop(point, why)
-            self._count(point, checks=NO_PROMPTS.with_sample(sample.loss, sample.finite_kl))
+            checks = NO_PROMPTS.with_sample(sample.loss, sample.finite_kl)
+            self._count(point, Counts(checks=checks, sizes=Sizes().with_prompt(size)))
 
     def checked_shuffled(self, point: Point, sample: Sample) -> None:
         """Count a shadow run with shuffled keys and values."""
         with self._lock:
-            self._count(point, shuffled=NO_PROMPTS.with_sample(sample.loss, sample.finite_kl))
+            self._count(point, Counts(shuffled=NO_PROMPTS.with_sample(sample.loss, sample.finite_kl)))
 
     def canary(self, point: Point, sample: Sample) -> str:
         """Count a canary: a request whose segments were linked, none of whose layers was late.
@@ -180,7 +196,7 @@ class Gate:
         """
         kl = min(sample.finite_kl, CANARY_KL_MAX)
         with self._lock:
-            self._count(point, canaries=NO_PROMPTS.with_sample(sample.loss, kl))
+            self._count(point, Counts(canaries=NO_PROMPTS.with_sample(sample.loss, kl)))
             window = self._windows.setdefault(point, deque(maxlen=WINDOW))
             window.append((sample.loss, kl))
             losses, kls = zip(*window, strict=True)
@@ -206,15 +222,21 @@ class Gate:
         with self._lock:
             return [_judge(point, self._evidence[point]) for point in self._points(fingerprint)]
 
-    def is_open(self, point: Point) -> bool:
-        """Return True if linking is allowed."""
-        return self.verdict(point).open
+    def is_open(self, point: Point, size: PromptSize = NO_SIZE) -> bool:
+        """Return True if linking is allowed for a prompt of some size; by default for any."""
+        verdict = self.verdict(point)
+        return verdict.open and size.is_within(verdict.covered)
 
     def can_open(self, point: Point, prompts: int) -> bool:
-        """Return False if a point stays closed however well the next `prompts` shadow runs go."""
+        """Return False if a point stays closed however well the next `prompts` shadow runs go.
+
+        Enough runs with shuffled keys and values are not followed by more: if the prompts cannot tell then, they never can.
+        """
         with self._lock:
-            checks = self._of(point).total.checks
-        count = checks.prompts + prompts
+            counts = self._of(point).total
+        checks, count = counts.checks, counts.checks.prompts + prompts
+        if counts.shuffled.prompts >= POWER_PROMPTS_MIN and _cannot_tell(counts.shuffled):
+            return False
         return checks.loss <= count * (1 - AGREEMENT_MIN) + _ROUNDING and checks.kl <= count * KL_MAX + _ROUNDING
 
     # ---- kept and shared --------------------------------------------------------------------------------------------
@@ -234,6 +256,7 @@ class Gate:
                     point.switch_layer,
                     self._evidence[point],
                     () if shared else tuple(self._windows.get(point, ())),
+                    point.block_tokens,
                 )
                 for point in self._points(fingerprint)
             ]
@@ -251,7 +274,7 @@ class Gate:
         record = read_record(text)
         with self._lock:
             for one in record.points:
-                point = Point(record.fingerprint, one.codec, one.strategy, one.switch_layer)
+                point = Point(record.fingerprint, one.codec, one.strategy, one.switch_layer, one.block_tokens)
                 before = self._of(point)
                 self._evidence[point] = after = before.joined(one.evidence)
                 if after.generation > before.generation:
@@ -268,9 +291,9 @@ class Gate:
     def _points(self, fingerprint: str) -> Iterator[Point]:
         return (point for point in sorted(self._evidence) if point.fingerprint == fingerprint)
 
-    def _count(self, point: Point, **tallies: Tally) -> None:
+    def _count(self, point: Point, more: Counts) -> None:
         evidence = self._of(point)
-        counts = evidence.hosts.get(self.host, Counts()) + Counts(**tallies)
+        counts = evidence.hosts.get(self.host, Counts()) + more
         self._evidence[point] = Evidence(evidence.generation, evidence.why, {**evidence.hosts, self.host: counts})
 
     def _drop(self, point: Point, why: str) -> None:
@@ -297,6 +320,11 @@ def _pooled_breach(counts: Counts) -> str:
     return ""
 
 
+def _cannot_tell(shuffled: Tally) -> bool:
+    """Return True if answers hardly change with shuffled keys and values, so that those of a check prove nothing."""
+    return wilson_bounds(shuffled.agreement, shuffled.prompts)[1] >= POWER_AGREEMENT_MAX
+
+
 def _judge(point: Point, evidence: Evidence) -> Verdict:
     counts = evidence.total
     checks, shuffled = counts.checks, counts.shuffled
@@ -309,14 +337,16 @@ def _judge(point: Point, evidence: Evidence) -> Verdict:
         why = f"KL {checks.mean_kl:.4f} a token over {checks.prompts} prompts; {KL_MAX} is allowed"
     elif checks.loss > max(checks.prompts, PROMPTS_MIN) * (1 - AGREEMENT_MIN) + _ROUNDING:
         why = f"{checks.agreement:.2%} of the tokens of {checks.prompts} prompts agree; {AGREEMENT_MIN:.0%} must"
+    elif shuffled.prompts >= POWER_PROMPTS_MIN and _cannot_tell(shuffled):
+        why = f"the prompts cannot tell: {shuffled.agreement:.2%} of the tokens agree with shuffled keys and values, too"
     elif checks.prompts < PROMPTS_MIN:
         why = f"{checks.prompts} of {PROMPTS_MIN} prompts were checked"
     elif bound < BOUND_MIN:
         why = f"the agreement may be as low as {bound:.2%} after {checks.prompts} prompts; {BOUND_MIN:.0%} is allowed"
     elif shuffled.prompts < POWER_PROMPTS_MIN:
         why = f"{shuffled.prompts} of {POWER_PROMPTS_MIN} prompts were checked with shuffled keys and values"
-    elif shuffled_bound >= POWER_AGREEMENT_MAX:
-        why = f"the prompts cannot tell: {shuffled.agreement:.2%} of the tokens agree with shuffled keys and values, too"
+    elif not all(counts.sizes.covered):
+        why = "its evidence does not tell of which prompts it is"
     else:
         return Verdict(point, True, "open", counts, bound, shuffled_bound, evidence.generation)
     if evidence.why and not breach:

@@ -37,18 +37,23 @@ class GateMetrics(Collector):
         )
         agreement = GaugeMetricFamily("skymem_gate_agreement_ratio", "Share of tokens whose likeliest one agrees.", labels=labels)
         kl = GaugeMetricFamily("skymem_gate_kl_nats", "Mean KL(full || linked) of a token.", labels=labels)
+        covered = GaugeMetricFamily(
+            "skymem_gate_covered", "Size of the largest prompts that the evidence is of.", labels=(*_LABELS, "what")
+        )
         for verdict in self._verdicts():
             point = verdict.point
             values = (point.fingerprint[:_MODEL_CHARACTERS], point.codec, point.strategy, str(point.switch_layer))
             is_open.add_metric(values, verdict.open)
             generation.add_metric(values, verdict.generation)
             bound.add_metric(values, verdict.bound)
+            for what, number in verdict.covered._asdict().items():
+                covered.add_metric((*values, what), number)
             counts = verdict.counts
             for kind, tally in (("check", counts.checks), ("shuffled", counts.shuffled), ("canary", counts.canaries)):
                 prompts.add_metric((*values, kind), tally.prompts)
                 agreement.add_metric((*values, kind), tally.agreement)
                 kl.add_metric((*values, kind), tally.mean_kl)
-        yield from (is_open, generation, bound, prompts, agreement, kl)
+        yield from (is_open, generation, bound, covered, prompts, agreement, kl)
 
     def _verdicts(self) -> Iterator[Verdict]:
         """Yield what is decided about each point; of two tenants' records of one model, only the later one counts."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skymemory.segments.evidence import Point
+from skymemory.segments.evidence import Point, PromptSize
 from skymemory.segments.gate import Gate
 from skymemory.segments.strategy import Kind, Strategy
 
@@ -34,9 +34,9 @@ class Option:
         """First layer that is loaded. A blend compares keys at the switch layer; others compute all keys and values there."""
         return self.switch_layer + (self.strategy.kind is not Kind.BLEND)
 
-    def point(self, fingerprint: str, codec: str) -> Point:
-        """Return what the gate decides about."""
-        return Point(fingerprint, codec, str(self.strategy), self.switch_layer)
+    def point(self, fingerprint: str, codec: str, block_tokens: int) -> Point:
+        """Return what the gate decides about. The block size matters where the codec loses something."""
+        return Point(fingerprint, codec, str(self.strategy), self.switch_layer, 0 if codec == "raw" else block_tokens)
 
 
 def options(strategies: Sequence[Strategy], groups: Sequence[range]) -> list[Option]:
@@ -71,11 +71,21 @@ def checked_strategies(words: Sequence[str], bos: int | None) -> list[Strategy]:
     return [known[word] for word in dict.fromkeys(words)]
 
 
-def open_options(gate: Gate, fingerprint: str, codec: str, wanted: Strategy, groups: Sequence[range], sinks: int) -> list[Option]:
-    """Return what the gate allows for segments that were computed behind so many sinks.
+def open_options(
+    gate: Gate, model: tuple[str, str, int], wanted: Strategy, groups: Sequence[range], sinks: int, size: PromptSize
+) -> list[Option]:
+    """Return what the gate allows for a prompt of some size, whose segments were computed behind so many sinks.
 
     Segments behind sinks are for LegoLink-0, and there is evidence of no other strategy for them.
+
+    Args:
+        gate: The gate.
+        model: Fingerprint of the model, codec and tokens of a block.
+        wanted: The strategy; `auto` stands for all that it chooses from.
+        groups: Groups of layers.
+        sinks: Number of sinks.
+        size: Size of the prompt; `NO_SIZE` for what is allowed for any.
     """
     strategies = {Kind.AUTO: STRATEGIES, Kind.EXACT: ()}.get(wanted.kind, (wanted,))
     fitting = [strategy for strategy in strategies if (strategy.kind is Kind.LEGO0) == (sinks > 0)]
-    return [option for option in options(fitting, groups) if gate.is_open(option.point(fingerprint, codec))]
+    return [option for option in options(fitting, groups) if gate.is_open(option.point(*model), size)]

@@ -35,40 +35,62 @@ class Answer:
     log_probabilities: Tensor
 
 
-@torch.no_grad()
 def full_answer(model: PreTrainedModel, prompt: Sequence[int], cache: DynamicCache, tokens: int = ANSWER_TOKENS) -> Answer:
-    """Return the answer to a prompt.
-
-    Args:
-        model: The model.
-        prompt: Token ids of the prompt.
-        cache: Exact keys and values of all of them but the last one. It covers as many on return.
-        tokens: Most tokens of the answer.
-    """
-    ends, answer, token = end_tokens(model), list[int](), prompt[-1]
-    while len(answer) < tokens and not (answer and answer[-1] in ends):
-        token = int(_logits(model, [token], cache)[-1].argmax())
-        answer.append(token)
-    _cut(cache, len(prompt) - 1)
-    return Answer(tuple(answer), _log_probabilities(model, prompt, answer, cache))
+    """Return the answer to a prompt (`full_answers`)."""
+    return full_answers(model, [prompt], cache, tokens)[0]
 
 
 @torch.no_grad()
-def compare(model: PreTrainedModel, prompt: Sequence[int], answer: Answer, cache: DynamicCache) -> Sample:
-    """Compare an answer with what the model says over another cache.
+def full_answers(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], cache: DynamicCache, tokens: int = ANSWER_TOKENS
+) -> list[Answer]:
+    """Return the answers to prompts of one length.
 
     Args:
         model: The model.
-        prompt: Token ids of the prompt.
-        answer: The answer after a full prefill.
-        cache: Keys and values of all tokens but the last one. It covers as many on return.
+        prompts: Token ids of the prompts.
+        cache: Exact keys and values of all of them but the last one. It covers as many on return.
+        tokens: Most tokens of an answer.
+    """
+    ends, given = end_tokens(model), [[prompt[-1]] for prompt in prompts]
+    answers: list[list[int]] = [[] for _ in prompts]
+    while len(answers[0]) < tokens and not all(any(token in ends for token in answer) for answer in answers):
+        given = _logits(model, given, cache)[:, -1].argmax(-1, keepdim=True).tolist()
+        for answer, one in zip(answers, given, strict=True):
+            answer.extend(one)
+    _cut(cache, len(prompts[0]) - 1)
+    ended = [answer[: next((at for at, token in enumerate(answer, 1) if token in ends), tokens)] for answer in answers]
+    logarithms = _log_probabilities(model, prompts, ended, cache)
+    return [Answer(tuple(answer), of_answer) for answer, of_answer in zip(ended, logarithms, strict=True)]
+
+
+def compare(model: PreTrainedModel, prompt: Sequence[int], answer: Answer, cache: DynamicCache) -> Sample:
+    """Compare an answer with what the model says over another cache (`compare_all`)."""
+    return compare_all(model, [prompt], [answer], cache)[0]
+
+
+@torch.no_grad()
+def compare_all(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], answers: Sequence[Answer], cache: DynamicCache
+) -> list[Sample]:
+    """Compare answers to prompts of one length with what the model says over another cache.
+
+    Args:
+        model: The model.
+        prompts: Token ids of the prompts.
+        answers: The answers after a full prefill.
+        cache: Keys and values of all tokens but the last one of each prompt. It covers as many on return.
 
     Raises:
         ValueError: The cache covers another number of tokens.
     """
-    if cache.get_seq_length() != len(prompt) - 1:
-        raise ValueError(f"the cache covers {cache.get_seq_length()} of {len(prompt)} tokens; all but one are wanted")
-    full, linked = answer.log_probabilities, _log_probabilities(model, prompt, answer.tokens, cache)
+    if cache.get_seq_length() != len(prompts[0]) - 1:
+        raise ValueError(f"the cache covers {cache.get_seq_length()} of {len(prompts[0])} tokens; all but one are wanted")
+    linked = _log_probabilities(model, prompts, [answer.tokens for answer in answers], cache)
+    return [_sample(answer.log_probabilities, one) for answer, one in zip(answers, linked, strict=True)]
+
+
+def _sample(full: Tensor, linked: Tensor) -> Sample:
     sound = ~(full.isnan().any(1) | linked.isnan().any(1))
     probabilities = full.exp()
     # A token that the model never says adds nothing, though its logarithm is infinite
@@ -112,16 +134,21 @@ def _cut(cache: DynamicCache, tokens: int) -> None:
         cache.crop(-more)
 
 
-def _logits(model: PreTrainedModel, tokens: Sequence[int], cache: DynamicCache) -> Tensor:
-    """Return logits [tokens, vocabulary] of the next token behind each of some tokens, which the cache covers on return."""
+def _logits(model: PreTrainedModel, tokens: Sequence[Sequence[int]], cache: DynamicCache) -> Tensor:
+    """Return logits [prompts, tokens, vocabulary] of what follows each of some tokens, which the cache covers on return."""
     whole: Any = model
     logits: Tensor = whole(
-        input_ids=torch.tensor([list(tokens)], device=model.device), past_key_values=cache, use_cache=True
+        input_ids=torch.tensor([list(row) for row in tokens], device=model.device), past_key_values=cache, use_cache=True
     ).logits
-    return logits[0].float()
+    return logits.float()
 
 
-def _log_probabilities(model: PreTrainedModel, prompt: Sequence[int], answer: Sequence[int], cache: DynamicCache) -> Tensor:
-    logits = _logits(model, [prompt[-1], *answer[:-1]], cache)
-    _cut(cache, len(prompt) - 1)
-    return logits.log_softmax(1)
+def _log_probabilities(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], cache: DynamicCache
+) -> list[Tensor]:
+    """Return logarithms of the probabilities at each place of answers, each [tokens, vocabulary]."""
+    most = max(map(len, answers))
+    given = [[prompt[-1], *answer[:-1]] for prompt, answer in zip(prompts, answers, strict=True)]
+    logits = _logits(model, [row + [0] * (most - len(row)) for row in given], cache)  # what fills up comes behind the answer
+    _cut(cache, len(prompts[0]) - 1)
+    return [of_one[: len(row)].log_softmax(1) for of_one, row in zip(logits, given, strict=True)]

@@ -15,6 +15,7 @@ from typing import Any, Final
 from skymemory.prompt.codecs import Codec
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.segments.controller import Controller, Request, Shape, Work, full_work, linked_work
+from skymemory.segments.evidence import NO_SIZE, PromptSize
 from skymemory.segments.gate import Gate
 from skymemory.segments.grid import Option, open_options
 from skymemory.segments.groups import layer_groups
@@ -25,6 +26,7 @@ from skymemory.segments.strategy import Kind, Strategy
 
 EXACT: Final = Strategy(Kind.EXACT)
 NOTHING_OPEN: Final = "no strategy is open"
+TOO_LARGE: Final = "the prompt is larger than those that were checked"
 UNMEASURED: Final = "too few prompts were computed to know what that costs"
 SLOWER: Final = "computing takes no longer than linking"
 
@@ -65,34 +67,47 @@ class Planner:
     def __init__(self, engine: HuggingFaceEngine, codec: Codec, block_tokens: int, gate: Gate | None) -> None:
         """Plan for a model whose segments go through a codec; without a gate nothing is open."""
         self._codec = codec.name
+        self._block_tokens = block_tokens
         self._gate = gate
         self.controller = Controller(_shape(engine, codec, block_tokens))
         self._measuring = Lock()
         self._is_measured = False
 
-    def way(self, fingerprint: bytes, request: Request, sinks: Collection[int]) -> Way:
+    def way(self, fingerprint: bytes, request: Request, sinks: Collection[int], size: PromptSize) -> Way:
         """Return how to make the cache of a prompt.
 
         Args:
             fingerprint: Digest of model and tokenizer.
             request: The prompt; its prefix is at hand.
             sinks: Numbers of sinks of its segments. There is no evidence for segments that differ in it.
+            size: Its size with that prefix. There is none for prompts that are larger than those of the check.
         """
-        allowed = self.allowed(fingerprint, *set(sinks)) if len(set(sinks)) == 1 else []
-        if not allowed:
+        different = list(set(sinks))
+        if len(different) != 1:
             return Way(why=NOTHING_OPEN)
+        allowed = self.allowed(fingerprint, different[0], size)
+        if not allowed:
+            return Way(why=self._why_closed(fingerprint, different[0], size))
         plan = self.controller.plan(request, allowed, time.monotonic())
         if plan.option is None:
             return Way(why=SLOWER if plan.expected_s < float("inf") else UNMEASURED)
         gain_s = max(0.0, plan.full_s - plan.expected_s)
         return Way(plan.option.strategy, plan.option.switch_layer, plan.deadlines_s, gain_s, fingerprint=fingerprint)
 
-    def allowed(self, fingerprint: bytes, sinks: int) -> list[Option]:
-        """Return what the gate allows for segments that were computed behind so many sinks."""
+    def allowed(self, fingerprint: bytes, sinks: int, size: PromptSize = NO_SIZE) -> list[Option]:
+        """Return what the gate allows for segments behind so many sinks in a prompt of some size, by default of any."""
         if self._gate is None:
             return []
-        groups = self.controller.shape.groups
-        return open_options(self._gate, fingerprint.hex(), self._codec, Strategy(Kind.AUTO), groups, sinks)
+        model = fingerprint.hex(), self._codec, self._block_tokens
+        return open_options(self._gate, model, Strategy(Kind.AUTO), self.controller.shape.groups, sinks, size)
+
+    def _why_closed(self, fingerprint: bytes, sinks: int, size: PromptSize) -> str:
+        if self._gate is None or not (options := self.allowed(fingerprint, sinks)):
+            return NOTHING_OPEN
+        covered = {
+            self._gate.verdict(option.point(fingerprint.hex(), self._codec, self._block_tokens)).covered for option in options
+        }
+        return f"{TOO_LARGE}: it has {size}; allowed are {' or '.join(map(str, sorted(covered)))}"
 
     def measure(self, linker: Linker, tokens: Sequence[int]) -> None:
         """Measure a few prefills once, because nothing is planned before it is known what computing costs.

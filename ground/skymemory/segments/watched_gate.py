@@ -101,7 +101,8 @@ class WatchedGate:
             return
         request = b"".join([token.to_bytes(4) for token in tokens]) + self._first_request + next(self._requests).to_bytes(8)
         if self._is_canary(request):
-            point = Option(way.strategy, way.switch_layer).point(way.fingerprint.hex(), self._manager.codec.name)
+            manager, option = self._manager, Option(way.strategy, way.switch_layer)
+            point = option.point(way.fingerprint.hex(), manager.codec.name, manager.block_tokens)
             beside = cache_beside(linked.cache, self._manager.engine.model.config)
             self.canaries.add(Canary(tokens, point, beside, scope))
 

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from skymemory.agent.client import AgentClient
 from skymemory.common.fit import FEW
-from skymemory.segments.evidence import Point, Sample
+from skymemory.segments.evidence import Point, PromptSize, Sample
 from skymemory.segments.gate import Gate
 from skymemory.segments.gate_file import GateFile
 from skymemory.testbed.local import LocalConstellation
@@ -86,7 +86,7 @@ def families(tmp_path_factory: pytest.TempPathFactory, full_sky: LocalConstellat
     folder = tmp_path_factory.mktemp("agent")
     tell_up(folder, full_sky)
     gate = Gate("here")
-    gate.checked(Point("ab" * 32, "raw", "lego:8", 1), Sample(0.5, 0.75))
+    gate.checked(Point("ab" * 32, "raw", "lego:8", 1), Sample(0.5, 0.75), PromptSize(6, 32, 197))
     GateFile(folder / "gate-1.json", "ab" * 32).keep(gate)
     (folder / "gate-2.json").write_bytes(b"damaged")
     with AgentProcess(folder, "--resp-port", "0") as agent:

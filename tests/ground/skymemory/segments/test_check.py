@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from skymemory.segments.controller import Request, chosen_rows
 from skymemory.segments.gate import POWER_PROMPTS_MIN, Gate
 from skymemory.segments.grid import CONTROLS, STRATEGIES, Option, options
 from skymemory.segments.linker import Linked, Linker
+from skymemory.segments.measure import compare, full_answer, shuffled, through_codec
 from skymemory.segments.pieces import Piece, TensorSource
 from skymemory.segments.strategy import Strategy
 from support.small_models import small_model
@@ -32,11 +34,11 @@ def model():
     torch.set_num_threads(threads)
 
 
-def prompts(count: int) -> list[CheckPrompt]:
+def prompts(count: int, lengths: tuple[int, ...] = (2, 5, 5, 3)) -> list[CheckPrompt]:
     generator = torch.Generator().manual_seed(2)
     return [
         CheckPrompt(
-            tuple(tuple(torch.randint(3, 250, (length,), generator=generator).tolist()) for length in (2, 5, 5, 3)),
+            tuple(tuple(torch.randint(3, 250, (length,), generator=generator).tolist()) for length in lengths),
             (False, True, True, False),
         )
         for _ in range(count)
@@ -62,8 +64,13 @@ class PerfectLinker(Linker):
 
     def link(self, tokens, pieces, strategy, **rest) -> Linked:
         linked = super().link(tokens, pieces, strategy, **rest)
-        own = all(torch.equal(piece.source.layer(1), tensor[0]) for piece, tensor in zip(pieces, self._made, strict=True))
-        return Linked(self._engine.prefill(tokens[:-1]), linked.report) if own else linked
+        for row in range(self._made[0].shape[2]):
+            of_all = zip(pieces, self._made, strict=True)
+            if all(torch.equal(piece.source.layer(1)[:, row], tensor[0][:, row]) for piece, tensor in of_all):
+                exact = self._engine.prefill(tokens[row, :-1].tolist())
+                for layer, (keys, values, *_) in zip(linked.cache.layers, exact, strict=True):
+                    layer.keys[row], layer.values[row] = keys[0], values[0]
+        return linked
 
 
 def test_a_strategy_that_keeps_all_answers_opens_and_one_that_does_not_stays_closed(model) -> None:
@@ -73,8 +80,10 @@ def test_a_strategy_that_keeps_all_answers_opens_and_one_that_does_not_stays_clo
     (row,) = json.loads(json.dumps(perfect))
     assert (row["open"], row["why"], row["prompts"], row["strategy"], row["switch_layer"]) == (True, "open", 200, "naive", 0)
     assert row["shuffled_prompts"] == POWER_PROMPTS_MIN
+    assert (row["covered_segments"], row["covered_segment_tokens"], row["covered_tokens"]) == (2, 5, 15)
+    assert gate.verdict(NAIVE.point(MODEL, "raw", 4)).covered == prompts(1)[0].size
     assert row["shuffled_agreement"] < 0.9
-    assert gate.is_open(NAIVE.point(MODEL, "raw"))
+    assert gate.is_open(NAIVE.point(MODEL, "raw", 4))
 
     # The same check with the linker itself drops that evidence, and ends for a strategy as soon as it cannot open
     (row,) = check(Linker(model), model, prompts(200), [NAIVE], gate)
@@ -89,6 +98,54 @@ def test_where_all_rows_are_computed_the_prompts_cannot_tell(model) -> None:
     assert row["agreement"] == 1
     assert not row["open"]
     assert row["why"].startswith("the prompts cannot tell")
+    assert row["prompts"] == POWER_PROMPTS_MIN, "more would not help"
+
+
+def one_by_one(linker, model, given: list[CheckPrompt], grid, codec) -> dict[tuple[str, int], dict[str, object]]:
+    """Return the figures of a check that computes one prompt after the other, by strategy and switch layer."""
+    gate, engine = Gate("plain"), HuggingFaceEngine(model)
+    for number, prompt in enumerate(given):
+        answer = full_answer(model, prompt.tokens, engine.prefill(prompt.tokens[:-1]))
+        for option in grid:
+            point = option.point(MODEL, codec.name, 4)
+            if not gate.can_open(point, len(given) - number):
+                continue
+            sinks = 4 if str(option.strategy) == "lego0" else 0
+            tensors = [linker.compute(tokens, sinks=sinks, bos=1) for _, tokens in prompt.segments]
+            if codec.name != "raw":
+                tensors = [through_codec(tensor, codec, 4) for tensor in tensors]
+            seeds = range(number * len(prompt.tokens), number * len(prompt.tokens) + len(tensors))
+            wrong = [shuffled(tensor, seed) for tensor, seed in zip(tensors, seeds, strict=True)]
+            for given_tensors, count in ((tensors, partial(gate.checked, size=prompt.size)), (wrong, gate.checked_shuffled)):
+                if given_tensors is wrong and gate.verdict(point).counts.shuffled.prompts >= POWER_PROMPTS_MIN:
+                    continue
+                pieces = [
+                    Piece(start, len(tokens), TensorSource(tensor), sinks, codec.name == "raw")
+                    for (start, tokens), tensor in zip(prompt.segments, given_tensors, strict=True)
+                ]
+                cache = linker.link(prompt.tokens, pieces, option.strategy, switch_layer=option.switch_layer).cache
+                count(point, compare(model, prompt.tokens, answer, cache))
+    return {(verdict.point.strategy, verdict.point.switch_layer): verdict.figures() for verdict in gate.verdicts(MODEL)}
+
+
+def test_prompts_that_are_computed_at_once_give_what_they_give_alone() -> None:
+    """Answers have several tokens, of which some end early, and prompts have several layouts."""
+    model, codec = small_model("llama", num_hidden_layers=3), get_codec("int8")
+    model.generation_config.eos_token_id = list(range(0, 256, 4))
+    linker = Linker(model)
+    given = [one for pair in zip(prompts(110), prompts(110, (2, 3, 6, 4)), strict=True) for one in pair]
+    given.sort(key=lambda one: len(one.tokens), reverse=True)
+    words = ("naive", "lego:2", "lego0", "blend:15", "blend:50", "random:30")
+    grid = [Option(strategy := Strategy.parse(word), strategy.switch_layer_min) for word in words] + [ALL]
+    rows = check(linker, model, given, grid, Gate("a"), codec=codec)
+    alone = one_by_one(linker, model, given, grid, codec)
+    assert len(alone) == len(rows) == len(grid)
+    for row in rows:
+        other = alone[str(row["strategy"]), row["switch_layer"]]
+        for name in ("open", "prompts", "shuffled_prompts", "covered_segments", "covered_tokens"):
+            assert row[name] == other[name], name
+        for name in ("kl", "agreement", "shuffled_agreement"):
+            assert row[name] == pytest.approx(other[name], rel=1e-3, abs=2e-3), name
 
 
 def test_equal_prompts_count_once(model) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skymemory.segments.evidence import Point, Sample, read_record
+from skymemory.segments.evidence import LARGEST, UNSIZED, Point, PromptSize, Sample, read_record
 from skymemory.segments.gate import (
     PROMPTS_MIN,
     WINDOW,
@@ -20,11 +20,12 @@ from skymemory.segments.gate import (
 MODEL = "ab" * 32
 POINT = Point(MODEL, "int8", "blend:15", 2)
 GOOD, BAD, RUINED = Sample(0.001, 1.0), Sample(4.0, 0.0), Sample(2.0, 0.1)
+SIZE = PromptSize(segments=6, segment_tokens=32, tokens=197)
 
 
 def opened(gate: Gate, point: Point = POINT) -> Gate:
     for _ in range(PROMPTS_MIN):
-        gate.checked(point, GOOD)
+        gate.checked(point, GOOD, SIZE)
     for _ in range(40):
         gate.checked_shuffled(point, RUINED)
     assert gate.is_open(point)
@@ -61,10 +62,10 @@ def test_a_point_opens_with_200_prompts_and_not_with_199() -> None:
     for _ in range(40):
         gate.checked_shuffled(POINT, RUINED)
     for _ in range(199):
-        gate.checked(POINT, GOOD)
+        gate.checked(POINT, GOOD, SIZE)
     assert not gate.is_open(POINT)
     assert gate.verdict(POINT).why == "199 of 200 prompts were checked"
-    gate.checked(POINT, GOOD)
+    gate.checked(POINT, GOOD, SIZE)
     assert gate.is_open(POINT)
     assert gate.verdict(POINT).why == "open"
 
@@ -74,9 +75,9 @@ def test_two_wrong_prompts_of_200_are_allowed_and_three_are_not() -> None:
     for _ in range(40):
         gate.checked_shuffled(POINT, RUINED)
     for sample in [Sample(0.5, 0.0)] * 2 + [GOOD] * 198:
-        gate.checked(POINT, sample)
+        gate.checked(POINT, sample, SIZE)
     assert gate.is_open(POINT)
-    gate.checked(POINT, Sample(0.5, 0.0))
+    gate.checked(POINT, Sample(0.5, 0.0), SIZE)
     assert not gate.is_open(POINT)
     assert "98.51% of the tokens of 201 prompts agree" in gate.verdict(POINT).why
 
@@ -84,7 +85,7 @@ def test_two_wrong_prompts_of_200_are_allowed_and_three_are_not() -> None:
 def test_a_large_kl_keeps_a_point_closed_though_all_tokens_agree() -> None:
     gate = Gate("a")
     for _ in range(300):
-        gate.checked(POINT, Sample(0.0101, 1.0))
+        gate.checked(POINT, Sample(0.0101, 1.0), SIZE)
         gate.checked_shuffled(POINT, RUINED)
     assert not gate.is_open(POINT)
     assert "KL 0.0101" in gate.verdict(POINT).why
@@ -94,7 +95,7 @@ def test_a_large_kl_keeps_a_point_closed_though_all_tokens_agree() -> None:
 def test_one_kl_that_is_no_number_keeps_a_point_closed(kl) -> None:
     gate = Gate("a")
     for sample in [Sample(kl, 1.0)] + [GOOD] * 5000:
-        gate.checked(POINT, sample)
+        gate.checked(POINT, sample, SIZE)
         gate.checked_shuffled(POINT, RUINED)
     assert not gate.is_open(POINT)
     again = Gate("b")
@@ -115,6 +116,7 @@ def test_an_agreement_that_is_no_number_counts_as_none() -> None:
         Point(MODEL, "int8", "blend:5", 2),
         Point(MODEL, "int8", "naive", 2),
         Point(MODEL, "int8", "blend:15", 1),
+        Point(MODEL, "int8", "blend:15", 2, block_tokens=64),
     ],
 )
 def test_evidence_for_one_point_opens_no_other(other) -> None:
@@ -127,28 +129,91 @@ def test_evidence_for_one_point_opens_no_other(other) -> None:
 def test_prompts_that_cannot_tell_open_nothing() -> None:
     gate = Gate("a")
     for _ in range(500):
-        gate.checked(POINT, GOOD)
+        gate.checked(POINT, GOOD, SIZE)
     assert gate.verdict(POINT).why == "0 of 40 prompts were checked with shuffled keys and values"
     for _ in range(39):
         gate.checked_shuffled(POINT, RUINED)
     assert not gate.is_open(POINT)
     blind = Gate("b")
     for _ in range(500):
-        blind.checked(POINT, GOOD)
+        blind.checked(POINT, GOOD, SIZE)
         blind.checked_shuffled(POINT, Sample(0.02, 0.96))
     assert blind.verdict(POINT).why.startswith("the prompts cannot tell: 96.00% ")
     assert not blind.is_open(POINT)
+
+
+def test_a_point_is_open_for_prompts_like_those_of_its_evidence() -> None:
+    gate = opened(Gate("a"))
+    assert gate.verdict(POINT).covered == SIZE
+    assert gate.is_open(POINT, SIZE)
+    assert gate.is_open(POINT, PromptSize(1, 1, 2))
+    for beyond in (PromptSize(28, 32, 197), PromptSize(6, 33, 197), PromptSize(6, 32, 198), PromptSize(28, 32, 901)):
+        assert not gate.is_open(POINT, beyond)
+
+
+def test_a_few_large_prompts_are_no_evidence_for_large_ones() -> None:
+    gate = opened(Gate("a"))
+    many, long = PromptSize(28, 10, 300), PromptSize(2, 500, 2000)
+    for number in range(1, LARGEST):
+        gate.checked(POINT, GOOD, many)
+        gate.checked(POINT, GOOD, long)
+        assert gate.verdict(POINT).covered == SIZE._replace(tokens=300 if 2 * number >= LARGEST else 197)
+    gate.checked(POINT, GOOD, many)
+    assert gate.verdict(POINT).covered == PromptSize(28, 32, 300)
+    gate.checked(POINT, GOOD, long)
+    assert gate.verdict(POINT).covered == PromptSize(28, 500, 2000)
+
+
+def test_hosts_cover_together_what_their_prompts_reach() -> None:
+    one, other = opened(Gate("a")), Gate("b")
+    for gate in one, other:
+        for _ in range(LARGEST // 2):
+            gate.checked(POINT, GOOD, PromptSize(28, 32, 901))
+    assert not one.is_open(POINT, PromptSize(28, 32, 901))
+    for _ in range(3):
+        one.join(other.record(MODEL, shared=True))
+    assert one.is_open(POINT, PromptSize(28, 32, 901))
+    again = Gate("c")
+    again.join(one.record(MODEL, shared=True))
+    assert again.verdicts(MODEL) == one.verdicts(MODEL)
+
+
+def test_what_an_earlier_version_checked_counts_for_nothing_and_its_canaries_do() -> None:
+    gate = opened(Gate("a"))
+    gate.canary(POINT, BAD)
+    record = json.loads(gate.record(MODEL, shared=False))
+    for point in record["points"]:
+        del point["evidence"]["hosts"]["a"]["sizes"]
+    after = Gate("b")
+    after.join(json.dumps({**record, "version": 1}).encode())
+    verdict = after.verdict(POINT)
+    assert not verdict.open
+    assert verdict.why == f"0 of 200 prompts were checked, since {UNSIZED}"
+    assert verdict.counts.canaries.prompts == 1
+    opened(after)
+    # A text of this version that leaves sizes out is no better
+    other = Gate("c")
+    other.join(json.dumps(record).encode())
+    assert not other.verdict(POINT).open
+    assert other.verdict(POINT).why == "its evidence does not tell of which prompts it is"
 
 
 def test_it_is_told_when_a_point_cannot_open_any_more() -> None:
     gate = Gate("a")
     assert gate.can_open(POINT, 200)
     for _ in range(2):
-        gate.checked(POINT, Sample(0.1, 0.0))
+        gate.checked(POINT, Sample(0.1, 0.0), SIZE)
     assert gate.can_open(POINT, 198)
     assert not gate.can_open(POINT, 197)
-    gate.checked(POINT, Sample(3.0, 1.0))
+    gate.checked(POINT, Sample(3.0, 1.0), SIZE)
     assert not gate.can_open(POINT, 200)
+    blind = Gate("b")
+    for _ in range(40):
+        assert blind.can_open(POINT, 1000)
+        blind.checked(POINT, GOOD, SIZE)
+        blind.checked_shuffled(POINT, GOOD)
+    assert not blind.can_open(POINT, 1000)
+    assert blind.verdict(POINT).why.startswith("the prompts cannot tell: 100.00% ")
 
 
 # ---- canaries --------------------------------------------------------------------------------------------------------
@@ -189,10 +254,10 @@ def test_a_point_that_was_closed_needs_200_new_prompts() -> None:
     for _ in range(3):
         gate.canary(POINT, BAD)
     for _ in range(199):
-        gate.checked(POINT, GOOD)
+        gate.checked(POINT, GOOD, SIZE)
         gate.checked_shuffled(POINT, RUINED)
     assert not gate.is_open(POINT)
-    gate.checked(POINT, GOOD)
+    gate.checked(POINT, GOOD, SIZE)
     assert gate.is_open(POINT)
     assert gate.canary(POINT, BAD) == ""
 
@@ -243,15 +308,20 @@ def test_canaries_of_many_hosts_close_a_point_that_no_host_alone_would() -> None
 # ---- kept and shared -------------------------------------------------------------------------------------------------
 
 samples = st.builds(Sample, st.floats(), st.floats(0, 1))
+sizes = st.builds(PromptSize, st.integers(1, 30), st.integers(1, 100), st.integers(1, 1000))
 kinds = st.sampled_from(["checked", "checked_shuffled", "canary"])
 points = st.sampled_from([POINT, Point(MODEL, "raw", "naive", 0)])
-events = st.lists(st.tuples(kinds, points, samples), max_size=12)
+events = st.lists(st.tuples(kinds, points, samples, sizes, st.integers(1, LARGEST)), max_size=12)
 
 
 def played(host: str, steps) -> Gate:
     gate = Gate(host)
-    for kind, point, sample in steps:
-        getattr(gate, kind)(point, sample)
+    for kind, point, sample, size, times in steps:
+        if kind == "checked":
+            for _ in range(times):
+                gate.checked(point, sample, size)
+        else:
+            getattr(gate, kind)(point, sample)
     return gate
 
 
@@ -283,8 +353,8 @@ def test_records_are_joined_in_any_order_and_any_number_of_times(steps, same) ->
 def test_hosts_open_a_point_together() -> None:
     one, other = Gate("a"), Gate("b")
     for _ in range(100):
-        one.checked(POINT, GOOD)
-        other.checked(POINT, GOOD)
+        one.checked(POINT, GOOD, SIZE)
+        other.checked(POINT, GOOD, SIZE)
         other.checked_shuffled(POINT, RUINED)
     assert not one.is_open(POINT)
     for _ in range(3):
@@ -322,9 +392,9 @@ def test_a_start_anew_goes_on_with_counts_and_window() -> None:
 
 def test_a_gate_that_counts_while_it_is_read_and_joined_does_not_lose_its_own_newer_counts() -> None:
     gate = Gate("a")
-    gate.checked(POINT, GOOD)
+    gate.checked(POINT, GOOD, SIZE)
     old = gate.record(MODEL, shared=False)
-    gate.checked(POINT, GOOD)
+    gate.checked(POINT, GOOD, SIZE)
     gate.join(old)
     assert gate.verdict(POINT).counts.checks.prompts == 2
 
@@ -345,7 +415,7 @@ def changed(**fields) -> bytes:
         b"\xff",
         b"[" * 100_000,
         opened(Gate("a")).record(MODEL, shared=True)[:-2],
-        opened(Gate("a")).record(MODEL, shared=True).replace(b'"version":1', b'"version":2'),
+        opened(Gate("a")).record(MODEL, shared=True).replace(b'"version":2', b'"version":3'),
         changed(checks=[200, -1.0, 0.0]),
         changed(checks=[200, 201.0, 0.0]),
         changed(checks=[-5, 0.0, 0.0]),
@@ -355,6 +425,9 @@ def changed(**fields) -> bytes:
         changed(checks=[1 << 60, 0.0, 0.0]),
         changed(checks=[200, 0.0]),
         changed(more=[1, 2, 3]),
+        changed(sizes=[[1, 2], [], []]),
+        changed(sizes=[[-1], [], []]),
+        changed(sizes=[[6] * (LARGEST + 1), [], []]),
     ],
 )
 def test_damaged_records_change_nothing(text) -> None:
@@ -371,5 +444,5 @@ def test_a_record_that_is_sound_is_taken() -> None:
 
 
 def test_a_record_of_another_version_says_so() -> None:
-    with pytest.raises(ValueError, match="version 7; this program knows 1"):
+    with pytest.raises(ValueError, match="version 7; this program knows 1 and 2"):
         read_record(b'{"version":7,"new":[]}')

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.segments.evidence import Point, Sample
+from skymemory.segments.evidence import Point, PromptSize, Sample
 from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
 from skymemory.segments.gate_file import NAMES_MAX, GateFile, HostName
 
 MODEL = "ab" * 32
 POINT = Point(MODEL, "raw", "lego:8", 1)
 GOOD, BAD = Sample(0.0, 1.0), Sample(5.0, 0.0)
+SIZE = PromptSize(segments=6, segment_tokens=32, tokens=197)
 
 
 def opened(gate: Gate) -> Gate:
     for _ in range(PROMPTS_MIN):
-        gate.checked(POINT, GOOD)
+        gate.checked(POINT, GOOD, SIZE)
     for _ in range(POWER_PROMPTS_MIN):
         gate.checked_shuffled(POINT, BAD)
     return gate
@@ -64,7 +65,7 @@ def test_programs_that_keep_at_the_same_time_lose_nothing(tmp_path: Path) -> Non
     def count(number: int) -> None:
         gate, file = Gate(f"program {number}"), file_in(tmp_path)
         for _ in range(5):
-            gate.checked(POINT, GOOD)
+            gate.checked(POINT, GOOD, SIZE)
             file.keep(gate)
 
     with ThreadPoolExecutor(8) as pool:
@@ -79,7 +80,7 @@ def test_programs_that_keep_at_the_same_time_lose_nothing(tmp_path: Path) -> Non
     [
         (b"", "evidence is damaged"),
         (b"\0\xff" * 100, "evidence is damaged"),
-        (b'{"version":2}', "evidence has version 2; this program knows 1"),
+        (b'{"version":3}', "evidence has version 3; this program knows 1 and 2"),
         (Gate("a").record("cd" * 32, shared=False), "it is of the model cdcdcdcdcdcdcdcd, not of abababababababab"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.common.whole_file import Buffer
-from skymemory.segments.evidence import Point, Sample
+from skymemory.segments.evidence import Point, PromptSize, Sample
 from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
 from skymemory.segments.gate_in_sky import RECORD_BYTES_MAX, GateInSky
 from skymemory.segments.kept_gate import KeptGate
@@ -22,6 +22,7 @@ from support.waiting import wait_until
 MODEL = bytes(range(32))
 POINT = Point(MODEL.hex(), "raw", "lego:8", 1)
 GOOD, BAD = Sample(0.0, 1.0), Sample(5.0, 0.0)
+SIZE = PromptSize(segments=6, segment_tokens=32, tokens=197)
 SECRET = b"secret of the tenant"
 
 
@@ -31,7 +32,7 @@ def host(store: MemoryStore | SkyStore, folder: Path, secret: bytes = SECRET) ->
 
 def check(kept: KeptGate) -> None:
     for _ in range(PROMPTS_MIN):
-        kept.gate.checked(POINT, GOOD)
+        kept.gate.checked(POINT, GOOD, SIZE)
     for _ in range(POWER_PROMPTS_MIN):
         kept.gate.checked_shuffled(POINT, BAD)
 
@@ -119,7 +120,7 @@ def test_hosts_that_share_at_the_same_time_lose_nothing_for_good(tmp_path: Path)
     hosts = [host(store, tmp_path / str(number)) for number in range(3)]
     for number, one in enumerate(hosts):
         for _ in range(number + 1):
-            one.gate.checked(POINT, GOOD)
+            one.gate.checked(POINT, GOOD, SIZE)
     for one in hosts:  # each replaces the record of one that it did not know
         store.blocks.clear()
         one.keep(MODEL)
@@ -161,13 +162,13 @@ def test_a_record_of_a_newer_program_stays_as_it_is(tmp_path: Path, caplog: pyte
     store = MemoryStore()
     key = GateInSky(SECRET, MODEL).key
     seals = seal_keys(root_key("gates", SECRET, MODEL))
-    store.blocks[key] = newer = bytes(seal(Kind.GATE, key, b"", b'{"version":2}', keys=seals, version=1))
+    store.blocks[key] = newer = bytes(seal(Kind.GATE, key, b"", b'{"version":3}', keys=seals, version=1))
     one = host(store, tmp_path)
     check(one)
     one.take(MODEL)
     one.keep(MODEL)
     assert store.blocks == {key: newer}
-    assert "evidence has version 2; this program knows 1" in caplog.text
+    assert "evidence has version 3; this program knows 1 and 2" in caplog.text
     assert one.gate.is_open(POINT)
 
 
@@ -186,8 +187,8 @@ def test_a_put_in_the_way_is_joined_and_replaced(tmp_path: Path) -> None:
 
     store = Racing()
     one, other = host(store, tmp_path / "one"), host(store, tmp_path / "other")
-    other.gate.checked(POINT, GOOD)
-    one.gate.checked(POINT, GOOD)
+    other.gate.checked(POINT, GOOD, SIZE)
+    one.gate.checked(POINT, GOOD, SIZE)
     store.other = other
     one.keep(MODEL)
     late = Gate("late")

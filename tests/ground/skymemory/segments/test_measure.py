@@ -6,6 +6,7 @@ import torch
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
 from skymemory.prompt.codecs import get_codec
+from skymemory.segments.evidence import PromptSize
 from skymemory.segments.gate import Gate, Point
 from skymemory.segments.measure import ANSWER_TOKENS, Answer, compare, full_answer, shuffled, through_codec
 
@@ -107,7 +108,7 @@ def test_values_that_are_no_numbers_are_no_agreement(model, bad) -> None:
     assert math.isnan(sample.kl)
     assert sample.agreement == 0
     gate, point = Gate("a"), Point("ab", "raw", "naive", 0)
-    gate.checked(point, sample)
+    gate.checked(point, sample, PromptSize(1, len(PROMPT), len(PROMPT)))
     assert not gate.can_open(point, 100_000)
 
 
