@@ -176,24 +176,41 @@ class SegmentManager:
             SegmentError: An argument is out of range, or the sky cannot hold the segment.
             ValueError: The model does not have a token id, or cannot be digested now.
         """
-        linker, sky = self._linked(), self._segments()
-        bos = self._bos()
-        if sinks and bos is None:
-            raise SegmentError(f"a segment behind {sinks} sinks needs a model with a BOS token, and this one has none")
+        compute = self._computes(sinks, cancelled)
         tokens = self._pieces.plain(content)
-
-        def compute() -> torch.Tensor:
-            with self._computing:  # one after the other, so that threads do not fill the memory
-                return linker.compute(tokens, sinks=sinks, bos=bos, cancelled=cancelled)
-
-        return sky.put(
+        return self._segments().put(
             tokens,
-            compute,
+            lambda: compute(tokens),
             sinks=sinks,
             ttl_s=ttl_s,
             display_name=display_name or None,
             progress=progress,
         )
+
+    def add_all(
+        self,
+        contents: Sequence[Prompt],
+        ttl_s: float | None = None,
+        sinks: int = 0,
+        *,
+        progress: Progress = no_progress,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[Segment]:
+        """Compute several segments and store them, in their order; EPIC's `generate_context_cache`.
+
+        What the sky has of all of them is looked up at once. Errors and other arguments are those of `add`; the segments before
+        the one at fault are stored.
+
+        Args:
+            contents: Texts, token ids, or a tokenizer's results, one for each segment.
+            ttl_s: Seconds until they expire; they never do by default.
+            sinks: Tokens BOS to compute each behind.
+            progress: Called with the number of segments stored and of all that differ.
+            cancelled: Tells, before each layer is computed, whether nobody waits for the segments any more.
+        """
+        each = [self._pieces.plain(content) for content in contents]
+        compute = self._computes(sinks, cancelled)
+        return self._segments().put_all(each, lambda number: compute(each[number]), sinks=sinks, ttl_s=ttl_s, progress=progress)
 
     def add_answer(self, prompt: LinkedPrompt, output_ids: Prompt, ttl_s: float | None = None, display_name: str = "") -> Segment:
         """Store the model's answer to a prompt as a segment, out of the cache that `generate` has used.
@@ -438,6 +455,18 @@ class SegmentManager:
         return self._watched.check(linker, prompts, grid, bos=bos, stop_early=stop_early, progress=progress)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _computes(self, sinks: int, cancelled: Callable[[], bool]) -> Callable[[Sequence[int]], torch.Tensor]:
+        """Return a function that computes a segment."""
+        linker, bos = self._linked(), self._bos()
+        if sinks and bos is None:
+            raise SegmentError(f"a segment behind {sinks} sinks needs a model with a BOS token, and this one has none")
+
+        def compute(tokens: Sequence[int]) -> torch.Tensor:
+            with self._computing:  # one after the other, so that threads do not fill the memory
+                return linker.compute(tokens, sinks=sinks, bos=bos, cancelled=cancelled)
+
+        return compute
 
     def _linked(self) -> Linker:
         if self._linker is None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ from skymemory.segments.segment_blocks import SegmentCoder
 from skymemory.segments.segment_fetch import SegmentFetch, WantedSegment
 from skymemory.store.block_store import BlockStore
 from skymemory.store.keyvalue import now_unix_ms
-from skymemory.store.results import Status
+from skymemory.store.results import FindResult, Status
 from skymemory.store.versions import Versions
 
 if TYPE_CHECKING:
@@ -160,14 +161,72 @@ class SkySegments:
         expires_unix_ms = self.directory.expiry(ttl_s)
         name = None if display_name is None else checked_name(display_name)
         fingerprint = self._model.fingerprint()
-        keys = SegmentKeys(self._root(fingerprint, sinks), list(tokens), self._block_tokens, len(self._groups))
+        [keys] = self._keys([tokens], sinks, fingerprint)
         self.directory.sweep()
-        before = self._known(keys.id)
+        [before] = self._known([keys.id])
         size, variants = (0, []) if before is None else (before.size_bytes, before.variants)
         if context is None:
-            size = self._put_blocks(keys, tensors, fingerprint, progress)
+            size = self._put_blocks(keys, self._found(keys.id, keys.all), tensors, fingerprint, progress)
         else:
             variants = self._put_variant(keys, variants, context, tensors, fingerprint)
+        return self._put_manifest(keys, before, size, variants, fingerprint, sinks, expires_unix_ms, name)
+
+    def put_all(
+        self,
+        contents: Sequence[Sequence[int]],
+        tensors: Callable[[int], Tensor],
+        *,
+        sinks: int = 0,
+        ttl_s: float | None = None,
+        progress: Progress = no_progress,
+    ) -> list[Segment]:
+        """Store several segments as `put` does each. What the sky has of all of them is looked up at once.
+
+        Args:
+            contents: Token ids of each segment.
+            tensors: Function that returns the tensor of a segment, given its number; it is called as in `put`.
+            sinks: Tokens BOS before each segment when it was computed.
+            ttl_s: Seconds until they expire; they never do by default.
+            progress: Called with the number of segments stored and of all.
+
+        Raises:
+            SilentSkyError: Nobody answered.
+            SegmentError: As from `put`. The segments before the one at fault are stored.
+            ValueError: The model cannot be digested now.
+        """
+        for tokens in contents:
+            self._check(tokens, sinks)
+        expires_unix_ms = self.directory.expiry(ttl_s)
+        fingerprint = self._model.fingerprint()
+        each = self._keys(contents, sinks, fingerprint)
+        numbers = {keys.id: number for number, keys in reversed(list(enumerate(each)))}  # equal ones are stored once
+        different = [each[number] for number in sorted(numbers.values())]
+        if not different:
+            return []
+        self.directory.sweep()
+        known = self._known([keys.id for keys in different])
+        looked_up = self._found(different[0].id, [key for keys in different for key in keys.all])
+        found = {one.key: one for one in looked_up}
+        stored: dict[str, Segment] = {}
+        for keys, before in zip(different, known, strict=True):
+            tensor = partial(tensors, numbers[keys.id])
+            size = self._put_blocks(keys, [found[key] for key in keys.all], tensor, fingerprint, no_progress)
+            variants = [] if before is None else before.variants
+            stored[keys.id] = self._put_manifest(keys, before, size, variants, fingerprint, sinks, expires_unix_ms, None)
+            progress(len(stored), len(different))
+        return [stored[keys.id] for keys in each]
+
+    def _put_manifest(
+        self,
+        keys: SegmentKeys,
+        before: Manifest | None,
+        size: int,
+        variants: list[Variant],
+        fingerprint: bytes,
+        sinks: int,
+        expires_unix_ms: int,
+        name: str | None,
+    ) -> Segment:
         if before is not None:
             expires_unix_ms = (
                 0 if 0 in (before.expires_unix_ms, expires_unix_ms) else max(before.expires_unix_ms, expires_unix_ms)
@@ -181,7 +240,7 @@ class SkySegments:
             block_tokens=self._block_tokens,
             groups=len(self._groups),
             sinks=sinks,
-            tokens=list(tokens),
+            tokens=list(keys.tokens),
             size_bytes=size,
             variants=variants,
             created_unix_ms=self._clock(),
@@ -396,13 +455,24 @@ class SkySegments:
             raise found
         return found.manifest
 
-    def _known(self, segment: str) -> Manifest | None:
-        try:
-            return self.directory.get(segment).manifest
-        except SilentSkyError:
-            raise
-        except SegmentError:  # whatever it is, a new one takes its place
-            return None
+    def _keys(self, contents: Sequence[Sequence[int]], sinks: int, fingerprint: bytes) -> list[SegmentKeys]:
+        root = self._root(fingerprint, sinks)
+        return [SegmentKeys(root, list(tokens), self._block_tokens, len(self._groups)) for tokens in contents]
+
+    def _known(self, segments: Sequence[str]) -> list[Manifest | None]:
+        """Return the manifests that the sky has; None: none that can be used, so a new one takes its place."""
+        found = self.directory.get_all(segments)
+        for one in found:
+            if isinstance(one, SilentSkyError):
+                raise one
+        return [None if isinstance(one, SegmentError) else one.manifest for one in found]
+
+    def _found(self, segment: str, keys: Sequence[bytes]) -> list[FindResult]:
+        """Return what the sky has of blocks of some segments, of which the first is named in the error."""
+        found = self._store.find(keys, fresh=True)
+        if self._store.silent:
+            raise SilentSkyError(f"segment {segment} is not stored: nobody answers")
+        return found
 
     def _put_variant(
         self,
@@ -417,19 +487,22 @@ class SkySegments:
         is_known = any(one.name == name for one in variants)
         if len(variants) == VARIANTS_MAX and not is_known:
             return variants
-        size = self._put_blocks(keys.of_variant(name), tensors, fingerprint, no_progress)
+        of_variant = keys.of_variant(name)
+        size = self._put_blocks(of_variant, self._found(keys.id, of_variant.all), tensors, fingerprint, no_progress)
         if is_known:
             return variants
         behind = list(context.segments)[-BEHIND_MAX:]
         return [*variants, Variant(name=name, behind=behind, size_bytes=size)]
 
     def _put_blocks(
-        self, keys: SegmentKeys, tensors: Tensor | Callable[[], Tensor], fingerprint: bytes, progress: Progress
+        self,
+        keys: SegmentKeys,
+        found: Sequence[FindResult],
+        tensors: Tensor | Callable[[], Tensor],
+        fingerprint: bytes,
+        progress: Progress,
     ) -> int:
-        """Store the blocks that the sky lacks, and return the bytes of all."""
-        found = self._store.find(keys.all, fresh=True)
-        if self._store.silent:
-            raise SilentSkyError(f"segment {keys.id} is not stored: nobody answers")
+        """Store the blocks that were not found, and return the bytes of all."""
         lacking = {one.key for one in found if one.entry is None}
         size = sum(one.entry.block_len for one in found if one.entry is not None)
         if not lacking:

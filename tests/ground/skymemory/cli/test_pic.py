@@ -10,7 +10,7 @@ import torch
 
 from skymemory.prompt.manager import KVCManager
 from skymemory.segments.manager import SegmentManager
-from skymemory.segments.planner import NOTHING_OPEN
+from skymemory.segments.planner import NOTHING_OPEN, TOO_LARGE
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.commands import Run
@@ -77,8 +77,13 @@ def test_what_a_check_opens_is_linked(
         segments = SegmentManager(manager)  # its folder is that of the command
         [verdict] = segments.gate.verdicts(report["fingerprint"])
         assert verdict.open
-        one = segments.add(list(range(5, 300)))
-        assert NOTHING_OPEN not in segments.link(["a", one, "b"]).report.why
+        covered = verdict.covered
+        assert covered.segments == 2
+        one, long = segments.add_all(
+            [list(range(5, 5 + tokens)) for tokens in (covered.segment_tokens, covered.segment_tokens + 1)]
+        )
+        assert not {NOTHING_OPEN, TOO_LARGE} & set(segments.link(["a", one, "b"]).report.why.split(": "))
+        assert segments.link(["a", long, "b"]).report.why.startswith(TOO_LARGE)
         other_host = SegmentManager(manager, folder=tmp_path / "other")
         wait_until(lambda: other_host.gate.verdicts(report["fingerprint"]) == [verdict], "the record has come through the sky")
 

@@ -17,12 +17,13 @@ from skymemory.prompt.manager import KVCManager
 from skymemory.segments.controller import Request, full_work
 from skymemory.segments.directory import SegmentDirectory
 from skymemory.segments.errors import ExpiredSegmentError, OtherModelError, SegmentError, UnknownSegmentError
+from skymemory.segments.evidence import PromptSize
 from skymemory.segments.gate import PROMPTS_MIN, Gate
 from skymemory.segments.gate_in_sky import GateInSky
 from skymemory.segments.kept_gate import KeptGate
 from skymemory.segments.layout import SegmentId, SegmentOrTokens
 from skymemory.segments.manager import LinkedPrompt, SegmentManager
-from skymemory.segments.planner import NOTHING_OPEN, SLOWER, UNMEASURED
+from skymemory.segments.planner import NOTHING_OPEN, SLOWER, TOO_LARGE, UNMEASURED
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.linkable import linkable_llama, prompt_lines
@@ -229,6 +230,22 @@ def test_segments_that_are_expected(segments: SegmentManager) -> None:
         segments.expect([one, f"seg-{0:032}"], soon)
 
 
+def test_several_segments_are_added_in_one_call_in_their_order(manager: KVCManager, tmp_path: Path) -> None:
+    segments = SegmentManager(manager, folder=tmp_path)
+    contents = [tokens_of(40), tokens_of(70)[::-1], tokens_of(40), tokens_of(9)]
+    told: list[tuple[int, int]] = []
+    added = segments.add_all(contents, ttl_s=60, progress=lambda *done: told.append(done))
+    assert [one.tokens for one in added] == [40, 70, 40, 9]
+    assert added[0].id == added[2].id
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    alone = [SegmentManager(manager, folder=tmp_path / "other").add(content) for content in contents]
+    assert [one.id for one in alone] == [one.id for one in added]
+    assert [one.size_bytes for one in alone] == [one.size_bytes for one in added]
+    assert segments.add_all([]) == []
+    with pytest.raises(SegmentError, match="tokens"):
+        segments.add_all([tokens_of(5), []])
+
+
 # ---- the gate -----------------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +267,25 @@ def test_auto_links_what_the_gate_allows_once_it_is_known_to_be_faster(manager: 
         controller.loaded(1000, 3600.0, time.monotonic())
     prompt = segments.link([[5], one, [12]])
     assert (str(prompt.report.strategy), prompt.report.why) == ("exact", SLOWER)
+
+
+def test_auto_links_no_prompt_that_is_larger_than_those_of_the_check_and_says_so(manager: KVCManager, tmp_path: Path) -> None:
+    size = PromptSize(segments=2, segment_tokens=400, tokens=500)
+    segments = linking(manager, tmp_path, opened(manager, "naive", size))
+    documents = segments.add_all([tokens_of(400), tokens_of(50)[::-1], tokens_of(20), tokens_of(401)])
+    one, other, third, long = documents
+
+    def linked(*pieces: Any) -> str:
+        make_slow(segments)
+        return segments.link(pieces).report.why
+
+    assert linked([5], one, other, [6]) == ""
+    for pieces, has in (
+        (([5], one, other, third, [6]), "3 segments, 400 tokens in a segment and 472 in all"),
+        (([5], long, [6]), "1 segments, 401 tokens in a segment and 403 in all"),
+        (([5] * 200, one, [6]), "1 segments, 400 tokens in a segment and 601 in all"),
+    ):
+        assert linked(*pieces) == f"{TOO_LARGE}: it has {has}; allowed are {size}"
 
 
 def test_a_gate_that_is_open_for_another_model_opens_nothing(
