@@ -356,8 +356,8 @@ def make_slow(segments: SegmentManager) -> None:
 
     What is linked then teaches it better, so this is wanted again before the next prompt.
     """
-    request = Request(tokens=402, linked_tokens=0, segments=0)
-    for _ in range(20):
+    for tokens in [100, 402] * 20:
+        request = Request(tokens=tokens, linked_tokens=0, segments=0)
         segments.controller.computed(full_work(segments.controller.shape, request, 0, segments.controller.shape.layers), 60.0)
 
 
