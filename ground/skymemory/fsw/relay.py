@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Self
 
+from skymemory.common.few_lines import FewLines
 from skymemory.common.port_holder import why_not_bound
 from skymemory.fsw.messages import Message, MessageError
 from skymemory.link.control import ControlPlane
@@ -42,14 +43,14 @@ class Relay:
         Args:
             commands: Address at which commands are taken; port 0 means any.
             telemetry: Address to which telemetry goes.
-            report: Function that gets a line for each failure.
+            report: Function that gets lines about failures, few in a minute.
 
         Raises:
             OSError: The address for commands is in use or not of this host; the message names it, and who has it.
         """
         self._route = route
         self._telemetry = telemetry
-        self._report = report
+        self._report = FewLines(report)  # a datagram of anybody's could write a line
         self._stop = threading.Event()
         self._up, self._down = ControlPlane(constellation), ControlPlane(constellation)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -12,6 +12,7 @@
 
 #define LINE_MAX_BYTES 256
 #define TIME_BYTES     40
+#define LOG_MAX_BYTES  (1 << 20)
 
 EXEC_Config_t EXEC_Config;
 
@@ -117,6 +118,15 @@ static int PrintTime(char *line)
     return snprintf(line, TIME_BYTES, "%s.%03dZ ", date, (int)(now.tv_nsec / 1000000));
 }
 
+/* Begin a log that is a file again when it is long: a satellite writes for as long as it flies. Others share the offset of the file. */
+static void bound_log(void)
+{
+    if (lseek(STDERR_FILENO, 0, SEEK_CUR) >= LOG_MAX_BYTES && ftruncate(STDERR_FILENO, 0) == 0)
+    {
+        (void)lseek(STDERR_FILENO, 0, SEEK_SET);
+    }
+}
+
 void EXEC_Print(const char *format, va_list arguments)
 {
     char line[TIME_BYTES + LINE_MAX_BYTES];
@@ -137,6 +147,7 @@ void EXEC_Print(const char *format, va_list arguments)
     }
     int before = PTHREAD_CANCEL_ENABLE;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    bound_log();
     const ssize_t written = write(STDERR_FILENO, line, (size_t)length);
     (void)written; /* nobody can be told of a failure */
     (void)pthread_setcancelstate(before, NULL);
