@@ -9,8 +9,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
+from skymemory.agent.gateway.arguments import WORD_BYTES_MAX, WrongError, check_words, unknown_command
 from skymemory.agent.gateway.batch import COMMANDS_MAX, LEAST_BYTES, STALL_S, Batch
 from skymemory.agent.gateway.client import Spec
 from skymemory.agent.gateway.lmcache import Padding
@@ -28,7 +30,13 @@ _log = logging.getLogger(__name__)
 PIPELINE_MAX: Final = 1024
 """Answers of one connection that are under way; further commands wait, and at last in the client."""
 UNSENT_BYTES_MAX: Final = 1 << 20
-"""Bytes of answers that the client has not taken, before further commands wait."""
+"""Bytes of answers that the client has not taken, before further commands wait for memory of the gateway: as much at a time."""
+JOINED_BYTES_MAX: Final = 128 << 20
+"""Bytes of answers that the client has not taken, before further commands wait: many send all commands before they read."""
+_SHORT_BYTES: Final = 1 << 16
+"""Length of answers that are joined while the client takes none."""
+_ASKED_LEAST_BYTES: Final = 1 << 20
+"""Bytes of commands in `STALL_S` that are progress of a client that takes no answers meanwhile."""
 TURN_S: Final = 0.001
 """Time that commands of one connection run before others have their turn: what others ask takes several turns of the loop."""
 _LEAST_READ_BYTES: Final = 1 << 13
@@ -39,8 +47,6 @@ STRANGER_S: Final = 10.0
 """Time after which a client without the password is cut off: places are few."""
 HALF_S: Final = 5.0
 """Time after which half a command that gets no longer does not keep its client's place."""
-WORD_BYTES_MAX: Final = 1 << 16
-"""Length of an argument that is no value: names, patterns and options are looked through byte by byte while all others wait."""
 AHEAD_BYTES: Final = 1 << 16
 """Bytes of commands under way; a client that has more is not read from while memory is full."""
 FULL_READ_BYTES: Final = 1 << 12
@@ -53,12 +59,6 @@ _BROWSERS: Final = (b"post", b"host:")
 """Words of a browser, whatever its method. Redis ends these connections too: the page of a stranger that is open on this
 machine could have commands of its own in the body."""
 _LOADING: Final = "LOADING the agent looks for its constellation; try again"
-_SHOWN_BYTES: Final = 128
-"""Bytes of an unknown command in the error."""
-
-
-class _WrongError(CommandError):
-    """A command that cannot even wait for EXEC."""
 
 
 class Connection:
@@ -103,6 +103,8 @@ class Connection:
         self._reader.is_stranger = not session.is_trusted
         self._backlog: deque[Command] = deque()
         self._slots: deque[Slot] = deque()  # of all commands that are run and whose answers are not sent
+        self._outbox: deque[memoryview] = deque()  # answers before those, which are known
+        self._unsent_bytes_max = UNSENT_BYTES_MAX  # all above that is the gateway's memory
         self._commands_bytes = 0  # of all commands whose answers are not sent
         self._batch: Batch | None = None
         self._has_ended = False  # nothing is read any more; what was asked for is still answered
@@ -154,7 +156,7 @@ class Connection:
             self._free(slot)
             return
         self.unsent_bytes += slot.loose_bytes
-        if slot is self._slots[0] and not self._writes:
+        if slot is self._slots[0] or (self._writes and len(self._slots) == PIPELINE_MAX):
             self._flush_soon()
 
     def hold(self, slot: Slot, held: Held) -> None:
@@ -164,7 +166,7 @@ class Connection:
 
     def is_due(self, slot: Slot) -> bool:
         """Return whether the client has got all answers before this one."""
-        return not self._is_open or self._slots[0] is slot
+        return not self._is_open or (self._slots[0] is slot and not self._outbox)
 
     def trust(self, user: User) -> None:
         """Let the client be this user: it has sent the password."""
@@ -238,7 +240,7 @@ class Connection:
         """
         if not self.session.is_trusted:
             return False, self.session.started_s
-        if self._slots or self._backlog or self._tasks or self._batch is not None:
+        if self._slots or self._outbox or self._backlog or self._tasks or self._batch is not None:
             return None
         if self._reader.is_amid and now_s - self._moved_s < HALF_S:
             return None
@@ -268,6 +270,8 @@ class Connection:
         for slot in self._slots:
             if slot.pieces is not None:  # the others give theirs back when they are answered
                 self._free(slot)
+        self._outbox.clear()
+        self._give_back()
         self.shared.sessions.pop(self.session.number)
         self._left(self)
         self.shared.memory.retry()  # what waits for this client is done without waiting
@@ -309,8 +313,8 @@ class Connection:
             self._read_bytes = _LEAST_READ_BYTES
         elif count == self._read_bytes < READ_BYTES:
             self._read_bytes *= 2
-        if not self._writes:
-            self._moved(count, is_enough=is_new or bool(commands))
+        least_bytes = _ASKED_LEAST_BYTES if self._writes else LEAST_BYTES
+        self._moved(count, is_enough=(is_new or bool(commands)) and not self._writes, least_bytes=least_bytes)
         self._take(commands)
         self._dispatch()
 
@@ -323,11 +327,13 @@ class Connection:
     def _dispatch(self) -> None:
         """Run the commands that may run now."""
         until_s = time.monotonic() + TURN_S
+        if self._unsent_bytes_max <= self.unsent_bytes < JOINED_BYTES_MAX and self.shared.memory.admit(UNSENT_BYTES_MAX):
+            self._unsent_bytes_max += UNSENT_BYTES_MAX
         while (
             self._backlog
             and not self._rests
             and len(self._slots) < PIPELINE_MAX
-            and self.unsent_bytes < UNSENT_BYTES_MAX
+            and self.unsent_bytes < self._unsent_bytes_max
             and self.held_bytes < ANSWERS_BYTES_MAX
         ):
             command = self._backlog[0]
@@ -369,7 +375,7 @@ class Connection:
                 self._queue(batch, command)
                 return
             spec.run(self, command.args)
-        except _WrongError as wrong:
+        except WrongError as wrong:
             self._abort()
             why = str(wrong)
             if session.last_command == "exec":
@@ -394,22 +400,22 @@ class Connection:
     def _checked(self, spec: Spec | None, command: Command) -> Spec:
         """Return the command, if it can be run with these arguments."""
         if command.refused is not None:
-            raise _WrongError(command.refused)
+            raise WrongError(command.refused)
         if spec is None:
             if self._batch is not None and command.name == b"watch" and len(command.args) > 1:  # the batch stays good
                 raise CommandError("ERR WATCH inside MULTI is not allowed")
-            raise _WrongError(_unknown_command(command))
+            raise WrongError(unknown_command(command))
         if not spec.takes(len(command.args)):
-            raise _WrongError(f"ERR wrong number of arguments for '{spec.name}' command")
+            raise WrongError(f"ERR wrong number of arguments for '{spec.name}' command")
         user = self.session.user
         if user is None and not spec.is_open:
             raise CommandError("NOAUTH Authentication required.")
         if user is not None and user.read_only and spec.writes:
             raise CommandError(f"NOPERM User {user.name} has no permissions to run the '{spec.name}' command")
         if self.shared.sky.is_loading and not spec.is_for_loading:
-            raise _WrongError(_LOADING)
+            raise WrongError(_LOADING)
         if command.large_bytes or command.small_bytes > WORD_BYTES_MAX:  # else none can be long
-            _check_words(spec, command)
+            check_words(spec, command)
         return spec
 
     # ---- batches --------------------------------------------------------------------------------------------------------
@@ -461,6 +467,8 @@ class Connection:
             if not self._writes:
                 self._moved(0, is_enough=True)
             self._send()
+            if self._writes:
+                self._join_answers()
 
     def _send(self) -> None:
         """Send the answers that are known, up to the first that is not."""
@@ -486,8 +494,35 @@ class Connection:
         else:
             self._update()
 
+    def _join_answers(self) -> None:
+        """Make one of the short answers that wait for the client, so that the commands behind them are run."""
+        ready: list[Slot] = []
+        while self._slots and self._slots[0].pieces is not None and self._slots[0].left_bytes <= _SHORT_BYTES:
+            ready.append(self._slots.popleft())
+        if not ready:
+            return
+        joined = b"".join([piece for slot in ready for piece in slot.pieces or ()])
+        self.unsent_bytes += len(joined)
+        self._outbox.append(memoryview(joined))
+        now_s = time.perf_counter()
+        for slot in ready:
+            self._end(slot, now_s)
+        self._dispatch()
+
+    def _end(self, slot: Slot, now_s: float) -> None:
+        """Account for an answer that is sent, or has been joined to others."""
+        self.unsent_bytes -= slot.loose_bytes
+        if slot.metered is not None:
+            self.tally.done(slot.metered, now_s - slot.started_s)
+        self._free(slot)
+
+    def _give_back(self) -> None:
+        """Give back the memory of answers that were not taken."""
+        self.shared.memory.release(self._unsent_bytes_max - UNSENT_BYTES_MAX)
+        self._unsent_bytes_max = UNSENT_BYTES_MAX
+
     def _pieces(self) -> list[Piece]:
-        pieces: list[Piece] = []
+        pieces: list[Piece] = list(islice(self._outbox, _PIECES_MAX))
         for slot in self._slots:
             if slot.pieces is None or len(pieces) >= _PIECES_MAX:
                 break
@@ -498,6 +533,16 @@ class Connection:
         """Drop the answers that are sent; return how many bytes are left of the one that is sent in part."""
         self._moved(count, is_enough=not self.held_bytes)
         self.tally.sent_bytes += count
+        while count and self._outbox:
+            first = self._outbox.popleft()
+            taken = min(count, len(first))
+            self.unsent_bytes -= taken
+            count -= taken
+            if taken < len(first):
+                self._outbox.appendleft(first[taken:])
+                return len(first) - taken
+        if self._unsent_bytes_max > UNSENT_BYTES_MAX and not self._outbox:
+            self._give_back()
         now_s = time.perf_counter()
         while count:
             slot = self._slots[0]
@@ -506,10 +551,7 @@ class Connection:
                 return slot.left_bytes
             count -= slot.left_bytes
             self._slots.popleft()
-            self.unsent_bytes -= slot.loose_bytes
-            if slot.metered is not None:
-                self.tally.done(slot.metered, now_s - slot.started_s)
-            self._free(slot)
+            self._end(slot, now_s)
         return 0
 
     def _free(self, slot: Slot) -> None:
@@ -528,7 +570,7 @@ class Connection:
 
     def _update(self) -> None:
         """Wait for the socket if its bytes are of use; close when all is answered."""
-        if self._is_open and self._has_ended and not (self._backlog or self._slots):
+        if self._is_open and self._has_ended and not (self._backlog or self._slots or self._outbox):
             self.close()
             return
         reads = self._is_open and not self._has_ended and not self._backlog and not self._waits_for_memory()
@@ -540,33 +582,13 @@ class Connection:
             else:
                 self._loop.remove_reader(self._socket)
 
-    def _moved(self, count: int, *, is_enough: bool) -> None:
+    def _moved(self, count: int, *, is_enough: bool, least_bytes: int = LEAST_BYTES) -> None:
         """Note that the client has sent or taken something: it is not to be cut off for that, or for some bytes of it."""
         self._moved_bytes += count
-        if is_enough or self._moved_bytes >= LEAST_BYTES:
+        if is_enough or self._moved_bytes >= least_bytes:
             self._moved_s, self._moved_bytes = time.monotonic(), 0
 
     def _waits_for_memory(self) -> bool:
         """Return whether it is not read from: its own answers let it go on, whatever others do."""
         waiting = 0 if self._batch is None else self._batch.held_bytes  # not read from, it could not send EXEC
         return self._commands_bytes - waiting > AHEAD_BYTES and self.shared.memory.is_full
-
-
-def _check_words(spec: Spec, command: Command) -> None:
-    """Raise an error if an argument is long that is no value."""
-    lengths = [len(one) if isinstance(one, bytes) else one.length for one in command.args]
-    if spec.values is not None:
-        lengths[spec.values] = [0] * len(lengths[spec.values])
-    if (longest := max(lengths)) > WORD_BYTES_MAX:
-        raise _WrongError(f"ERR argument of {longest:,} bytes; allowed are 0 to {WORD_BYTES_MAX:,} where it is no value")
-
-
-def _unknown_command(command: Command) -> str:
-    """Return the error that Redis has for it, with the beginning of the arguments."""
-    words = [one if isinstance(one, bytes) else bytes(one.data[:_SHOWN_BYTES]) for one in command.args]
-    shown = ""
-    for word in words[1:]:
-        if len(shown) >= _SHOWN_BYTES:
-            break
-        shown += f"'{word[: _SHOWN_BYTES - len(shown)].decode('utf-8', 'replace')}' "
-    return f"ERR unknown command '{words[0][:_SHOWN_BYTES].decode('utf-8', 'replace')}', with args beginning with: {shown}"

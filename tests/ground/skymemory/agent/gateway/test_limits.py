@@ -321,3 +321,13 @@ def test_lengths_are_bounded() -> None:
     for number in range(1000):
         lengths.put(b"%d" % number, number)
     assert [lengths.get(b"%d" % number) for number in (0, 743, 744, 999)] == [None, None, 744, 999]
+
+
+def test_a_client_may_send_all_its_commands_before_it_reads_an_answer() -> None:
+    count, word = 20_000, b"w" * 1000  # more than the buffers of sockets hold
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        client.send(encoded("ECHO", word) * count)
+        wait_until(lambda: inside.used_bytes >= 4 * MIB, "answers wait")
+        assert all(client.answer() == word for _ in range(count))
+        wait_until(lambda: inside.used_bytes == 0, "all is given back")
+        assert client.ask("PING") == b"PONG"

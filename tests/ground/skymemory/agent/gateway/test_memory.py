@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from skymemory.agent.gateway.connection import WORD_BYTES_MAX
+from skymemory.agent.gateway.arguments import WORD_BYTES_MAX
 from skymemory.agent.gateway.memory import ANSWERS_BYTES_MAX, Held, Memory
 from skymemory.agent.gateway.requests import BULK_BYTES_MAX
 
