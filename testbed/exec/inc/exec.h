@@ -43,7 +43,8 @@ typedef struct
     uint32                          table_count;
     const CFE_SB_MsgId_Atom_t      *wakeups; /**< commands sent once a second, as a scheduler app would */
     uint32                          wakeup_count;
-    bool                            quiet; /**< print neither events nor the system log */
+    bool                            quiet;         /**< print neither events nor the system log */
+    uint32                          log_bytes_max; /**< a log that is a file begins again then; 0: it may grow */
 } EXEC_Config_t;
 
 /** Messages that the Software Bus dropped, or could not send. */

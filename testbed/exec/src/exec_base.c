@@ -12,7 +12,6 @@
 
 #define LINE_MAX_BYTES 256
 #define TIME_BYTES     40
-#define LOG_MAX_BYTES  (1 << 20)
 
 EXEC_Config_t EXEC_Config;
 
@@ -118,10 +117,11 @@ static int PrintTime(char *line)
     return snprintf(line, TIME_BYTES, "%s.%03dZ ", date, (int)(now.tv_nsec / 1000000));
 }
 
-/* Begin a log that is a file again when it is long: a satellite writes for as long as it flies. Others share the offset of the file. */
-static void bound_log(void)
+/* Begin a log again when it is long: a satellite writes for as long as it flies. What is no file has no offset. */
+static void BoundLog(void)
 {
-    if (lseek(STDERR_FILENO, 0, SEEK_CUR) >= LOG_MAX_BYTES && ftruncate(STDERR_FILENO, 0) == 0)
+    const off_t max = (off_t)EXEC_Config.log_bytes_max;
+    if (max > 0 && lseek(STDERR_FILENO, 0, SEEK_CUR) >= max && ftruncate(STDERR_FILENO, 0) == 0)
     {
         (void)lseek(STDERR_FILENO, 0, SEEK_SET);
     }
@@ -147,7 +147,7 @@ void EXEC_Print(const char *format, va_list arguments)
     }
     int before = PTHREAD_CANCEL_ENABLE;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    bound_log();
+    BoundLog();
     const ssize_t written = write(STDERR_FILENO, line, (size_t)length);
     (void)written; /* nobody can be told of a failure */
     (void)pthread_setcancelstate(before, NULL);
