@@ -10,6 +10,7 @@ from rich.table import Table
 from skymemory.agent.models import recorded
 from skymemory.agent.models import told as models_told
 from skymemory.cli.common import json_option, open_store, print_json, print_table, sky_option, tenant_secret_option
+from skymemory.cli.silence import silence
 from skymemory.segments.directory import SegmentDirectory
 from skymemory.segments.manifest import shown_time
 from skymemory.store.keyvalue import KeyValue
@@ -62,13 +63,17 @@ def _values(store: SkyStore) -> list[dict[str, Any]]:
     names, values = ValueNames(store), KeyValue(store)
     known = names.read()
     found = store.find([values.key_of(one.name) for one in known], fresh=True)
-    names.gone(*(one.name for one, result in zip(known, found, strict=True) if result.status is Status.MISS))
+    # Stand-ins deny what only satellites hold that are silent now: that is no absence.
+    is_known = not silence(store, is_unanswered=False)
+    if is_known:
+        names.gone(*(one.name for one, result in zip(known, found, strict=True) if result.status is Status.MISS))
+    answers = {Status.DONE: True, Status.MISS: False if is_known else None}
     return [
         {
             "name": one.name.encode(errors="surrogateescape").decode(errors="replace"),
             "bytes": one.size_bytes,
             "put_unix_s": one.put_unix_ms / 1000,
-            "in_sky": {Status.DONE: True, Status.MISS: False}.get(result.status),
+            "in_sky": answers.get(result.status),
         }
         for one, result in zip(known, found, strict=True)
     ]

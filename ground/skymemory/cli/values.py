@@ -19,6 +19,7 @@ from skymemory.cli.common import (
     sky_option,
     tenant_secret_option,
 )
+from skymemory.cli.silence import silence
 from skymemory.common.whole_file import Buffer, write_whole
 from skymemory.link.other_versions import other_versions, version_words
 from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
@@ -100,7 +101,7 @@ def get(key: str, file: Path, constellation_path: Path | None, tenant_secret_fil
         duration_s = time.perf_counter() - start_s
         entry = store.find([values.key_of(key)])[0].entry if as_json else None
         refusal = _refusal(store) if value is None else ""
-        silent = _silence(store, is_unanswered=status in SILENCE)
+        silent = silence(store, is_unanswered=status in SILENCE)
     if value is None:
         raise _not_found(key, refusal, silent, "is not there, or not whole any more")
     try:
@@ -127,7 +128,7 @@ def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path |
         purged = store.purge([KeyValue(store).key_of(key)])
         duration_s = time.perf_counter() - start_s
         refusal = "" if purged.chunks else _refusal(store)
-        silent = _silence(store, is_unanswered=False)
+        silent = silence(store, is_unanswered=False)
         if purged.confirmed:
             ValueNames(store).gone(key)
     if not purged.chunks:
@@ -160,7 +161,7 @@ def prefetch(
         if not store.follows:
             raise Failure("the constellation follows no schedule: what it holds stays where it is")
         results = KeyValue(store).prefetch(keys, max(at_s, time.time()))
-        refusal, silent = _refusal(store), _silence(store, is_unanswered=False)
+        refusal, silent = _refusal(store), silence(store, is_unanswered=False)
     duration_s = time.time() - start_s
     failed = [f"{key!r}: {result.status}" for key, result in zip(keys, results, strict=True) if not result.ok]
     moved = sum(result.moved for result in results if result.ok)
@@ -208,15 +209,6 @@ def _not_found(key: str, refusal: str, silent: str, absent: str) -> click.ClickE
     if refusal:
         return Failure(f"{key!r} was not found: {refusal}")
     return Silent(f"{key!r} was not found, and may be there: {silent}") if silent else Failure(f"{key!r} {absent}")
-
-
-def _silence(store: SkyStore, *, is_unanswered: bool) -> str:
-    """Return in words that satellites which may hold a value do not answer; '' if enough answer to know that it is absent."""
-    if store.silent:
-        return "no satellite answers"
-    if len(store.lost) > store.constellation.cache.parity:
-        return f"{', '.join(map(str, sorted(store.lost)))} {'does' if len(store.lost) == 1 else 'do'} not answer"
-    return "not enough satellites answer in time" if is_unanswered else ""
 
 
 def _refusal(store: SkyStore) -> str:

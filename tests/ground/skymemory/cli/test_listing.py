@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from skymemory.cli import main
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
 from support.agents import tell_up
 
 StartSky = Callable[..., LocalConstellation]
@@ -54,6 +55,9 @@ def test_what_the_sky_has_no_longer_is_listed_once(
     local = start_sky(cache={"deadline_ms": 300})
     tell_up(tmp_path, local)
     skymem("put", "notes", "-", input=b"text")
+    satellites = json.loads(skymem("status", "--json").stdout)["satellites"]
+    with stopped(local, *(Satellite(one["plane"], one["slot"]) for one in satellites if one["chunks"])):
+        assert values(skymem) == {"notes": (4, None)}  # stand-ins deny it, and those that have it are silent
     with stopped(local):
         assert values(skymem) == {"notes": (4, None)}  # silence is not absence
     assert values(skymem) == {"notes": (4, True)}
