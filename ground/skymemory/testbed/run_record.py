@@ -200,7 +200,7 @@ def _parse(record: dict[str, Any]) -> Running:
         raise ValueError(f"kind {record['kind']}")
     processes = {Satellite(int(p), int(s)): ProcessId(int(pid), int(ticks)) for p, s, pid, ticks in record["processes"]}
     constellation = Constellation().replace(**record["constellation"])
-    project = str(record["project"]) if record["kind"] == "docker" else ""
+    project = str(record.get("project", PROJECT)) if record["kind"] == "docker" else ""
     return Running(record["kind"], constellation, processes if record["boot"] == _boot_id() else {}, project)
 
 

@@ -34,6 +34,15 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert running.alive() == {Satellite(1, 2): own_process()}
 
 
+def test_containers_of_an_older_version_have_the_project_that_all_had(tmp_path: Path) -> None:
+    state = RunRecord(tmp_path)
+    state.save(Running("docker", Constellation(), {}, "skymemory-1a2b3c4d"))
+    record = json.loads(state.path.read_text())
+    del record["project"]
+    state.path.write_text(json.dumps(record))
+    assert state.require().project == "skymemory"
+
+
 def test_nothing_is_up(tmp_path: Path) -> None:
     state = RunRecord(tmp_path)
     assert state.load() is None
