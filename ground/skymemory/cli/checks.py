@@ -23,7 +23,7 @@ from skymemory.common.extras import how_to_install
 from skymemory.common.input_error import InputError
 from skymemory.common.machine import free_memory_bytes, number
 from skymemory.common.secret_files import FILE_MODE, FOLDER_MODE
-from skymemory.common.state_folder import agent_socket, http_record
+from skymemory.common.state_folder import agent_socket, http_record, is_own
 from skymemory.link.control import ControlPlane
 from skymemory.security.keyring import load_keyring
 from skymemory.sky.constellation import Constellation
@@ -95,8 +95,11 @@ def check_state_folder(folder: Path) -> Iterator[Finding]:
     if not folder.is_dir():
         yield Finding(about, "well", f"{folder} is made when it is needed")
         return
-    mode = stat.S_IMODE(folder.stat().st_mode)
-    if mode & _OTHERS:
+    found = folder.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if not is_own(found):
+        yield Finding(about, "mend", f"{folder} is not this user's own", "let $SKYMEM_STATE name a folder of your own")
+    elif mode & _OTHERS:
         state: State = "mend" if mode & 0o022 else "note"
         may = "change" if mode & 0o022 else "see"
         yield Finding(

@@ -34,11 +34,16 @@ def make_private(folder: Path) -> None:
     """
     folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
     found = folder.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX or not found.st_mode & _OTHERS:
+    if not is_own(found) or not found.st_mode & _OTHERS:
         return
     folder.chmod(_MODE)
     before = stat.S_IMODE(found.st_mode)
     _log.warning("%s had mode %04o, so that others could look into it; it has %04o now", folder, before, _MODE)
+
+
+def is_own(folder: os.stat_result) -> bool:
+    """Return whether a folder belongs to this user, and is not one for all users, such as /tmp."""
+    return folder.st_uid == os.geteuid() and not folder.st_mode & stat.S_ISVTX
 
 
 def agent_socket() -> Path:

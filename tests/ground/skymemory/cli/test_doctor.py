@@ -61,6 +61,12 @@ def test_a_fresh_machine_is_well(doctor: Doctor) -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
+def test_a_state_folder_for_all_users_gets_another_cure(doctor: Doctor, folder: Path) -> None:
+    folder.chmod(0o1777)  # as /tmp
+    findings = [one for one in doctor()["findings"] if one["about"] == "state folder"]
+    assert [one["cure"] for one in findings] == ["let $SKYMEM_STATE name a folder of your own"]
+
+
 def test_a_satellite_that_died_is_named(doctor: Doctor, folder: Path, start_sky: StartSky) -> None:
     local = start_sky()
     tell_up(folder, local)
