@@ -75,7 +75,7 @@ def taken_networks(*, is_here: bool) -> list[TakenNetwork]:
 
 
 def host_routes(root: Path = Path("/")) -> Iterator[TakenNetwork]:
-    """Yield the addresses to which this machine has routes, but for the default route.
+    """Yield the addresses to which this machine has routes, but for the default route, which a VPN may write as two halves.
 
     Args:
         root: Folder above /proc.
@@ -86,7 +86,7 @@ def host_routes(root: Path = Path("/")) -> Iterator[TakenNetwork]:
         return
     for line in lines:
         interface, target, _, flags, _, _, _, mask, *_ = line.split()
-        if int(flags, 16) & _ROUTE_UP and int(mask, 16):
+        if int(flags, 16) & _ROUTE_UP and int(mask, 16).bit_count() > 1:
             subnet = IPv4Network((_address(target), _address(mask)))
             yield TakenNetwork(subnet, f"this machine has a route to {subnet} through {interface}")
 
