@@ -154,10 +154,7 @@ class PlayingRecord:
         if playing is None:
             return None
         record = json.loads(self.path.read_text(encoding="utf-8"))
-        if (told := record.get("player")) is None:
-            return None
-        player = Player(*told)
-        if player.is_elsewhere or is_alive(ProcessId(player.pid, player.start_ticks)):
+        if (player := _player(record)) is None or player.is_elsewhere or is_alive(ProcessId(player.pid, player.start_ticks)):
             return None
         seen_s = self._beat.stat().st_mtime if self._beat.exists() else playing.started_unix_s
         last_s = time.time() if player.by == "schedule" else seen_s  # satellites go on by their schedule alone
@@ -179,6 +176,7 @@ class PlayingRecord:
         torus = Torus(int(record["planes"]), int(record["slots"]))
         if min(torus.planes, torus.slots) < 1:
             raise ValueError(f"{torus.planes} planes x {torus.slots} slots")
+        _player(record)
         track = Track(torus, rows)
         track.row_at(0)  # the core checks the rows
         if record["schedule"] not in SUFFIXES:
@@ -191,6 +189,11 @@ class PlayingRecord:
             float(record["speed"]),
             None if (stopped_ms := record.get("stopped_ms")) is None else int(stopped_ms),
         )
+
+
+def _player(record: dict[str, Any]) -> Player | None:
+    """Return the process that plays a schedule. Raise ValueError or TypeError if the record of it is not valid."""
+    return None if (told := record.get("player")) is None else Player(*told)
 
 
 def _boot() -> str:

@@ -95,6 +95,8 @@ def test_another_constellation_follows_nothing(schedule: Schedule, source: Path,
         {"schedule": "../../etc/passwd"},
         {"schedule": ".csv"},
         {"speed": "fast"},
+        {"player": 5},
+        {"player": ["one"]},
         None,
     ],
 )
