@@ -116,10 +116,14 @@ def test_a_named_base_that_is_not_there_is_a_failure() -> None:
     assert "is no commit of this repository" in line
 
 
-def test_a_default_base_that_is_not_there_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("ci", "status"), [("", 0), ("true", 125)])
+def test_a_default_base_that_is_not_there_fails_in_ci_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ci: str, status: int
+) -> None:
+    monkeypatch.setenv("CI", ci)
     file = tmp_path / "base"
     file.write_text("0123456789012345678901234567890123456789\n")
-    assert bench_compare.main(["--rounds", "1"], file) == 0
+    assert bench_compare.main(["--rounds", "1"], file) == status
     [line] = capsys.readouterr().err.splitlines()
     assert "nothing to compare with" in line
 
