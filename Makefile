@@ -19,8 +19,8 @@ BIN := $(VENV)/bin
 ENGINES := .venv-engines
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-# Tools that some of the tests need.
-TOOLS := clang clang-tidy cppcheck aarch64-linux-gnu-gcc qemu-aarch64
+# Tools that some of the tests need; CI installs them.
+TOOLS := $(shell cat tools/tools.txt)
 
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
