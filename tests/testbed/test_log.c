@@ -8,6 +8,8 @@
 #define LOG_BYTES_MAX 4096u
 #define LINE_BYTES    64 /* at least, of each line with 60 letters */
 
+static char first[256]; /* line of the log */
+
 static off_t Written(uint32 log_bytes_max, int lines, char *last, size_t last_bytes)
 {
     const EXEC_Config_t config = {.spacecraft_id = 3010, .processor_id = 1, .log_bytes_max = log_bytes_max};
@@ -28,6 +30,8 @@ static off_t Written(uint32 log_bytes_max, int lines, char *last, size_t last_by
     BenchDown();
     CHECK(dup2(before, STDERR_FILENO) >= 0);
     rewind(file);
+    CHECK(fgets(first, sizeof first, file) != NULL);
+    (void)snprintf(last, last_bytes, "%s", first);
     while (fgets(last, (int)last_bytes, file) != NULL)
     {
         /* the last line stays */
@@ -52,6 +56,7 @@ static void ALogOfItsOwnBeginsAgain(void)
     const off_t most      = Written(LOG_BYTES_MAX, 500, line, sizeof line);
     CHECK(most >= (off_t)LOG_BYTES_MAX);
     CHECK(most < (off_t)(LOG_BYTES_MAX + 256u));
+    CHECK(strcmp(first, "the log began anew, as it was full\n") == 0);
     CHECK(strstr(line, "00499\n") != NULL);
 }
 

@@ -123,7 +123,10 @@ static void BoundLog(void)
     const off_t max = (off_t)EXEC_Config.log_bytes_max;
     if (max > 0 && lseek(STDERR_FILENO, 0, SEEK_CUR) >= max && ftruncate(STDERR_FILENO, 0) == 0)
     {
+        static const char said[] = "the log began anew, as it was full\n";
         (void)lseek(STDERR_FILENO, 0, SEEK_SET);
+        const ssize_t written = write(STDERR_FILENO, said, sizeof said - 1);
+        (void)written;
     }
 }
 

@@ -16,7 +16,7 @@
 #define SKY_COOKIE_BYTES     8u
 #define SKY_COOKIE_NONE      UINT64_C(0)
 #define SKY_COOKIE_PERIOD_US UINT64_C(64000000)
-#define SKY_COOKIE_KEPT_BITS 4u /* a host has four sockets */
+#define SKY_COOKIE_KEPT_BITS 4u /* 16 places: sockets of a host that fall on one place are hashed for each packet */
 
 /** A cookie that was right. */
 typedef struct
