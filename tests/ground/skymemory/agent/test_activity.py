@@ -167,14 +167,14 @@ def test_cold_keys_count_through_every_door(start_sky: StartSky, tmp_path: Path)
         assert all(0 <= step["asked_s"] <= step["first_s"] <= step["last_s"] <= last["duration_s"] for step in last["steps"])
 
         # And `skymem status`
-        run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path)})
+        run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path), "COLUMNS": "1000"})
         assert "asked of this host's agent: 14 blocks, hit rate 50 %; 7 not found, 0 found and not fetched" in run.output
         assert "believed to be in the sky and fetched: 7 blocks, delivery 100 %; 0 did not come" in run.output
         report = json.loads(CliRunner().invoke(main, ["status", "--json"], env={"SKYMEM_STATE": str(tmp_path)}).output)
         assert report["agent"]["hit_rate"] == 0.5
         assert report["agent"]["delivery"] == 1.0
     assert not (tmp_path / "agent.sock.http").exists()
-    run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path)})
+    run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path), "COLUMNS": "1000"})
     assert "no agent of this host tells" in run.output
 
 
@@ -196,7 +196,7 @@ def test_a_block_that_is_lost_is_asked_for_and_not_delivered(start_sky: StartSky
 def test_a_record_of_an_agent_that_has_gone_is_no_error(tmp_path: Path, start_sky: StartSky, what: str) -> None:
     tell_up(tmp_path, start_sky())
     (tmp_path / "agent.sock.http").write_text(what)
-    run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path)})
+    run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path), "COLUMNS": "1000"})
     assert run.exit_code == 0, run.output
     assert "no agent of this host tells" in run.output
 

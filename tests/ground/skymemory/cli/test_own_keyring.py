@@ -24,7 +24,7 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def status(keyring: Path | None) -> Result:
-    environment = {KEYRING_VARIABLE: None if keyring is None else str(keyring)}
+    environment = {KEYRING_VARIABLE: None if keyring is None else str(keyring), "COLUMNS": "1000"}
     return CliRunner().invoke(main, ["status"], env=environment, prog_name="skymem")
 
 

@@ -23,6 +23,8 @@ from skymemory.wire.address import Satellite
 from support.ports import free_ports
 
 StartSky = Callable[..., LocalConstellation]
+WIDE = 1000
+"""Columns with room for any line."""
 WANTED = "answer, but want keys, and this host has no keyring: name it as security.keyring in the constellation file, or "
 
 
@@ -46,8 +48,9 @@ def skymem(local: LocalConstellation, tmp_path: Path, monkeypatch: pytest.Monkey
         f"[network]\nport = {local.constellation.network.port}\n"
     )
 
-    def run(keyring: Path | None, *words: object, status: int = 0) -> Result:
+    def run(keyring: Path | None, *words: object, status: int = 0, width: int = 80) -> Result:
         environment = {KEYRING_VARIABLE: None if keyring is None else str(keyring), "SKYMEM_CONSTELLATION": str(file)}
+        environment["COLUMNS"] = str(width)
         result = CliRunner().invoke(main, [str(word) for word in words], input="text", env=environment, prog_name="skymem")
         assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
         return result
@@ -83,7 +86,7 @@ def test_a_keyring_of_another_mission(
         assert said.count(told) == 1, said
         assert said.splitlines()[-1].startswith("Error: 'k' was not ")
         assert "no satellite answers" not in said
-    shown = skymem(wrong, "status").output
+    shown = skymem(wrong, "status", width=WIDE).output
     assert f"15 satellites {told}" in shown
     assert shown.count("refuses") == 15
     assert "0 of 15 satellites answer" in shown
@@ -119,15 +122,17 @@ def test_a_relay_says_so_at_its_start(
 
     told = f"1 satellite answers, but refuses this host's keys: keyring {wrong}, the mission of generation 1, is of "
     first, rest = relay(wrong, 1)
-    assert first.startswith(told)
+    assert f" WARNING skymemory.cli.relay: {told}" in first
     assert rest == ""
-    assert list(relay(keys / "mission.json", 3)) == ["satellite [3, 5] does not answer yet\n", ""]
+    first, rest = relay(keys / "mission.json", 3)
+    assert first.endswith("satellite [3, 5] does not answer yet\n")
+    assert rest == ""
 
 
 def test_no_keyring(skymem: Callable[..., Result], process: Callable[..., str]) -> None:
     for words in (("get", "k", "-"), ("put", "k", "-"), ("del", "k")):
         assert process(None, *words).count(WANTED) == 1
-    assert f"15 satellites {WANTED}" in skymem(None, "status").output
+    assert f"15 satellites {WANTED}" in skymem(None, "status", width=WIDE).output
 
 
 def test_a_generation_that_satellites_do_not_know_yet(
@@ -152,6 +157,6 @@ def test_one_satellite_that_refuses_is_told_of(skymem: Callable[..., Result], ke
     place = next(iter(local.processes))
     local.kill(place)
     local.restart(place)
-    shown = skymem(host_file(keys, 2, "second"), "status").output
+    shown = skymem(host_file(keys, 2, "second"), "status", width=WIDE).output
     assert "14 of 15 satellites answer" in shown
     assert "1 satellite answers, but refuses this host's keys: keyring " in shown

@@ -222,7 +222,7 @@ def test_what_moved_is_found_when_half_of_the_satellites_have_the_schedule(
     monkeypatch.chdir(user.folder)
     monkeypatch.setattr(cli_replay, "upload", upload)  # nothing else ends it at this moment, every time
     result = CliRunner().invoke(main, ["replay", file, "--speed", "300"])
-    assert result.exit_code == (0 if reason is KeyboardInterrupt else 1), result.output
+    assert result.exit_code == (130 if reason is KeyboardInterrupt else 1), result.output
     first, second = (json.loads(user.run("status", "--json"))["window"] for _ in range(2))
     assert first["row"] == second["row"] > 1
     user.run("get", "notes", "back")

@@ -93,7 +93,7 @@ def test_a_silent_sky_is_one_clear_line(
     with stopped(sky):
         for words in (("add", "--model", model_folder, "--text", "other"), ("rm", added["id"])):
             done = run("segment", *words)
-            assert done.exit_code == 1
+            assert done.exit_code == 4
             assert "nobody answers" in done.stderr.splitlines()[-1]
         assert [one["id"] for one in report(run("segment", "list", "--json"))["segments"]] == [added["id"]]
 

@@ -36,7 +36,7 @@ def test_a_port_that_is_taken_is_told_before_the_model_is_looked_for(host: str) 
         port = taken.getsockname()[1]
         result = skymem("/nowhere", "--host", host, "--port", port)
     assert result.exit_code == 1
-    assert result.output.startswith(f"Error: {host}:{port}: Address already in use")
+    assert result.output.startswith(f"Error: {f'[{host}]' if ':' in host else host}:{port}: Address already in use")
     assert result.output.count("\n") == 1
     assert ":" in host or f"(pid {os.getpid()}" in result.output
 

@@ -215,7 +215,7 @@ class Commanded:
         self.deaf: set[Satellite] = set()
 
     def store_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, dict[str, int]]:
-        counters = {"slots_used": 1, "bytes": 1, "migrated_out": 0, "row": 0, "handover_left": 0}
+        counters = {"slots_used": 1, "bytes": 1, "migrated_out": 0, "row": 0, "rows": 0, "handover_left": 0}
         return {route.satellite: counters for route in routes}
 
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Any]:

@@ -49,6 +49,7 @@ def test_reads_miss_and_writes_are_told(sky: LocalConstellation, start_agent: St
 def test_before_there_is_a_constellation(start_agent: StartAgent) -> None:
     agent = start_agent(None, "--resp-port", "0")
     with RawClient(port_of(agent)) as client:
+        wait_until(lambda: client.ask("PING") == b"PONG", "the constellation has been looked for")
         assert client.ask("SET", "a", "1") == NO_ANSWER
         assert client.ask("GET", "a") is None
         assert client.ask("DBSIZE") == 0
