@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -24,6 +25,10 @@ _DEFAULT: Final = "default"
 _ON_REQUEST: Final = frozenset(("commandstats",))
 """Sections that are told only if they are named, or all are asked for."""
 _RUN_ID: Final = secrets.token_hex(20)
+_VERSION: Final = version("skymemory")
+"""Read once: to ask the system and the disk again for each INFO would hold up all clients."""
+_OS: Final = f"{platform.system()} {platform.release()} {platform.machine()}"
+_ARCH_BITS: Final = 8 * struct.calcsize("P")
 _UNITS: Final = ("B", "K", "M", "G")
 
 Section = dict[str, object]
@@ -32,49 +37,13 @@ Section = dict[str, object]
 def info(client: Client, args: Sequence[Any]) -> None:
     """Tell numbers of the client's tenant: those that people read, all, or the sections that are named."""
     asked = {word.lower().decode("utf-8", "replace") for word in args[1:]} or {_DEFAULT}
-    sections = _sections(client)
-    if not asked & _ALL:
-        if _DEFAULT in asked:
-            asked |= {name.lower() for name in sections} - _ON_REQUEST
-        sections = {name: fields for name, fields in sections.items() if name.lower() in asked}
+    if _DEFAULT in asked:
+        asked |= {name.lower() for name in _SECTIONS} - _ON_REQUEST
+    sections = {name: tell(client) for name, tell in _SECTIONS.items() if asked & _ALL or name.lower() in asked}
     text = "\r\n".join(
         f"# {name}\r\n" + "".join(f"{field}:{value}\r\n" for field, value in fields.items()) for name, fields in sections.items()
     )
     client.slot().answer(encode(text, client.session.protocol))
-
-
-def _sections(client: Client) -> dict[str, Section]:
-    # In the order of Redis
-    return {
-        "Server": _server(client),
-        "Clients": {
-            "connected_clients": len(fellows(client)),
-            "cluster_connections": 0,
-            "maxclients": client.shared.clients_max,
-            "blocked_clients": 0,
-            "tracking_clients": 0,
-            "clients_in_timeout_table": 0,
-        },
-        "Memory": _memory(client),
-        "Persistence": {
-            "loading": int(client.shared.sky.is_loading),
-            "async_loading": 0,
-            "rdb_bgsave_in_progress": 0,
-            "aof_enabled": 0,
-            "aof_rewrite_in_progress": 0,
-        },
-        "Stats": _stats(client),
-        "Replication": {"role": "master", "connected_slaves": 0, "master_repl_offset": 0},
-        "Modules": {},
-        "Errorstats": {f"errorstat_{kind}": f"count={count}" for kind, count in sorted(client.values.tally.errors.items())},
-        "Commandstats": _command_statistics(client),
-        "Cluster": {"cluster_enabled": 0},
-        "Sky": _sky(client),
-        "Keyspace": {
-            f"db{number}": f"keys={count},expires={expiring},avg_ttl={left_ms}"
-            for number, (count, expiring, left_ms) in client.values.directory.counts(now_unix_ms()).items()
-        },
-    }
 
 
 def _server(client: Client) -> Section:
@@ -83,9 +52,9 @@ def _server(client: Client) -> Section:
     return {
         "redis_version": REDIS_VERSION,
         "redis_mode": "standalone",
-        "skymemory_version": version("skymemory"),
-        "os": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "arch_bits": platform.architecture()[0].removesuffix("bit"),
+        "skymemory_version": _VERSION,
+        "os": _OS,
+        "arch_bits": _ARCH_BITS,
         "multiplexing_api": "epoll",
         "process_id": os.getpid(),
         "run_id": _RUN_ID,
@@ -95,6 +64,17 @@ def _server(client: Client) -> Section:
         "uptime_in_days": up_s // 86_400,
         "config_file": "",
         "io_threads_active": 0,
+    }
+
+
+def _clients(client: Client) -> Section:
+    return {
+        "connected_clients": len(fellows(client)),
+        "cluster_connections": 0,
+        "maxclients": client.shared.clients_max,
+        "blocked_clients": 0,
+        "tracking_clients": 0,
+        "clients_in_timeout_table": 0,
     }
 
 
@@ -110,6 +90,16 @@ def _memory(client: Client) -> Section:
         "maxmemory_human": _human(most_bytes),
         "maxmemory_policy": POLICY,
         "mem_clients_normal": used_bytes,
+    }
+
+
+def _persistence(client: Client) -> Section:
+    return {
+        "loading": int(client.shared.sky.is_loading),
+        "async_loading": 0,
+        "rdb_bgsave_in_progress": 0,
+        "aof_enabled": 0,
+        "aof_rewrite_in_progress": 0,
     }
 
 
@@ -135,6 +125,10 @@ def _stats(client: Client) -> Section:
     }
 
 
+def _error_statistics(client: Client) -> Section:
+    return {f"errorstat_{kind}": f"count={count}" for kind, count in sorted(client.values.tally.errors.items())}
+
+
 def _command_statistics(client: Client) -> Section:
     tally = client.values.tally
     found: Section = {}
@@ -152,6 +146,13 @@ def _sky(client: Client) -> Section:
     return found
 
 
+def _keyspace(client: Client) -> Section:
+    return {
+        f"db{number}": f"keys={count},expires={expiring},avg_ttl={left_ms}"
+        for number, (count, expiring, left_ms) in client.values.directory.counts(now_unix_ms()).items()
+    }
+
+
 def _human(count: float) -> str:
     """Return a number of bytes as Redis writes it."""
     for unit in _UNITS[:-1]:
@@ -159,3 +160,20 @@ def _human(count: float) -> str:
             return f"{count:.2f}{unit}" if unit != "B" else f"{count:.0f}B"
         count /= 1024
     return f"{count:.2f}{_UNITS[-1]}"
+
+
+_SECTIONS: Final[Mapping[str, Callable[[Client], Section]]] = {
+    "Server": _server,
+    "Clients": _clients,
+    "Memory": _memory,
+    "Persistence": _persistence,
+    "Stats": _stats,
+    "Replication": lambda _: {"role": "master", "connected_slaves": 0, "master_repl_offset": 0},
+    "Modules": lambda _: {},
+    "Errorstats": _error_statistics,
+    "Commandstats": _command_statistics,
+    "Cluster": lambda _: {"cluster_enabled": 0},
+    "Sky": _sky,
+    "Keyspace": _keyspace,
+}
+"""Functions that make the sections, in the order of Redis."""

@@ -1,6 +1,7 @@
 """INFO, CLIENT LIST: what clients are told of the gateway, which is what their own tenant does."""
 
 import asyncio
+import os
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +35,18 @@ def told(client: RawClient, *sections: str) -> dict[str, str]:
 
 def titles(client: RawClient, *sections: str) -> list[str]:
     return [line[2:] for line in client.ask("INFO", *sections).decode().split("\r\n") if line.startswith("# ")]
+
+
+def test_to_tell_of_the_server_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All other clients would wait for it. Python asks the program `file` how many bits an address of this machine has."""
+    started, program = tmp_path / "started", tmp_path / "file"
+    program.write_text(f"#!/bin/sh\n: > '{started}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        assert told(client, "server")["arch_bits"] in ("32", "64")
+        assert titles(client, "server", "KEYSPACE") == ["Server", "Keyspace"]
+    assert not started.exists()
 
 
 def test_a_tenant_learns_nothing_of_what_others_do(users: Users, words: dict[str, str]) -> None:
