@@ -241,10 +241,16 @@ class Estimator:
         return np.stack((chunks > 0, lengths), axis=2).cumsum(axis=0)
 
     def _work(self, shares: Integers, size: int) -> Numbers:
-        """Return the features of gets of these shares, with what satellites cost in gets of a size: [gets, 4]."""
-        any_round_s, any_megabyte_s = self._any_satellite.costs(size)
+        """Return the features of gets of these shares, with what satellites cost in gets of a size: [gets, 4].
+
+        A satellite without a get of that size counts by its round trip, and its megabytes by those of all satellites: what has
+        held up a few small gets would make a large one look endless.
+        """
+        of_any = self._any_satellite
+        any_round_s, any_megabyte_s = of_any.own_costs(size) or (of_any.costs(size) if of_any.knows(size) else (0.0, 0.0))
         costs_s = [
-            fit.costs(size) if (fit := self._satellites.get(server)) else (self._rtt_s.get(server) or any_round_s, any_megabyte_s)
+            ((fit := self._satellites.get(server)) and fit.own_costs(size))
+            or (self._rtt_s.get(server) or any_round_s, any_megabyte_s)
             for server in self._servers
         ]
         round_s, megabyte_s = np.transpose(costs_s)

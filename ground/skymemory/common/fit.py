@@ -137,6 +137,11 @@ class SizedFit:
             return self._large.costs if self._large.knows or not self._small.knows else self._small.costs
         return self._small.costs if self._small.knows or not self._large.knows else self._large.costs
 
+    def own_costs(self, size: float) -> list[float] | None:
+        """Return the costs of work of a size by samples of that kind alone; None: there is none."""
+        fit = self._large if size >= self._from else self._small
+        return fit.costs if fit.samples else None
+
     def duration_s(self, size: float, features: Sequence[float]) -> float:
         """Return the expected duration."""
         return math.fsum(map(mul, self.costs(size), features))

@@ -34,18 +34,26 @@ class World:
         self.clock = Clock()
         self.estimator = Estimator(self.clock)
         self.rtt_s, self.rate = rtt_s, rate
+        self.held_up_s = 0.0
+        """what other processes add to each answer, beside its round trip"""
         self.learned_s: float | None = None
         """by what was known before it, how long the last get should have taken"""
+        self.servers = SERVERS
         self.estimator.placed(SERVERS)
+
+    def hands_over(self) -> None:
+        """Other satellites serve from now on."""
+        self.servers = [Satellite(one.plane + 1, one.slot) for one in self.servers]
+        self.estimator.placed(self.servers)
 
     def get(self, entries: Sequence[BlockEntry], lost: bool = False) -> float:
         """Takes its time by the formula; tells the estimator as the agent does."""
         self.estimator.begun(entries)
         each = [sum(share(entry, server) for entry in entries) for server in range(len(SERVERS))]
-        last_s = [self.rtt_s + length / self.rate for length in each]
+        last_s = [self.rtt_s + self.held_up_s + length / self.rate for length in each]
         served = [
             Served(satellite, satellite, self.rtt_s, 1, length, 1, 0, 0.0, self.rtt_s, end_s)
-            for satellite, length, end_s in zip(SERVERS, each, last_s, strict=True)
+            for satellite, length, end_s in zip(self.servers, each, last_s, strict=True)
             if length
         ]
         duration_s = 5.0 if lost else max(last_s) + 0.0003
@@ -165,6 +173,29 @@ def test_small_gets_say_nothing_of_large_ones_however_slow_they_are(slow_s: floa
         told_s = fetch_s(world.estimator, prompt)
         assert told_s is not None
         assert duration_s / 2 < told_s < duration_s * 2
+
+
+def test_a_few_small_gets_from_new_satellites_say_nothing_of_large_ones() -> None:
+    world = World()
+    prompt = blocks(*[2_900_000] * 16)
+    duration_s = [world.get(prompt) for _ in range(10)][-1]
+    world.hands_over()
+    world.held_up_s = 3.0
+    for _ in range(FEW):
+        world.get(blocks(1000))
+        told_s = fetch_s(world.estimator, prompt)
+        assert told_s is not None
+        assert duration_s / 2 < told_s < duration_s * 2
+
+
+def test_a_few_large_gets_from_new_satellites_make_small_ones_no_faster() -> None:
+    world = World()
+    for _ in range(10):
+        world.get(blocks(1000))
+    world.hands_over()
+    for _ in range(FEW - 1):
+        world.get(blocks(*[2_900_000] * 16))
+        assert fetch_s(world.estimator, blocks(1000)) == pytest.approx(0.03, rel=0.2)
 
 
 def test_small_gets_alone_do_not_tell_what_large_ones_take() -> None:
