@@ -26,7 +26,7 @@ from skymemory.agent.window_watch import WindowWatch
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.local_address import local_address
+from skymemory.link.local_address import has_moved
 from skymemory.sky.constellation import ConfigError
 from skymemory.store.block_store import BLOCK_BYTES_MAX, check_keys
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
@@ -522,7 +522,9 @@ class SharedSky:
     def _has_moved(self) -> bool:
         """Return True if satellites are silent, and are reached from another address of this machine than the store's."""
         store = self.store
-        return store is not None and not self.rtt_s and store.control.local != local_address(store.constellation)
+        if store is None or self.rtt_s:
+            return False
+        return has_moved(store.constellation, store.control.local, heard=self._answered_s is not None)
 
     def _open(self, *, may_stay: bool = False) -> None:
         """Serve what the source tells of now.

@@ -17,6 +17,7 @@ from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import RunRecord
 from support.agents import tell_up
+from support.namespace import run_in_namespace
 from support.waiting import wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
@@ -307,3 +308,57 @@ def test_closing_cancels_what_takes_too_long(start_sky: StartSky, stopped: Calla
         assert (await sky.get([key("long")]))[0].status == "unanswered"
 
     asyncio.run(run())
+
+
+NETWORK_GOES = """
+import asyncio, os
+from ipaddress import IPv4Address
+from prometheus_client import CollectorRegistry
+from skymemory.agent.constellation_source import FixedSource
+from skymemory.agent.shared_sky import SharedSky
+from skymemory.sky.constellation import Constellation
+
+sky = Constellation.model_validate({"network": {"network": "10.77.0.0/16"}})
+here = int(IPv4Address("10.1.0.1"))
+
+class Source(FixedSource):
+    looks = 0
+
+    def changed(self):
+        self.looks += 1
+        return super().changed()
+
+async def until(holds):
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.05)
+
+async def main():
+    source = Source(sky, secret=lambda _: bytes(32))
+    shared = SharedSky(source, CollectorRegistry())
+
+    async def some_looks():
+        end = source.looks + 3
+        await until(lambda: source.looks >= end)
+
+    await shared.start()
+    await until(lambda: shared.store is not None)
+    assert shared.store.control.local == 0
+    os.system("ip addr add 10.1.0.1/32 dev lo; ip route add local 10.77.0.0/16 dev lo src 10.1.0.1")
+    await until(lambda: shared.store.control.local == here)
+    store = shared.store
+    os.system("ip route del local 10.77.0.0/16 dev lo")
+    await some_looks()
+    assert shared.store is store
+    os.system("ip route add local 10.77.0.0/16 dev lo src 10.1.0.1")
+    await some_looks()
+    assert shared.store is store
+    await shared.close()
+    print("done")
+
+asyncio.run(main())
+"""
+
+
+def test_what_is_known_stays_while_no_way_leads_to_the_sky(tmp_path: Path) -> None:
+    assert run_in_namespace(NETWORK_GOES, tmp_path) == "done\n"
