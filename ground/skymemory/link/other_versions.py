@@ -111,12 +111,12 @@ class VersionWatch:
     def look(self, silent: Collection[Satellite]) -> None:
         """Ask the silent satellites that were not asked of late, and forget all others.
 
-        Raises:
-            OSError: The system gives no socket.
+        If the system gives no socket, none is known to speak another version, and they are asked again after `AGAIN_S`.
         """
         now_s = self._clock()
         self._asked_s = {one: asked_s for one, asked_s in self._asked_s.items() if one in silent and now_s - asked_s < AGAIN_S}
         due = [one for one in silent if one not in self._asked_s]
         self.found = {one: version for one, version in self.found.items() if one in self._asked_s}
-        self.found |= other_versions(self._constellation, due)
         self._asked_s |= dict.fromkeys(due, now_s)
+        with suppress(OSError):  # satellites that answer are there all the same
+            self.found |= other_versions(self._constellation, due)

@@ -1,5 +1,6 @@
 """Satellites of another version of the program are told from those that do not answer."""
 
+import resource
 import socket
 from collections.abc import Callable
 
@@ -83,3 +84,20 @@ def test_a_watch_asks_again_only_after_a_while(constellation: Constellation) -> 
         assert (watch.found, other.asked) == ({PLACES[0]: 1}, asked + 1)
         watch.look(set())
         assert watch.found == {}
+
+
+def test_a_watch_does_without_where_the_system_gives_no_socket(constellation: Constellation) -> None:
+    now_s = 100.0
+    watch = VersionWatch(constellation, lambda: now_s)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with OtherSatellites(constellation, PLACES, 1) as other:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        try:
+            watch.look(set(PLACES))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        watch.look(set(PLACES))
+        assert (watch.found, other.asked) == ({}, 0)
+        now_s += 31
+        watch.look(set(PLACES))
+        assert watch.found == dict.fromkeys(PLACES, 1)
