@@ -24,12 +24,19 @@ class FewLines:
         """Tell a line, unless there were many, or this one, in the same period."""
         now_s = self._clock()
         if now_s - self._since_s >= PERIOD_S:
-            left_out, self._left_out = self._left_out, 0
             self._since_s, self._told = now_s, set()
-            if left_out:
-                self._tell(f"{left_out:,} more lines like these were left out")
+            self._tell_left_out()
         if text in self._told or len(self._told) >= LINES_MAX:
             self._left_out += 1
             return
         self._told.add(text)
         self._tell(text)
+
+    def close(self) -> None:
+        """Tell how many lines were left out since that was told last."""
+        self._tell_left_out()
+
+    def _tell_left_out(self) -> None:
+        left_out, self._left_out = self._left_out, 0
+        if left_out:
+            self._tell(f"{left_out:,} more line{' like these was' if left_out == 1 else 's like these were'} left out")

@@ -75,6 +75,7 @@ class Relay:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+        self._report.close()
         self._close()
 
     def _close(self) -> None:

@@ -25,3 +25,15 @@ def test_there_are_few_lines_in_a_period_whatever_they_say() -> None:
     now_s[0] = 2 * PERIOD_S
     lines("another")
     assert told[LINES_MAX:] == [f"{1000 - LINES_MAX} more lines like these were left out", "another"]
+
+
+def test_at_the_end_the_rest_is_counted() -> None:
+    told: list[str] = []
+    lines = FewLines(told.append, lambda: 0.0)
+    lines.close()
+    assert told == []
+    for _ in range(2):
+        lines("refused")
+    lines.close()
+    lines.close()
+    assert told == ["refused", "1 more line like these was left out"]
