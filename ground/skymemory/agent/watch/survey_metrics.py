@@ -30,7 +30,7 @@ class SkyTotals:
     degraded: int = 0
     """Degraded blocks that satellites have found since the survey began."""
     repaired: int = 0
-    """Chunks that satellites have rebuilt since then."""
+    """Chunks that satellites have rebuilt since the survey began."""
 
 
 _GAUGES: Final = {
@@ -40,9 +40,9 @@ _GAUGES: Final = {
     "store_bytes": "Bytes of the stores of these satellites.",
 }
 _COUNTERS: Final = {
-    "evictions": "Chunks that satellites have evicted since the agent began.",
-    "degraded": "Degraded blocks that satellites have found since the agent began.",
-    "repaired": "Chunks that satellites have rebuilt since the agent began.",
+    "evictions": "Chunks that satellites have evicted since the survey began.",
+    "degraded": "Degraded blocks that satellites have found since the survey began.",
+    "repaired": "Chunks that satellites have rebuilt since the survey began.",
 }
 
 

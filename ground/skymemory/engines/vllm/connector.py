@@ -73,7 +73,7 @@ class WorkerReport(KVConnectorWorkerMetadata):  # type: ignore[misc]  # vLLM is 
     """Layout of each worker's part of a block, by rank, in steps whose plan asks for it."""
 
     def aggregate(self, other: KVConnectorWorkerMetadata) -> WorkerReport:
-        """Join the messages of both workers."""
+        """Add the message of another worker to this one, and return it."""
         self.saved.add(other.saved)
         self.layouts |= other.layouts
         return self
