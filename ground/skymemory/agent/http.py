@@ -8,7 +8,6 @@ import time
 from typing import Final
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -17,6 +16,7 @@ from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.watch.origins import strange_name_on_loopback
 from skymemory.agent.watch.routes import Handler, add_routes
 from skymemory.common.addresses import address_text, local_host
+from skymemory.common.http_faults import is_ours
 from skymemory.common.listening import Acceptor, bind, into_protocols
 
 _log = logging.getLogger(__name__)
@@ -104,12 +104,7 @@ class HttpServer:
         return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
 
 
-def _is_ours(record: logging.LogRecord) -> bool:
-    """Not a fault of the one who asked: he is told of that, and could fill the log by it."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
-
-
-_log.addFilter(_is_ours)
+_log.addFilter(is_ours)
 
 
 def _monitored(handler: Handler) -> Handler:

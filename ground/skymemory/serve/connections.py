@@ -18,9 +18,9 @@ from enum import IntEnum
 from typing import Any, Final
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
 
 from skymemory.common.guesses import source_of
+from skymemory.common.http_faults import is_ours
 from skymemory.common.listening import Acceptor, into_protocols
 from skymemory.serve.proxies import HEADER, TrustedProxies
 
@@ -208,18 +208,15 @@ class Connections:
         if isinstance(request.protocol, _Connection):
             request.protocol.enter(_Stage.WRONG_KEY)
 
-    @contextmanager
-    def at_work(self, request: web.Request) -> Iterator[None]:
+    def at_work(self, request: web.Request) -> None:
         """Note that a request is being answered: its connection makes room for no other."""
-        connection = request.protocol
-        if not isinstance(connection, _Connection):
-            yield
-            return
-        connection.enter(_Stage.ANSWER)
-        try:
-            yield
-        finally:
-            connection.enter(_Stage.IDLE)
+        if isinstance(request.protocol, _Connection):
+            request.protocol.enter(_Stage.ANSWER)
+
+    def answered(self, request: web.Request) -> None:
+        """Note that a request has its answer, whatever it was: its connection is idle until the next one."""
+        if isinstance(request.protocol, _Connection):
+            request.protocol.enter(_Stage.IDLE)
 
     @contextmanager
     def body(self, request: web.Request) -> Iterator[Body]:
@@ -266,7 +263,7 @@ class Connections:
         while self._bodies_bytes + count > self.limits.bodies_bytes_max:
             halves = [one for one in self._bodies if not one.is_whole and one is not body and one.count and one.connection]
             if not halves:
-                raise BodyMemoryError(f"bodies of other requests take {self._bodies_bytes:,} bytes; try again")
+                raise BodyMemoryError("bodies of other requests take all memory for bodies; try again")
             of_source: Counter[str] = Counter()
             for one in halves:
                 of_source[one.source] += one.count
@@ -280,9 +277,4 @@ class Connections:
         self._bodies_bytes += count
 
 
-def _is_ours(record: logging.LogRecord) -> bool:
-    """Return False for a fault of the client: it is told, and could fill the log by it."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
-
-
-CLIENT_LOG.addFilter(_is_ours)
+CLIENT_LOG.addFilter(is_ours)

@@ -13,6 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+UNKNOWN_NAMES_MAX: Final = 64
+"""Most names of unknown parameters that are kept."""
+
 
 class Place(Enum):
     """Object of a request that has parameters."""
@@ -105,8 +108,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     _refused(_BOTH, "frequency_penalty", 0),
     _refused(_BOTH, "presence_penalty", 0),
     _refused(_BOTH, "logit_bias", {}, []),
-    _refused(_CHAT, "logprobs", False),
-    _refused(_COMPLETIONS, "logprobs"),
+    _refused(_BOTH, "logprobs", False),
     _refused(_BOTH, "top_logprobs", 0),
     _refused(_BOTH, "best_of", 1),
     _refused(_COMPLETIONS, "suffix", ""),
@@ -135,10 +137,11 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     _refused(_BOTH, "ignore_eos", False),
     _refused(_BOTH, "min_tokens", 0),
     _refused(_BOTH, "skip_special_tokens", True),
+    _refused(_BOTH, "detokenize", True),
     _refused(_BOTH, "truncate_prompt_tokens"),
     _refused(_BOTH, "prompt_logprobs"),
     _refused(_BOTH, "logprob_token_ids", []),
-    _refused(_BOTH, "allowed_token_ids"),
+    _refused(_BOTH, "allowed_token_ids", []),
     _refused(_BOTH, "bad_words", []),
     _refused(_BOTH, "logits_processors", []),
     _refused(_BOTH, "watermarking", False),
@@ -186,7 +189,7 @@ PARAMETERS: Final[tuple[Parameter, ...]] = (
     _refused(_BOTH, "mirostat", 0),
     _refused(_BOTH, "grammar", ""),
     _refused(_BOTH, "json_schema", {}),
-    _refused(_BOTH, "samplers"),
+    _refused(_BOTH, "samplers", []),
     _refused(_BOTH, "t_max_predict_ms", 0, -1),
     _refused(_BOTH, "return_tokens", False),
     _refused(_BOTH, "return_progress", False),
@@ -230,28 +233,54 @@ def why_refused(place: Place, name: str) -> str:
     known = parameter(place, name)
     if known is None or not known.neutral:
         return "not supported by this server"
-    return f"not supported by this server, except {' and '.join(map(in_json, known.neutral))}"
+    words = f"not supported by this server, except {' and '.join(map(in_json, known.neutral))}"
+    if known.neutral_beside is not None:
+        name, value = known.neutral_beside
+        words += f", and beside {in_json(name)}: {in_json(value)}"
+    return words
 
 
-def sort_out(place: Place, given: Mapping[str, Any], unknown: set[str]) -> dict[str, Any]:
-    """Return the parameters of an object that are served, and those for which the request is to be refused.
+class UnknownNames:
+    """Names of a request's unknown parameters: the first ones, as a warning has few. The others are only counted."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.others = 0
+        """Number of the others. Those that come several times count each time."""
+
+    @property
+    def count(self) -> int:
+        """Number of all."""
+        return len(self.names) + self.others
+
+    def add(self, name: str) -> None:
+        """Take a name, which may have come before."""
+        if name not in self.names:
+            if len(self.names) < UNKNOWN_NAMES_MAX:
+                self.names.add(name)
+            else:
+                self.others += 1
+
+
+def sort_out(place: Place, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the parameters of an object that are served or refuse the request, and the names of unknown ones.
 
     Args:
         place: The object.
         given: Its parameters.
-        unknown: Set to which the names of unknown ones are added.
     """
     left = {}
+    unknown = []
     for name, value in given.items():
         known = parameter(place, name)
         if known is None:
-            unknown.add(name)
+            unknown.append(name)
         elif known.use is Use.SERVED:
             if value is not None:
                 left[name] = value
         elif known.use is Use.REFUSED and not known.asks_nothing(value, given):
             left[name] = value
-    return left
+    return left, unknown
 
 
 def in_json(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -18,7 +18,7 @@ from pydantic import (
 
 from skymemory.serve.errors import ApiError
 from skymemory.serve.json_body import JsonLimits, parse_json
-from skymemory.serve.parameters import Place, sort_out, why_refused
+from skymemory.serve.parameters import Place, UnknownNames, parameter, sort_out, why_refused
 
 CHOICES_MAX = 128
 """Most answers to one request."""
@@ -48,7 +48,11 @@ def _few(most: int) -> Callable[[Any], Any]:
 
 
 def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    return ([value] if value else []) if isinstance(value, str) else value
+
+
+def _filled(value: Any) -> Any:
+    return None if value == "" else value
 
 
 def _prompts(value: Any) -> list[str | list[int]]:
@@ -84,8 +88,8 @@ def _content(value: Any) -> Any:
 class Strict(BaseModel):
     """Object of a request: no other types, and no other fields.
 
-    If it has a place, its fields are sorted out first by what the server makes of each (`skymemory.serve.parameters`). A set that
-    is given as pydantic's context takes the names of unknown ones.
+    If it has a place, its fields are sorted out first by what the server makes of each (`skymemory.serve.parameters`).
+    `UnknownNames` that are given as pydantic's context take the names of unknown ones.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -100,11 +104,11 @@ class Strict(BaseModel):
             raise ValueError(f"{len(given):,} fields; allowed are {FIELDS_MAX}")
         if cls.place is None:
             return {name: value for name, value in given.items() if value is not None}
-        names: set[str] = set()
-        left = sort_out(cls.place, given, names)
-        if isinstance(info.context, set):
+        left, unknown = sort_out(cls.place, given)
+        if isinstance(info.context, UnknownNames):
             inside = {Place.MESSAGE: "messages.", Place.PART: "messages.content.", Place.STREAM_OPTIONS: "stream_options."}
-            info.context.update(inside.get(cls.place, "") + name for name in names)
+            for name in unknown:
+                info.context.add(inside.get(cls.place, "") + name)
         return left
 
 
@@ -197,11 +201,11 @@ class ChatMessage(Strict):
     @model_validator(mode="before")
     @classmethod
     def _as_sent_back(cls, given: Any) -> Any:
-        """Take a message as clients got it: with empty lists of what was not in it, and without content beside tool calls."""
+        """Take a message as clients got it: with empty lists of what was not in it, and without content if nothing was said."""
         if not isinstance(given, dict):
             return given
-        left = {name: value for name, value in given.items() if value != []}
-        if left.get("content") is None and (left.get("role") == "function" or any(left.get(name) for name in _SPOKEN)):
+        left = {name: value for name, value in given.items() if value != [] or parameter(Place.MESSAGE, name) is None}
+        if left.get("content") is None and left.get("role") in ("assistant", "function"):
             left["content"] = ""
         return left
 
@@ -238,10 +242,6 @@ class ChatMessage(Strict):
         return {name: value for name, value in given.items() if value is not None}
 
 
-_SPOKEN: Final = ("tool_calls", "reasoning_content", "reasoning")
-"""Fields that an assistant's message may have instead of content."""
-
-
 def _arguments(function: CalledFunction) -> Any:
     """Return the arguments of a call as an object; as they are, if they are none."""
     try:
@@ -266,7 +266,7 @@ class _Generation(Strict):
     seed: Annotated[int, Field(ge=-_INT64_MAX, le=_INT64_MAX)] | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
-    cache_salt: Annotated[str, Field(min_length=1, max_length=_SALT_CHARACTERS_MAX)] | None = None
+    cache_salt: Annotated[Annotated[str, Field(max_length=_SALT_CHARACTERS_MAX)] | None, BeforeValidator(_filled)] = None
     """Word that goes into the names of the prompt's blocks: equal prompts with other salts share nothing."""
 
     @property
@@ -296,14 +296,14 @@ class ChatRequest(_Generation):
 _R = TypeVar("_R", bound=Strict)
 
 
-def parse(kind: type[_R], body: bytes, unknown: set[str] | None = None, limits: JsonLimits = JsonLimits()) -> _R:  # noqa: B008
+def parse(kind: type[_R], body: bytes, limits: JsonLimits, unknown: UnknownNames | None = None) -> _R:
     """Parse a request from its JSON.
 
     Args:
         kind: Class of the request.
         body: The JSON.
-        unknown: Set to which the names of unknown parameters are added.
         limits: Limits of the body.
+        unknown: Takes the names of unknown parameters.
 
     Raises:
         ApiError: The request is wrong; the message names the parameter and what is allowed.

@@ -7,8 +7,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from skymemory.serve.job_queue import JobQueue, QueueFullError
 from skymemory.serve.json_body import JsonLimits
 from skymemory.serve.lanes import Lanes
 from skymemory.serve.metrics import ServeMetrics
+from skymemory.serve.parameters import UnknownNames
 from skymemory.serve.proxies import TrustedProxies
 from skymemory.serve.requests import CHOICES_MAX, ChatRequest, CompletionRequest, parse
 from skymemory.serve.sampling import Sampling
@@ -48,7 +49,7 @@ _WORKS = ("POST", "PATCH")
 _KEY = "skymemory.api_key"
 """Name under which a request keeps the API key that it came with."""
 _UNKNOWN = "skymemory.unknown_parameters"
-"""Name under which a request keeps the set of its unknown parameters."""
+"""Name under which a request keeps the names of its unknown parameters."""
 _NAMED_MAX = 16
 """Most unknown parameters that a warning names."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -123,7 +124,7 @@ class Api:
         self._draining = False
         self._jobs: list[Job] = []
         self._coming = 0  # requests with a place in the queue that are no jobs yet
-        self._accepted = 0  # requests that are not answered yet
+        self._accepted = 0  # requests with a body, and the right key, that are not answered yet
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -145,12 +146,14 @@ class Api:
         return application
 
     async def drain(self) -> None:
-        """Refuse new requests, and wait until all accepted ones are answered."""
+        """Refuse new requests, and wait until all accepted ones are answered, or until `cancel_all`."""
         self._draining = True
         await self._idle.wait()
 
     def cancel_all(self) -> None:
-        """Make all jobs end now, and compute no more segments."""
+        """Take no more requests, make all jobs end now, compute no more segments, and let `drain` wait for nothing."""
+        self._draining = True
+        self._idle.set()
         self._segments.stop()
         for job in self._jobs:
             self._queue.cancel(job)
@@ -181,7 +184,7 @@ class Api:
             count = len(asked.prompt)
             if count * asked.n > CHOICES_MAX:
                 raise ApiError(f"n: {count} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
-            pieces = tokens.completion(asked.prompt)
+            pieces = tokens.completion(asked.prompt, asked.max_tokens)
             echoes = [tokens.text(one) if asked.echo else "" for one in asked.prompt]
             characters = asked.n * sum(map(len, echoes))
             if characters > _ECHO_CHARACTERS_MAX:
@@ -209,9 +212,9 @@ class Api:
 
     def _parsed(self, request: web.Request, kind: type[_Asked], body: bytes) -> _Asked:
         """Parse a request for the served model, and keep what it has of unknown parameters."""
-        unknown: set[str] = set()
+        unknown = UnknownNames()
         request[_UNKNOWN] = unknown
-        asked = parse(kind, body, unknown, self._json_limits)
+        asked = parse(kind, body, self._json_limits, unknown)
         self._check_model(asked.model)
         return asked
 
@@ -222,6 +225,7 @@ class Api:
             place=self._place,
             scope=_scope,
             check_model=self._check_model,
+            json_limits=self._json_limits,
         )
 
     async def _prompts(
@@ -241,8 +245,8 @@ class Api:
         # Nothing is computed for a prompt that cannot fit, and a segment of which only the id is known makes it but longer
         self._request_tokens.room([sum(len(tokens_of(piece)) for piece in one) for one in pieces], max_tokens, param)
         for index, one in enumerate(pieces):
-            if all(isinstance(piece, list) for piece in one):
-                prompts.tokens.append([token for piece in one for token in tokens_of(piece)])
+            if len(one) == 1 and isinstance(one[0], list):  # a prompt without segments is one piece
+                prompts.tokens.append(one[0])
                 continue
             if asked.cache_salt is not None and any(isinstance(piece, NewSegment) for piece in one):
                 raise ApiError(
@@ -365,9 +369,6 @@ class Api:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Ask for the key, refuse while draining, and give every error the shape that clients know."""
         status = 500
-        works = request.method in _WORKS
-        self._accepted += works
-        self._idle.clear()
         try:
             response = await self._admitted(request, handler)
             status = response.status
@@ -379,9 +380,7 @@ class Api:
             resource = request.match_info.route.resource
             path = "unknown" if resource is None else resource.canonical
             self._metrics.requests.labels(path, str(status)).inc()
-            self._accepted -= works
-            if not self._accepted:
-                self._idle.set()
+            self.connections.answered(request)
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
@@ -394,7 +393,8 @@ class Api:
                     raise ApiError(f"Content-Encoding is {coding[:80]!r}; allowed is identity", status=415)
                 if request.content_type != "application/json":  # a browser sends the other types for a page of another site
                     raise ApiError(f"Content-Type is {request.content_type!r}; allowed is application/json", status=415)
-            with self.connections.at_work(request):
+            self.connections.at_work(request)
+            with self._accepted_work() if request.method in _WORKS else nullcontext():
                 return await handler(request)
         except ApiError as error:
             return _refused(error)
@@ -405,6 +405,18 @@ class Api:
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             return _refused(failed())
+
+    @contextmanager
+    def _accepted_work(self) -> Iterator[None]:
+        """Let `drain` wait until the end of this context."""
+        self._accepted += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._accepted -= 1
+            if not self._accepted:
+                self._idle.set()
 
     def _check_host(self, request: web.Request) -> None:
         """Refuse a host name of a stranger's page that points here (DNS rebinding). A server with a key needs no such check."""
@@ -506,11 +518,11 @@ class Api:
 
     async def _warn(self, request: web.Request, response: web.StreamResponse) -> None:
         """Count unknown parameters of a request, and name them in a header of the answer."""
-        unknown: set[str] = request.get(_UNKNOWN, set())
-        if unknown:
-            self._metrics.unknown_parameters.inc(len(unknown))
-            named = sorted(name for name in unknown if _NAME.fullmatch(name))[:_NAMED_MAX]
-            more = [f"{len(unknown) - len(named)} more"] if len(unknown) > len(named) else []
+        unknown: UnknownNames | None = request.get(_UNKNOWN)
+        if unknown is not None and unknown.count:
+            self._metrics.unknown_parameters.inc(unknown.count)
+            named = sorted(name for name in unknown.names if _NAME.fullmatch(name))[:_NAMED_MAX]
+            more = [f"{unknown.count - len(named)} more"] if unknown.count > len(named) else []
             response.headers["Warning"] = f'299 skymemory "unknown parameters were left out: {", ".join(named + more)}"'
 
 

@@ -20,6 +20,7 @@ from skymemory.segments.directory import TTL_S_MAX
 from skymemory.segments.host_list import Segment
 from skymemory.segments.manifest import NAME_CHARACTERS_MAX
 from skymemory.serve.errors import ApiError
+from skymemory.serve.json_body import JsonLimits
 from skymemory.serve.requests import Strict, is_tokens, parse
 from skymemory.serve.segments import TTL_S, ServedSegments
 from skymemory.serve.tokens import RequestTokens
@@ -121,6 +122,7 @@ class SegmentRoutes:
         place: Place,
         scope: Callable[[web.Request], bytes],
         check_model: Callable[[str], None],
+        json_limits: JsonLimits,
     ) -> None:
         """Serve the segments of a model.
 
@@ -130,12 +132,14 @@ class SegmentRoutes:
             place: Gives what a function makes of a request's body. The request has a place in the queue meanwhile.
             scope: Returns the scope of a request's segments.
             check_model: Raises ApiError for the name of a model that is not served.
+            json_limits: Limits of bodies.
         """
         self._model = model
         self._segments = segments
         self._place = place
         self._scope = scope
         self._check_model = check_model
+        self._json_limits = json_limits
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes for aiohttp."""
@@ -150,7 +154,7 @@ class SegmentRoutes:
 
     async def _add(self, request: web.Request) -> web.StreamResponse:
         def read(body: bytes, request_tokens: RequestTokens) -> tuple[NewCachedContent, list[int]]:
-            asked = parse(NewCachedContent, body)
+            asked = parse(NewCachedContent, body, self._json_limits)
             self._check_model(asked.model)
             asked.ttl_s()  # refused before the tokenizer reads the contents
             return asked, request_tokens.segment(asked.contents)
@@ -178,7 +182,7 @@ class SegmentRoutes:
 
     async def _change(self, request: web.Request) -> web.StreamResponse:
         def read(body: bytes, _: RequestTokens) -> ChangedCachedContent:
-            asked = parse(ChangedCachedContent, body)
+            asked = parse(ChangedCachedContent, body, self._json_limits)
             if asked.ttl_s() is None and asked.display_name is None:
                 raise ApiError("nothing is to be changed; allowed are ttl, expire_time and display_name")
             return asked

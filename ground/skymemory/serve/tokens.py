@@ -26,6 +26,8 @@ _CHARACTERS_PER_TOKEN_MAX = 16
 """Most characters of a token: no text has so many on average; single tokens do, such as long runs of spaces."""
 SEGMENTS_MAX = 64
 """Most segments in the prompts of a request."""
+CHARACTERS_MAX = 1 << 21
+"""Most characters of several prompts of a request together: a tokenizer may take seconds for so many."""
 _SENTINEL_BYTES = 16
 """Random bytes of the words that stand for segments in a chat template, so that no text of a client has them."""
 
@@ -65,12 +67,16 @@ class RequestTokens:
         """Return one for another thread."""
         return deepcopy(self)
 
-    def completion(self, prompts: Sequence[str | list[int]]) -> list[list[PromptPiece]]:
+    def completion(self, prompts: Sequence[str | list[int]], max_tokens: int) -> list[list[PromptPiece]]:
         """Return the pieces of each prompt. Between two separators stands a segment; separators are left out.
+
+        Args:
+            prompts: Prompts as text or token ids.
+            max_tokens: Tokens that were asked for.
 
         Raises:
             ApiError: A prompt has no token, a token id that the model does not have, too long a text, or a separator in a word,
-                or the prompts have too many segments.
+                or is too long, or the prompts have too many segments or characters.
         """
         texts = [one for one in prompts if isinstance(one, str)]
         for one in prompts:
@@ -78,9 +84,21 @@ class RequestTokens:
                 self._check_length(len(one), "prompt")
             else:
                 self._check_tokens(len(one), "prompt")
+        characters = sum(map(len, texts))
+        if len(texts) > 1 and characters > CHARACTERS_MAX:
+            raise ApiError(
+                f"prompt: {characters:,} characters in {len(texts)} prompts; allowed are {CHARACTERS_MAX:,} in several prompts",
+                param="prompt",
+                code="too_many_characters",
+            )
         if self._separator is not None:
             _check_segments(sum(max(0, one.count(self._separator) - 1) for one in texts), "prompt")
-        return [self._completion(one) for one in prompts]
+        found = []
+        for one in prompts:
+            pieces = self._completion(one)
+            self.room([sum(len(tokens_of(piece)) for piece in pieces)], max_tokens, "prompt")  # before the next one takes time
+            found.append(pieces)
+        return found
 
     def _completion(self, prompt: str | list[int]) -> list[PromptPiece]:
         separator = self._separator
@@ -247,12 +265,14 @@ def tokens_of(piece: PromptPiece) -> list[int]:
 
 
 def _with_tokens(pieces: Sequence[PromptPiece], param: str) -> list[PromptPiece]:
-    """Return the pieces that have tokens. A segment of which only the id is known has some."""
+    """Return the pieces that have tokens, in one piece if there is no segment. One of which only the id is known has some."""
     left = [
         piece for piece in pieces if isinstance(piece, SegmentId) or (piece.tokens if isinstance(piece, NewSegment) else piece)
     ]
     if not left:
         raise ApiError(f"{param}: there is no token in it; at least one is needed", param=param)
+    if all(isinstance(piece, list) for piece in left):
+        return [[token for piece in left for token in tokens_of(piece)]]
     return left
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.serve.errors import ApiError
-from skymemory.serve.parameters import PARAMETERS, Parameter, Place, Use, in_json, parameter
+from skymemory.serve.json_body import JsonLimits
+from skymemory.serve.parameters import PARAMETERS, UNKNOWN_NAMES_MAX, Parameter, Place, UnknownNames, Use, in_json, parameter
 from skymemory.serve.requests import ChatMessage, ChatRequest, CompletionRequest, StreamOptions, TextPart, parse
 
 KINDS = {
@@ -49,14 +50,14 @@ def ask(place: Place, given: dict[str, Any]) -> tuple[str, set[str]]:
     else:
         body["messages"] = [message | {"content": [{"type": "text", "text": "a"} | given]}]
         path = "messages[0].content[0]."
-    unknown: set[str] = set()
+    unknown = UnknownNames()
     kind = CompletionRequest if place is Place.COMPLETIONS else ChatRequest
     try:
-        parse(kind, json.dumps(body).encode(), unknown)
+        parse(kind, json.dumps(body).encode(), JsonLimits(), unknown)
     except ApiError as error:
         error.add_note(path)
         raise
-    return path, unknown
+    return path, unknown.names
 
 
 def test_what_is_served_has_a_type_and_nothing_else_has() -> None:
@@ -100,10 +101,18 @@ def test_what_changes_no_answer_may_have_any_value(at: tuple[Place, Parameter], 
 
 @given(st.sampled_from(Place), st.text(st.characters(exclude_categories=["Cs"]), min_size=1), VALUES)
 def test_what_is_unknown_is_left_out_and_told(place: Place, name: str, value: Any) -> None:
-    if parameter(place, name) is not None or (place is Place.MESSAGE and value == []):
+    if parameter(place, name) is not None:
         return
     path, unknown = ask(place, {name: value})
     assert unknown == {path.replace("[0]", "") + name}
+
+
+def test_of_many_unknown_names_the_others_are_counted() -> None:
+    unknown = UnknownNames()
+    for number in range(1000):
+        unknown.add(f"name {number}")
+    unknown.add("name 0")
+    assert (len(unknown.names), unknown.count) == (UNKNOWN_NAMES_MAX, 1000)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +122,7 @@ def test_what_is_unknown_is_left_out_and_told(place: Place, name: str, value: An
         (Place.COMPLETIONS, "messages", [], "messages: not supported here; it belongs to /v1/chat/completions"),
         (Place.COMPLETIONS, "max_completion_tokens", 5, "it belongs to /v1/chat/completions"),
         (Place.CHAT, "top_k", 40, "top_k: not supported by this server, except -1 and 0"),
-        (Place.CHAT, "tools", [{}], r"tools: not supported by this server, except \[\]"),
+        (Place.CHAT, "tools", [{}], r'tools: not supported by this server, except \[\], and beside "tool_choice": "none"'),
     ],
 )
 def test_errors_say_what_is_allowed(place: Place, name: str, value: Any, words: str) -> None:

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 
 from skymemory.serve.errors import ApiError
+from skymemory.serve.json_body import JsonLimits
 from skymemory.serve.requests import FIELDS_MAX, PARTS_MAX, ChatRequest, CompletionRequest, parse
 
 HELLO = [{"role": "user", "content": "hello"}]
 
 
 def completion(**more: Any) -> CompletionRequest:
-    return parse(CompletionRequest, json.dumps({"model": "m", "prompt": "p", **more}).encode())
+    return parse(CompletionRequest, json.dumps({"model": "m", "prompt": "p", **more}).encode(), JsonLimits())
 
 
 def chat(**more: Any) -> ChatRequest:
-    return parse(ChatRequest, json.dumps({"model": "m", "messages": HELLO, **more}).encode())
+    return parse(ChatRequest, json.dumps({"model": "m", "messages": HELLO, **more}).encode(), JsonLimits())
 
 
 def message(content: Any, **more: Any) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def message(content: Any, **more: Any) -> dict[str, Any]:
 )
 def test_what_is_no_json_object(body: bytes, words: str) -> None:
     with pytest.raises(ApiError, match=words) as caught:
-        parse(ChatRequest, body)
+        parse(ChatRequest, body, JsonLimits())
     assert caught.value.status == 400
     assert caught.value.body["error"]["type"] == "invalid_request_error"
 
@@ -109,7 +110,8 @@ def test_completions_that_are_refused(more: dict[str, Any], param: str) -> None:
         ({"messages": [*HELLO, {"role": "critic", "content": "5"}]}, "messages[1].role"),
         ({"messages": [*HELLO, {"role": "assistant", "tool_calls": [{"id": "x"}]}]}, "messages[1].tool_calls[0].function"),
         ({"messages": [*HELLO, {"role": "assistant", "tool_calls": [1] * 129}]}, "messages[1].tool_calls"),
-        ({"messages": [*HELLO, {"role": "assistant", "content": None, "tool_calls": []}]}, "messages[1].content"),
+        ({"messages": [*HELLO, {"role": "assistant", "content": 5}]}, "messages[1].content"),
+        ({"messages": [*HELLO, {"role": "tool", "content": None}]}, "messages[1].content"),
         ({"messages": [{"role": "user", "content": "a", "prefix": True}]}, "messages[0].prefix"),
         ({"model": "m" * 1025}, "model"),
         (message(5), "messages[0].content"),
@@ -141,17 +143,18 @@ def test_chats_that_are_refused(more: dict[str, Any], param: str) -> None:
 def test_what_asks_for_nothing_is_taken() -> None:
     neutral = {"logit_bias": {}, "presence_penalty": 0.0, "frequency_penalty": 0, "user": "u", "stream_options": None, "n": None}
     assert completion(**neutral, best_of=1, suffix="", logprobs=None).n == 1
+    request = completion(logprobs=False, allowed_token_ids=[], samplers=[], detokenize=True, cache_salt="", stop="")
+    assert (request.cache_salt, request.stop) == (None, [])
     chat(**neutral, tools=[], tool_choice="none", response_format={"type": "text"}, logprobs=False, store=False)
     chat(metadata={"a": "b"}, parallel_tool_calls=True, service_tier="auto", modalities=["text"], temperature=1, top_p=1)
 
 
-def test_a_salt_is_text_and_not_empty() -> None:
-    given = b'{"model": "m", "prompt": "a", "cache_salt": %s}'
-    assert parse(CompletionRequest, given % b'"s"').cache_salt == "s"
-    assert parse(CompletionRequest, given % b"null").cache_salt is None
-    for wrong in (b'""', b"1", b'"' + b"s" * 1025 + b'"'):
+def test_a_salt_is_text_and_an_empty_one_is_none() -> None:
+    for given, salt in (("s", "s"), (None, None), ("", None)):
+        assert completion(cache_salt=given).cache_salt == salt
+    for wrong in (1, [], "s" * 1025):
         with pytest.raises(ApiError, match="cache_salt: "):
-            parse(CompletionRequest, given % wrong)
+            completion(cache_salt=wrong)
 
 
 def test_prompts_of_all_kinds() -> None:
@@ -192,6 +195,12 @@ def test_a_message_comes_back_as_clients_got_it() -> None:
     got = {"role": "assistant", "content": "hi", "refusal": None, "annotations": [], "audio": None, "tool_calls": None}
     request = chat(messages=[*HELLO, got])
     assert [one.for_template(lambda part: part.shown) for one in request.messages][1] == {"role": "assistant", "content": "hi"}
+
+
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": []}, {"content": ""}])
+def test_an_assistant_may_have_said_nothing(content: dict[str, Any]) -> None:
+    request = chat(messages=[*HELLO, {"role": "assistant", "tool_calls": [], "refusal": None, **content}])
+    assert request.messages[1].for_template(lambda part: part.shown) == {"role": "assistant", "content": ""}
 
 
 def test_tools_in_the_history_reach_the_template() -> None:

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from threading import Event, Semaphore
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from skymemory.common.guesses import Guesses
+from skymemory.common.listening import bind
 from skymemory.serve.api_keys import ApiKeys
 from skymemory.serve.connections import ConnectionLimits
 from skymemory.serve.errors import ApiError
@@ -41,20 +44,54 @@ def try_api(
     **limits: Any,
 ) -> None:
     """Ask an API whose model does nothing."""
-    queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), queue_max)
-    tokens = Mock(spec=RequestTokens) if request_tokens is None else request_tokens
-    served = ServedModel("model", 100, api_keys)
-    api = Api(served, queue, tokens, segments, ServeMetrics(), ConnectionLimits(**limits), **(more or {}))
 
-    async def run() -> None:
+    async def run(api: Api) -> None:
         async with TestClient(TestServer(api.application())) as client:
             await ask(client)
 
+    with_api(run, segments, request_tokens, queue_max, more, api_keys, **limits)
+
+
+def with_api(
+    run: Callable[[Api], Awaitable[None]],
+    segments: Any,
+    request_tokens: Any = None,
+    queue_max: int = 0,
+    more: dict[str, Any] | None = None,
+    api_keys: ApiKeys | None = None,
+    context_tokens: int = 100,
+    **limits: Any,
+) -> None:
+    """Run something with an API whose model does nothing."""
+    queue = JobQueue(Mock(spec=Generator, answers_max=1, busy=False, room=True), queue_max)
+    tokens = Mock(spec=RequestTokens) if request_tokens is None else request_tokens
+    served = ServedModel("model", context_tokens, api_keys)
+    api = Api(served, queue, tokens, segments, ServeMetrics(), ConnectionLimits(**limits), **(more or {}))
+
+    async def run_it() -> None:
+        await asyncio.wait_for(run(api), 60)
+
     try:
-        asyncio.run(asyncio.wait_for(run(), 60))
+        asyncio.run(run_it())
     finally:
         api.close()
         queue.close()
+
+
+@asynccontextmanager
+async def connections_of(api: Api) -> AsyncIterator[Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]:
+    """Serve an API to connections that it watches; yield what makes one."""
+    runner = web.AppRunner(api.application(), handler_cancellation=True, shutdown_timeout=1.0, access_log=None)
+    await runner.setup()
+    assert runner.server is not None
+    listeners = bind("127.0.0.1", 0)
+    address = listeners[0].getsockname()
+    api.connections.start(runner.server, listeners, access_log=None, auto_decompress=False)
+    try:
+        yield lambda: asyncio.open_connection(*address)
+    finally:
+        await api.connections.close()
+        await runner.cleanup()
 
 
 @pytest.fixture
@@ -137,6 +174,88 @@ def test_bodies_do_not_count_while_segments_are_computed(segments, letters, meth
 
     getattr(segments, name).side_effect = compute
     try_api(ask, segments, RequestTokens(letters, len(letters), 100), queue_max=4, bodies_bytes_max=3000)
+
+
+def test_what_bodies_of_others_take_is_not_told(segments) -> None:
+    async def ask(client: TestClient[Any, Any]) -> None:
+        answer = await client.post("/v1/completions", data=b" " * 4000, headers=JSON)
+        message = (await answer.json())["error"]["message"]
+        assert (answer.status, message) == (429, "bodies of other requests take all memory for bodies; try again")
+
+    try_api(ask, segments, queue_max=4, bodies_bytes_max=3000)
+
+
+def test_a_segment_may_have_all_token_ids_of_a_context(segments, letters) -> None:
+    async def ask(client: TestClient[Any, Any]) -> None:
+        body = json.dumps({"model": "model", "contents": [1] * 300_000})
+        assert (await client.post("/v1/cached_contents", data=body, headers=JSON)).status == 418
+
+    segments.add.side_effect = ApiError("computed", status=418)
+    tokens = RequestTokens(letters, len(letters), 400_000)
+    try_api(ask, segments, tokens, queue_max=4, context_tokens=400_000)
+
+
+def test_who_guesses_keys_does_not_hold_up_the_end(segments) -> None:
+    guesses = Guesses(1000.0, 1000.0)
+
+    async def run(api: Api) -> None:
+        async with TestClient(TestServer(api.application())) as client:
+            wrong = [
+                asyncio.create_task(client.request(method, path, headers={"Authorization": "Bearer wrong", **JSON}))
+                for method, path in (("POST", "/v1/completions"), ("GET", "/v1/models"))
+            ]
+            while not len(guesses):
+                await asyncio.sleep(0.01)
+            await asyncio.wait_for(api.drain(), 30)
+            assert not any(task.done() for task in wrong)
+            for task in wrong:
+                task.cancel()
+
+    with_api(run, segments, more={"guesses": guesses}, api_keys=ApiKeys("right"))
+
+
+def test_the_end_at_once_waits_for_no_request(segments, letters) -> None:
+    has_begun, may_end = Event(), Event()
+
+    def lay_out(*_: Any, **__: Any) -> None:
+        has_begun.set()
+        may_end.wait(30)
+
+    async def run(api: Api) -> None:
+        async with TestClient(TestServer(api.application())) as client:
+            asked = asyncio.create_task(client.post("/v1/chat/completions", data=json.dumps(CHAT), headers=JSON))
+            assert await asyncio.to_thread(has_begun.wait, 30)
+            drained = asyncio.create_task(api.drain())
+            await asyncio.wait([drained], timeout=0.2)
+            assert not drained.done()
+            api.cancel_all()
+            await asyncio.wait_for(drained, 30)
+            assert not asked.done()
+            may_end.set()
+            await asked
+
+    segments.lay_out.side_effect = lay_out
+    with_api(run, segments, RequestTokens(letters, len(letters), 100))
+
+
+@pytest.mark.parametrize("more", [b"", b"GET /v1/mod"])
+@pytest.mark.parametrize("key", [b"wrong", b"right"])
+def test_a_connection_has_its_time_also_after_a_wrong_key(segments, key: bytes, more: bytes) -> None:
+    async def run(api: Api) -> None:
+        async with connections_of(api) as connect:
+            reader, writer = await connect()
+            writer.write(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + key + b"\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200" if key == b"right" else b"HTTP/1.1 401")
+            length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+            await reader.readexactly(length)
+            writer.write(more)
+            with suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 30) == b""
+            writer.close()
+
+    limits = {"idle_s": 1000.0 if more else 0.3, "head_s": 0.3 if more else 1000.0}
+    with_api(run, segments, more={"guesses": Guesses(0.01, 0.01)}, api_keys=ApiKeys("right"), **limits)
 
 
 async def models(client: TestClient[Any, Any], key: str, address: str = "") -> int:

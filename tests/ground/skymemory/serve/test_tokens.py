@@ -9,7 +9,7 @@ import pytest
 from skymemory.segments.layout import SegmentId
 from skymemory.serve.errors import ApiError
 from skymemory.serve.requests import ChatMessage
-from skymemory.serve.tokens import NewSegment, RequestTokens
+from skymemory.serve.tokens import CHARACTERS_MAX, NewSegment, RequestTokens
 
 pytestmark = pytest.mark.model
 
@@ -99,18 +99,18 @@ def test_templates_that_do_not_leave_segments_are_refused(make_tokens, template)
 def test_separators_are_split_off_before_tokens_are_made(make_tokens, read) -> None:
     tokens = make_tokens(separator="##")
     prompts = ["no separator", "one ##two", "one ## two## three ", "##two##", "a####b", "##one##-##three##", [5, 6]]
-    assert [read(pieces) for pieces in tokens.completion(prompts)] == [
+    assert [read(pieces) for pieces in tokens.completion(prompts, 1)] == [
         ["no separator"],
-        ["one ", "two"],
+        ["one two"],
         ["one ", {" two"}, " three "],
         [{"two"}],
-        ["a", "b"],
+        ["ab"],
         [{"one"}, {"-"}, {"three"}],
         ["%&"],
     ]
     assert [tokens.text(prompt) for prompt in prompts[:3]] == ["no separator", "one two", "one  two three "]
     with pytest.raises(ApiError, match="there is no token"):
-        tokens.completion(["####"])
+        tokens.completion(["####"], 1)
 
 
 @pytest.mark.parametrize(
@@ -129,22 +129,22 @@ def test_separators_are_split_off_before_tokens_are_made(make_tokens, read) -> N
 def test_a_separator_in_a_word_is_refused(make_tokens, separator, prompt, is_refused) -> None:
     tokens = make_tokens(separator=separator)
     if not is_refused:
-        assert len(tokens.completion([prompt])) == 1
+        assert len(tokens.completion([prompt], 1)) == 1
         return
     with pytest.raises(ApiError, match="stands in a word") as caught:
-        tokens.completion([prompt])
+        tokens.completion([prompt], 1)
     assert (caught.value.status, caught.value.body["error"]["code"]) == (400, "separator_in_word")
 
 
 def test_a_request_has_64_segments_at_most(make_tokens) -> None:
     tokens = make_tokens(separator="##")
     for allowed in ("##".join(["a "] * 66), ["##".join(["a "] * 34)] * 2):
-        pieces = tokens.completion([allowed] if isinstance(allowed, str) else allowed)
+        pieces = tokens.completion([allowed] if isinstance(allowed, str) else allowed, 1)
         assert sum(isinstance(piece, NewSegment) for one in pieces for piece in one) == 64
     assert len(tokens.chat([message(*[NEW, KNOWN] * 32)])) == 129
     for refused, param in (
-        (lambda: tokens.completion(["##".join(["a "] * 67)]), "prompt"),
-        (lambda: tokens.completion(["##".join(["a "] * 34), "##".join(["a "] * 35)]), "prompt"),
+        (lambda: tokens.completion(["##".join(["a "] * 67)], 1), "prompt"),
+        (lambda: tokens.completion(["##".join(["a "] * 34), "##".join(["a "] * 35)], 1), "prompt"),
         (lambda: tokens.chat([message(*[NEW] * 65)]), "messages"),
         (lambda: tokens.chat([message(*[KNOWN] * 30), message(*[KNOWN, NEW] * 20)]), "messages"),
     ):
@@ -152,6 +152,22 @@ def test_a_request_has_64_segments_at_most(make_tokens) -> None:
             refused()
         error = caught.value.body["error"]
         assert (caught.value.status, error["param"], error["code"]) == (400, param, "too_many_segments")
+
+
+def test_a_prompt_that_is_too_long_is_refused_before_the_next_takes_time(make_tokens) -> None:
+    tokens = make_tokens()
+    assert len(tokens.completion(["a" * (CONTEXT - 16), "b"], 16)) == 2
+    with pytest.raises(ApiError, match=f"has {CONTEXT - 15} tokens, and the answer was to have 16"):
+        tokens.completion(["a" * (CONTEXT - 15), [-1]], 16)  # the second would be refused for its token
+
+
+def test_prompts_have_so_many_characters_together(letters) -> None:
+    tokens = RequestTokens(letters, len(letters), 2 * CHARACTERS_MAX)
+    for prompts in (["a" * CHARACTERS_MAX, "b"], ["a" * (CHARACTERS_MAX // 128 + 1)] * 128):
+        with pytest.raises(ApiError, match=r"prompt: 2,097,.* allowed are 2,097,152 in several prompts") as caught:
+            tokens.completion(prompts, 1)
+        assert caught.value.body["error"]["code"] == "too_many_characters"
+    assert len(tokens.completion(["a" * 1000] * 128, 1)) == 128
 
 
 def test_contents_that_are_no_segment_are_refused(make_tokens) -> None:
