@@ -37,6 +37,8 @@ _SHORT_BYTES: Final = 1 << 16
 """Length of answers that are joined while the client takes none."""
 _ASKED_LEAST_BYTES: Final = 1 << 20
 """Bytes of commands in `STALL_S` that are progress of a client that takes no answers meanwhile."""
+_UNTAKEN_S: Final = 5 * STALL_S
+"""Time after which a client that takes no answers is cut off, whatever it sends meanwhile."""
 TURN_S: Final = 0.001
 """Time that commands of one connection run before others have their turn: what others ask takes several turns of the loop."""
 _LEAST_READ_BYTES: Final = 1 << 13
@@ -119,7 +121,7 @@ class Connection:
         self._flushes = False
         self._read_bytes = _LEAST_READ_BYTES
         self._rests = False  # until its next turn
-        self._moved_s = time.monotonic()
+        self._moved_s = self._taken_s = time.monotonic()
         self._moved_bytes = 0  # since then
         self._update()
 
@@ -225,6 +227,8 @@ class Connection:
             return f"no password in {STRANGER_S:.0f} s"
         if self._batch is not None and self._batch.is_stalled(now_s):
             return f"MULTI without EXEC in {STALL_S:.0f} s"
+        if self._writes and now_s - self._taken_s >= _UNTAKEN_S:
+            return f"no answer was taken in {_UNTAKEN_S:.0f} s"
         if now_s - self._moved_s < STALL_S:
             return None
         if self._writes:
@@ -313,8 +317,10 @@ class Connection:
             self._read_bytes = _LEAST_READ_BYTES
         elif count == self._read_bytes < READ_BYTES:
             self._read_bytes *= 2
-        least_bytes = _ASKED_LEAST_BYTES if self._writes else LEAST_BYTES
-        self._moved(count, is_enough=(is_new or bool(commands)) and not self._writes, least_bytes=least_bytes)
+        if self._writes:  # bytes that are no commands, such as empty lines, are no progress
+            self._moved(count if commands or self._reader.is_amid else 0, is_enough=False, least_bytes=_ASKED_LEAST_BYTES)
+        else:
+            self._moved(count, is_enough=is_new or bool(commands), least_bytes=LEAST_BYTES)
         self._take(commands)
         self._dispatch()
 
@@ -327,8 +333,8 @@ class Connection:
     def _dispatch(self) -> None:
         """Run the commands that may run now."""
         until_s = time.monotonic() + TURN_S
-        if self._unsent_bytes_max <= self.unsent_bytes < JOINED_BYTES_MAX and self.shared.memory.admit(UNSENT_BYTES_MAX):
-            self._unsent_bytes_max += UNSENT_BYTES_MAX
+        if self._writes:  # elsewhere answers wait for the sky, and not for the client
+            self._may_wait(1)
         while (
             self._backlog
             and not self._rests
@@ -497,7 +503,11 @@ class Connection:
     def _join_answers(self) -> None:
         """Make one of the short answers that wait for the client, so that the commands behind them are run."""
         ready: list[Slot] = []
+        joined_bytes = 0
         while self._slots and self._slots[0].pieces is not None and self._slots[0].left_bytes <= _SHORT_BYTES:
+            joined_bytes += self._slots[0].left_bytes
+            if not self._may_wait(joined_bytes):
+                break
             ready.append(self._slots.popleft())
         if not ready:
             return
@@ -508,6 +518,14 @@ class Connection:
         for slot in ready:
             self._end(slot, now_s)
         self._dispatch()
+
+    def _may_wait(self, count: int) -> bool:
+        """Return whether so many further bytes may wait for the client. Memory of the gateway is taken for them."""
+        while self.unsent_bytes + count > self._unsent_bytes_max:
+            if self._unsent_bytes_max >= JOINED_BYTES_MAX or not self.shared.memory.admit(UNSENT_BYTES_MAX):
+                return False
+            self._unsent_bytes_max += UNSENT_BYTES_MAX
+        return True
 
     def _end(self, slot: Slot, now_s: float) -> None:
         """Account for an answer that is sent, or has been joined to others."""
@@ -533,6 +551,7 @@ class Connection:
         """Drop the answers that are sent; return how many bytes are left of the one that is sent in part."""
         self._moved(count, is_enough=not self.held_bytes)
         self.tally.sent_bytes += count
+        self._taken_s = time.monotonic()
         while count and self._outbox:
             first = self._outbox.popleft()
             taken = min(count, len(first))

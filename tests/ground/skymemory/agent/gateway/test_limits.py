@@ -323,6 +323,20 @@ def test_lengths_are_bounded() -> None:
     assert [lengths.get(b"%d" % number) for number in (0, 743, 744, 999)] == [None, None, 744, 999]
 
 
+def test_answers_that_nobody_takes_count_as_memory() -> None:
+    """Each answer is short, and together they are many times what the gateway may have."""
+    word, count, limit_bytes = b"w" * 60_000, 4_000, 16 * MIB
+    with InsideGateway(memory_bytes=limit_bytes) as inside, RawClient(inside.port) as client:
+        assert client.ask("SET", "a", word) == b"OK"
+        client.send(encoded("GET", "a") * count)
+        most_bytes, gateway = 0, inside.gateway
+        end_s = time.monotonic() + 3.0
+        while time.monotonic() < end_s:
+            most_bytes = max(most_bytes, inside.run(lambda: sum(one.unsent_bytes for one in gateway.connections)))
+        assert 0 < most_bytes <= limit_bytes
+        assert all(client.answer() == word for _ in range(count))
+
+
 def test_a_client_may_send_all_its_commands_before_it_reads_an_answer() -> None:
     count, word = 20_000, b"w" * 1000  # more than the buffers of sockets hold
     with InsideGateway() as inside, RawClient(inside.port) as client:
