@@ -264,7 +264,8 @@ def test_auto_links_what_the_gate_allows_once_it_is_known_to_be_faster(manager: 
     assert prompt.report.linked_tokens == one.tokens
     # ... and then over links that take an hour
     for _ in range(20):
-        controller.loaded(1000, 3600.0, time.monotonic())
+        for size in (1000, 70_000):  # small and large loads are known apart
+            controller.loaded(size, 3600.0, time.monotonic())
     prompt = segments.link([[5], one, [12]])
     assert (str(prompt.report.strategy), prompt.report.why) == ("exact", SLOWER)
 
