@@ -26,6 +26,7 @@ from skymemory.testbed.replay import (
     playing_now,
     require_all,
     row_now,
+    settle,
     upload,
 )
 from skymemory.testbed.run_record import RunSky
@@ -94,12 +95,17 @@ def replay(
                 raise
             held = held_now(playing)
             sky.playing.save(held, file)
-            if by == "schedule" and not isinstance(reason, OvertakenError):
+            if isinstance(reason, OvertakenError):
+                raise
+            left = 0
+            if by == "schedule":
                 upload(control, held)
+            else:
+                left = settle(control, held)
             if not isinstance(reason, KeyboardInterrupt):
                 raise
-            centre = held.track.centre(row_now(held))
-            click.echo(f"stopped: the window stays around {centre}", err=True)
+            but = f", but {left} satellites outside it still hold chunks" if left else ""
+            click.echo(f"stopped: the window stays around {held.track.centre(row_now(held))}{but}", err=True)
             interrupted = reason
     _tell(summary(done, constellation.cache.handover_s), as_json)
     if interrupted is not None:

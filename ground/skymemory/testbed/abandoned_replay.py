@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from skymemory.link.control import ControlPlane
 from skymemory.testbed.playing_record import DamagedRecordError
-from skymemory.testbed.replay import ReplayError, held_at, held_now, upload
+from skymemory.testbed.replay import OvertakenError, ReplayError, held_at, held_now, is_overtaken, settle, upload
 from skymemory.testbed.run_record import RunSky
 
 
@@ -30,11 +30,19 @@ def stop_abandoned(sky: RunSky, tell: Callable[[str], None]) -> None:
     sky.playing.save(held, abandoned.schedule)
     assert held.stopped_ms is not None
     centre = held.track.centre(held.track.row_at(held.stopped_ms))
-    said = f"the replay that moved this sky (pid {abandoned.player.pid}) was killed: the window stays around {centre}"
-    if by_schedule:
-        try:
-            with ControlPlane(sky.constellation) as control:
+    said = f"the replay that moved this sky (pid {abandoned.player.pid}) was killed"
+    stays = f"{said}: the window stays around {centre}"
+    try:
+        with ControlPlane(sky.constellation) as control:
+            if not by_schedule:
+                left = settle(control, held)
+                stays += f", but {left} satellites outside it still hold chunks" if left else ""
+            elif is_overtaken(control, held):
+                raise OvertakenError
+            else:
                 upload(control, held)
-        except (ReplayError, OSError) as error:
-            said += f", but for some satellites: {error}"
-    tell(said)
+        tell(stays)
+    except OvertakenError:
+        tell(f"{said}; another one, of another user or state folder, has moved the window since")
+    except (ReplayError, OSError) as error:
+        tell(f"{stays}, but for some satellites: {error}")

@@ -143,6 +143,8 @@ class PlayingRecord:
         """Note that the player lives now."""
         with suppress(OSError):  # a full disk ends no replay
             self._beat.touch()
+            now_ns = time.time_ns()  # the file system's own time may be some ms behind, and a row may begin in them
+            os.utime(self._beat, ns=(now_ns, now_ns))
 
     def abandoned(self) -> Abandoned | None:
         """Return what is known of a player of this machine that has ended without a word; None if none has.
@@ -156,7 +158,8 @@ class PlayingRecord:
         record = json.loads(self.path.read_text(encoding="utf-8"))
         if (player := _player(record)) is None or player.is_elsewhere or is_alive(ProcessId(player.pid, player.start_ticks)):
             return None
-        seen_s = self._beat.stat().st_mtime if self._beat.exists() else playing.started_unix_s
+        beat_s = self._beat.stat().st_mtime if self._beat.exists() else 0.0
+        seen_s = max(beat_s, playing.started_unix_s)  # the beat may be that of an earlier replay
         last_s = time.time() if player.by == "schedule" else seen_s  # satellites go on by their schedule alone
         if playing.track_ms(last_s) >= playing.end_ms:  # it was over
             return None

@@ -59,6 +59,8 @@ _COMMAND_AGAIN_S: Final = 0.25
 _LOOK_BACK_ROWS: Final = 60
 _END_MS: Final = 30_000
 """Milliseconds after the last row for which missing satellites delay the end of a replay by command."""
+SETTLE_S: Final = 10.0
+"""Seconds after which a stopped replay by command leaves outside the window what satellites have not sent into it."""
 
 
 class ReplayError(RuntimeError):
@@ -206,13 +208,41 @@ def upload(
     raise ReplayError(f"{len(silent or routes)} satellites {what}: {_named(silent or [route.satellite for route in routes])}")
 
 
+def is_overtaken(control: ControlPlane, playing: Playing) -> bool:
+    """Return True if most satellites that answer follow a schedule with another number of rows."""
+    routes = [Route(place, place) for place in control.constellation.torus.satellites()]
+    return _follow_others(control.store_stats(routes, DEADLINE_S), len(playing.track.rows))
+
+
+def settle(control: ControlPlane, held: Playing, *, deadline_s: float = SETTLE_S) -> int:
+    """End the handover of a window that stays and that the ground moved by command, as nobody commands its satellites any more.
+
+    Args:
+        held: Schedule from `held_now` or `held_at`.
+        deadline_s: Seconds that this may take.
+
+    Returns:
+        Number of satellites outside the window that still hold something.
+
+    Raises:
+        OvertakenError: Most satellites follow another schedule.
+    """
+    watch = Watch(control, held, "command", row_now(held))
+    end_s = time.monotonic() + deadline_s
+    while True:
+        watch.look()
+        if watch.is_settled() or time.monotonic() >= end_s:
+            return watch.outside
+        time.sleep(_LOOK_SOON_S)
+
+
 def follow(
     control: ControlPlane, playing: Playing, by: By, *, tell: Callable[[int], None] = lambda _: None
 ) -> Iterator[Handover]:
     """Watch until the last row's handover is over.
 
     Args:
-        tell: Function that is called now and then with the track's time in ms.
+        tell: Function that gets the track's time in ms in each look; see `Watch.look`.
 
     Yields:
         Each handover, once the next one has begun or nothing moves any more.
@@ -221,8 +251,7 @@ def follow(
     row = row_now(playing)
     watch = Watch(control, playing, by, row)
     while True:
-        tell(_now_ms(playing))
-        now_row = watch.look()
+        now_row = watch.look(tell)
         done = range(row, now_row)
         if now_row == len(track.rows) and watch.is_over():
             done = range(row, now_row + 1)
@@ -257,20 +286,25 @@ class Watch:
         cache = control.constellation.cache
         self._layout = playing.track.layout(cache.layout, cache.servers)
         self._told: dict[Satellite, tuple[Satellite, float]] = {}  # target of each satellite, and time to repeat the order
-        self._outside = 0  # number of satellites that are told to send everything away
         self._row = first_row
         self.first_row = first_row
         self.quiet = 0
         """Consecutive looks in which nothing had moved."""
+        self.outside = 0
+        """Number of satellites that are told to send everything away, as they hold something outside the window."""
 
-    def look(self) -> int:
+    def look(self, tell: Callable[[int], None] = lambda _: None) -> int:
         """Look at all satellites, and return the row that holds now.
+
+        Args:
+            tell: Function that gets the track's time in ms, before satellites are told anything about that time's row.
 
         Raises:
             OvertakenError: Most satellites follow another schedule.
         """
         stats = self._control.store_stats(self._routes, DEADLINE_S)
         now_ms = self._playing.track_ms(self._clock())  # after the answers: commands must fit the row that holds then
+        tell(now_ms)
         row = self._playing.track.row_at(now_ms)
         if row != self._row:
             self._row, self.quiet = row, 0
@@ -295,8 +329,7 @@ class Watch:
 
     def _check_own(self, stats: Mapping[Satellite, Mapping[str, int]]) -> None:
         own = len(self._playing.track.rows) if self._by == "schedule" else 0
-        others = sum(one["rows"] not in (0, own) for one in stats.values())
-        if 2 * others > len(stats):  # a satellite that missed the last upload may follow the schedule before
+        if _follow_others(stats, own):
             raise OvertakenError("another replay, of another user or state folder, has ended this one")
 
     def _give_again(self, satellites: Iterable[Satellite]) -> None:
@@ -308,15 +341,15 @@ class Watch:
     def _command(self, satellites: Iterable[Satellite]) -> None:
         """Tell satellites outside the window where to send what they hold, until nothing is left there.
 
-        A satellite that was told so and is inside again is told to keep what it has.
+        Each one inside is told once to keep what it has: an earlier replay may have told it to send that away.
         """
         now_s, asks = time.monotonic(), []
-        self._outside = 0
+        self.outside = 0
         for satellite in satellites:
             heir = self._heir(satellite)
-            self._outside += heir is not None
+            self.outside += heir is not None
             target = heir or satellite
-            told, again_s = self._told.get(satellite, (satellite, inf))
+            told, again_s = self._told.get(satellite, (None, inf))
             if target != told or now_s >= again_s:
                 self._told[satellite] = target, inf if heir is None else now_s + _COMMAND_AGAIN_S
                 command = _message(KvcFunctionCode.HANDOVER, structures.KvcHandover(*target))
@@ -343,13 +376,25 @@ class Watch:
         """Return True if nothing moves any more in the last row; by command nothing may be left outside, for nobody goes on."""
         waited_ms = self._playing.track_ms(self._clock()) - self._playing.track.rows[self._row - 1][0]
         looks = _QUIET_LOOKS_LEFT if self._left[self._row] else _QUIET_LOOKS
-        return self.quiet >= looks and (not self._outside or waited_ms > _END_MS)
+        return self.quiet >= looks and (not self.outside or waited_ms > _END_MS)
+
+    def is_settled(self) -> bool:
+        """Return True if satellites outside the window hold nothing, and none moves anything."""
+        return self.quiet >= _QUIET_LOOKS and not self.outside and not self._left[self._row]
 
     def handover(self, row: int) -> Handover:
         chunks, began_ms = self._chunks[row], self._playing.track.rows[row - 1][0]
         duration_s = max(0, self._seen_ms.get(row, began_ms) - began_ms) / 1000
         moved_bytes = round(chunks * self._chunk_bytes)
         return Handover(row, self._playing.track.centre(row), chunks, moved_bytes, duration_s, self._left.get(row, 0))
+
+
+def _follow_others(stats: Mapping[Satellite, Mapping[str, int]], own: int) -> bool:
+    """Return True if most satellites have a number of rows that is neither 0 nor `own`.
+
+    Most, because a satellite that missed the last upload may follow the schedule before.
+    """
+    return 2 * sum(one["rows"] not in (0, own) for one in stats.values()) > len(stats)
 
 
 def _now_ms(playing: Playing) -> int:

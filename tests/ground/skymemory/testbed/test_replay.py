@@ -37,6 +37,7 @@ from skymemory.testbed.replay import (
     held_now,
     playing_now,
     row_now,
+    settle,
     upload,
 )
 from skymemory.wire.address import Satellite
@@ -233,7 +234,8 @@ def test_who_is_inside_the_window_again_is_told_to_keep_what_it_has() -> None:
     control = Commanded(sky)
     watch = Watch(cast(ControlPlane, control), Playing(track, 0.0), "command", 1, clock=lambda: now_ms / 1000)
     assert watch.look() == 1
-    assert control.told == {}
+    assert control.told == {one: one for one in sky.torus.satellites()}  # whatever an earlier replay told it
+    control.told.clear()
     now_ms = 1500
     assert watch.look() == 2
     assert set(control.told) == first - second
@@ -246,6 +248,38 @@ def test_who_is_inside_the_window_again_is_told_to_keep_what_it_has() -> None:
     assert {one for one, target in control.told.items() if target == one} == first - second
     assert {target for one, target in control.told.items() if target != one} == first - second
     assert set(control.told) == first ^ second
+
+
+def test_the_time_is_told_before_what_satellites_are_told_at_it() -> None:
+    sky = Constellation().replace(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
+    track = Track.of(sky.torus, [(0, Satellite(3, 5)), (1000, Satellite(3, 7))])
+    control = Commanded(sky)
+    watch = Watch(cast(ControlPlane, control), Playing(track, 0.0), "command", 1, clock=lambda: 1.5)
+
+    def killed(now_ms: int) -> None:
+        assert now_ms == 1500
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watch.look(killed)
+    assert control.told == {}
+
+
+def test_a_handover_by_command_is_ended_once_the_window_stays(start_sky: StartSky) -> None:
+    """Nobody had told satellites of row 2, as if the ground had ended just then."""
+    sky = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]}).constellation
+    items = blocks()
+    with SkyStore(sky, timing=PATIENT) as store:
+        assert all(result.ok for result in store.put(list(items.items())))
+    track = Track.of(sky.torus, [(0, Satellite(3, 5)), (1000, Satellite(3, 7)), (10_000_000, Satellite(3, 9))])
+    held = held_now(Playing(track, time.time() - 3600))
+    inside = set(Whereabouts(sky, held).servers(2))
+    with ControlPlane(sky, PATIENT) as control:
+        assert not any(is_held_at(sky, key, inside) for key in items)
+        assert settle(control, held) == 0
+    assert all(is_held_at(sky, key, inside) for key in items)
+    with SkyStore(sky, playing=held, timing=PATIENT) as store:
+        assert all(result.data == items[result.key] for result in store.get(list(items)))
 
 
 def test_satellites_that_do_not_answer_are_named(start_sky: StartSky, schedule: Schedule) -> None:
