@@ -55,18 +55,18 @@ test: test-host
 # targets that only compute run beside them, and give way to them.
 test-host: $(VENV)/.dev
 	@$(MAKE) --no-print-directory test-tools
-	$(MAKE) --no-print-directory lint-quick
-	$(MAKE) --no-print-directory build $(VENV)/.installed
-	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python docs test-c coverage test-sanitized test-aarch64
-	$(MAKE) --no-print-directory -j2 -Otarget test-python beside-python
-	$(MAKE) --no-print-directory fuzz
+	@tools/step.sh $(MAKE) --no-print-directory lint-quick
+	@tools/step.sh $(MAKE) --no-print-directory build $(VENV)/.installed
+	@tools/step.sh $(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python docs test-c coverage test-sanitized test-aarch64
+	@tools/step.sh $(MAKE) --no-print-directory -j2 -Otarget test-python beside-python
+	@tools/step.sh $(MAKE) --no-print-directory fuzz
 
 # What a later target would miss after half an hour is told now: with CI set it is a failure, elsewhere a warning.
 test-tools:
 	@tools/tool_works.sh $(TOOLS) || [ -z "$$CI" ]
 
 beside-python: $(VENV)/.dev
-	nice -n 19 $(MAKE) --no-print-directory lint-cppcheck lint-tidy twin mutants-few
+	@tools/step.sh nice -n 19 $(MAKE) --no-print-directory lint-cppcheck lint-tidy twin mutants-few
 
 # --- environment ------------------------------------------------------------------------------------------------------------
 
