@@ -66,10 +66,9 @@ def test_an_attacker(tmp_path: Path, berlin: Path) -> None:
     assert (report["violations"]["authentic"], report["violations"]["nonce"]) == (0, 0)
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_two_runs_of_one_seed_print_the_same_byte_for_byte(tmp_path: Path, berlin: Path, form: tuple[str, ...]) -> None:
-    for words in ((str(berlin), "--seed", "3", "--hours", "0.2"), ("--seeds", "3", "--seed", "40")):
-        first, again = (skymem(tmp_path, *words, *form) for _ in range(2))
+def test_two_runs_of_one_seed_print_the_same_byte_for_byte(tmp_path: Path, berlin: Path) -> None:
+    for words in ((str(berlin), "--seed", "3", "--hours", "0.1"), ("--seeds", "2", "--seed", "40", "--json")):
+        first, again = (skymem(tmp_path, *words) for _ in range(2))
         assert first.stdout == again.stdout
         assert re.fullmatch(r"[\d,]+ events in [\d,.]+ s, [\d,]+ a second\n", first.stderr)
 
