@@ -40,11 +40,27 @@ static bool AwaitSignalOrEnd(const sigset_t *signals)
     return descriptor >= 0;
 }
 
+/* Print what becomes of the satellite: @p text, or the same as an object of the log. */
+static bool Tell(FILE *stream, const SKYSAT_Options_t *options, CFE_EVS_EventType_Enum_t level, const char *text)
+{
+    char name[EXEC_LOGGER_BYTES];
+    char line[EXEC_LINE_BYTES];
+    (void)snprintf(name, sizeof name, "skysat %u,%u", options->plane, options->slot);
+    if (options->log_json)
+    {
+        EXEC_FormatLine(true, level, name, text, line);
+        return fputs(line, stream) >= 0 && fflush(stream) == 0;
+    }
+    return fprintf(stream, "%s%s %s\n", name, level == CFE_EVS_EventType_INFORMATION ? "" : ":", text) >= 0 &&
+           fflush(stream) == 0;
+}
+
 int main(int argc, char **argv)
 {
     SKYSAT_Options_t options;
     char             why[SATELLITE_WHY_BYTES];
     char             endpoint[32];
+    char             ready[sizeof "ready on " + sizeof endpoint];
     sigset_t         signals;
     int              signal_number = 0;
 
@@ -74,11 +90,12 @@ int main(int argc, char **argv)
     }
     if (!up)
     {
-        (void)fprintf(stderr, "skysat %u,%u: %s\n", options.plane, options.slot, why);
+        (void)Tell(stderr, &options, CFE_EVS_EventType_CRITICAL, why);
         return EXIT_FAILED;
     }
     SATELLITE_Endpoint(endpoint, sizeof endpoint);
-    if (printf("skysat %u,%u ready on %s\n", options.plane, options.slot, endpoint) < 0 || fflush(stdout) != 0)
+    (void)snprintf(ready, sizeof ready, "ready on %s", endpoint);
+    if (!Tell(stdout, &options, CFE_EVS_EventType_INFORMATION, ready))
     {
         perror("skysat: standard output"); /* whoever waits for that line has to know */
         (void)SATELLITE_Stop();

@@ -376,6 +376,7 @@ void SKYSAT_PrintUsage(void)
         "  --tenant NUMBER:RESERVED:MOST\n"
         "                       quota of a tenant, in percent of the slots; others:RESERVED:MOST is that of all tenants without\n"
         "                       one (others:0:100); without any, all tenants share the store\n"
+        "  --log-json           log one JSON object in each line\n"
         "  --seam-cut           no links between the last plane and the first\n"
         "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
         "                       model of what this satellite sends over north, east, south, west or ground:\n"
@@ -417,6 +418,10 @@ bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *op
         else if (strcmp(argv[i], "--gossip") == 0)
         {
             options->gossip = 1;
+        }
+        else if (strcmp(argv[i], "--log-json") == 0)
+        {
+            options->log_json = true;
         }
         else if (strcmp(argv[i], "--until-stdin-ends") == 0)
         {

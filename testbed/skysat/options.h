@@ -40,7 +40,7 @@ typedef struct
     SKYSAT_Window_t window;
     const char     *keys; /**< key file; NULL: none */
     bool            help;
-    bool            until_stdin_ends;
+    bool            until_stdin_ends, log_json;
     bool            link_given[SKYSAT_LINKS];
     SKYSAT_Link_t   links[SKYSAT_LINKS];
     uint32_t        tenant_count;

@@ -206,6 +206,7 @@ bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size
     config.wakeups       = satellite_wakeups;
     config.wakeup_count  = sizeof satellite_wakeups / sizeof satellite_wakeups[0];
     config.quiet         = quiet;
+    config.log_json      = options->log_json;
     config.log_bytes_max = options->until_stdin_ends ? LOG_BYTES_MAX : 0; /* who holds its leash made the log for it alone */
     if (!EXEC_Init(&config))
     {

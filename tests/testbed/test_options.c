@@ -54,15 +54,17 @@ static void DefaultsAreThePapers(void)
     CHECK_EQ(options.window.servers, 0);
     CHECK_EQ(options.handover_ms, 30000);
     CHECK(!options.until_stdin_ends);
+    CHECK(!options.log_json);
     CHECK_EQ(SKYSAT_Address(&options, 3, 10), 0x7F12030A);
 }
 
 static void EverythingCanBeSet(void)
 {
     CHECK(Parse(PLACE "--network 198.18.0.0 --port 5000 --mtu 1472 --store-mib 32 --seam-cut --gossip --scrub-ms 60000 "
-                      "--handover-ms 45000 --until-stdin-ends --window all_planes:20:3:10 "
+                      "--handover-ms 45000 --until-stdin-ends --log-json --window all_planes:20:3:10 "
                       "--link north:delay_us=7600,jitter_us=10,rate_kbps=1000,loss_ppm=5,cut=1"));
     CHECK(options.until_stdin_ends);
+    CHECK(options.log_json);
     CHECK_EQ(SKYSAT_Address(&options, 1, 1), 0xC6120101);
     CHECK_EQ(options.port, 5000);
     CHECK_EQ(options.mtu, 1472);

@@ -1,5 +1,6 @@
 """The program `skysat`: what it says, how it ends, what it takes. Real processes, real sockets."""
 
+import json
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ from skymemory.wire.address import Satellite
 
 MEMORY_KB_MAX = 6 * 1024
 """What a satellite may take beside its store. OpenSSL is most of it: 4.5 MB, against 1.8 MB with Monocypher."""
+TIME = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 PT_LOAD, PT_INTERP = 1, 3
 KEY_BYTES = 32
 SATELLITES = 5 * 19
@@ -56,7 +58,26 @@ def test_it_ends_cleanly_when_it_is_asked_to(process: subprocess.Popen[str], num
     assert out == ""
     assert "KVC Initialized." in err
     assert "ISL Initialized." in err
-    assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S", line) for line in err.splitlines()), err
+    assert all(re.match(rf"{TIME} (INFO|ERROR|CRITICAL) (OS|ES|EVS 3010/1/\w+ \d+): \S", line) for line in err.splitlines()), err
+
+
+def test_each_line_is_an_object_on_request(words: list[str]) -> None:
+    with subprocess.Popen([*words, "--log-json"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        assert child.stdout is not None
+        lines = []
+        while not lines or satellite_program.READY_WORD not in lines[-1]:
+            lines.append(child.stdout.readline())
+            assert lines[-1]
+        second = run([*words, "--log-json"])
+        child.terminate()
+        lines += child.stdout.readlines()
+    told = [json.loads(line) for line in lines]
+    assert all(list(one) == ["time", "level", "logger", "message"] and re.fullmatch(TIME, one["time"]) for one in told)
+    assert {one["level"] for one in told} == {"info"}
+    assert {"OS", "skysat 3,10"} < {one["logger"] for one in told}
+    refused = json.loads(second.stderr)
+    assert refused["level"] == "critical"
+    assert "is in use by another process" in refused["message"]
 
 
 def test_memory_beside_the_store(process: subprocess.Popen[str]) -> None:

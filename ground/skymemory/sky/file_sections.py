@@ -100,6 +100,7 @@ class SatelliteSettings(CheckedModel):
     hello_s: int = whole_numbers(defaults.DEFAULT_HELLO_S, 1, defaults.MOST_HELLO_S)
     gossip: bool = _switch(False)
     scrub_s: int = whole_numbers(defaults.DEFAULT_SCRUB_MS // 1000, 0, defaults.MOST_SCRUB_MS // 1000)
+    log_json: bool = _switch(False)
 
 
 class Override(CheckedModel):

@@ -46,6 +46,8 @@ def arguments(constellation: Constellation, satellite: Satellite, keys: Path | s
         words += ["--window", _window(constellation.cache)]
     if own.gossip:
         words.append("--gossip")
+    if own.log_json:
+        words.append("--log-json")
     for quota in constellation.tenants:
         words += ["--tenant", str(quota)]
     if constellation.torus.seam_cut:

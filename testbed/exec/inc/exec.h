@@ -44,6 +44,7 @@ typedef struct
     const CFE_SB_MsgId_Atom_t      *wakeups; /**< commands sent once a second, as a scheduler app would */
     uint32                          wakeup_count;
     bool                            quiet;         /**< print neither events nor the system log */
+    bool                            log_json;      /**< print each line of these as a JSON object */
     uint32                          log_bytes_max; /**< a log that is a file begins again then; 0: it may grow */
 } EXEC_Config_t;
 
@@ -55,6 +56,16 @@ typedef struct
     uint32 pipe_overflow; /**< messages to a full pipe */
     uint32 pool_empty;
 } EXEC_SbCounters_t;
+
+#define EXEC_LOGGER_BYTES  (OS_MAX_API_NAME + 40)
+#define EXEC_MESSAGE_BYTES 256
+#define EXEC_LINE_BYTES    768
+
+/** Write a line as the log has it, with the time, into EXEC_LINE_BYTES.
+ * @param json    as a JSON object, else as text
+ * @param logger  who says it, in less than EXEC_LOGGER_BYTES without what JSON escapes
+ * @param message text of less than EXEC_MESSAGE_BYTES, without the end of the line */
+void EXEC_FormatLine(bool json, CFE_EVS_EventType_Enum_t level, const char *logger, const char *message, char *line);
 
 /** Start the services, but no app: host apps can subscribe before the first event. @return false if an executive runs already */
 bool EXEC_Init(const EXEC_Config_t *config);

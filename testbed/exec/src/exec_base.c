@@ -1,17 +1,13 @@
 /**
  * @file
- * Lock, ids, clock and printing for the other files.
+ * Lock, ids and clock for the other files.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "exec_priv.h"
-
-#define LINE_MAX_BYTES 256
-#define TIME_BYTES     40
 
 EXEC_Config_t EXEC_Config;
 
@@ -102,56 +98,4 @@ uint32 EXEC_IdNext(uint32 last, uint32 kind, const void *ids, size_t stride, uin
         }
     }
     return 0;
-}
-
-/* Write the time of a line, in UTC and milliseconds. @return its characters */
-static int PrintTime(char *line)
-{
-    struct timespec now = {0, 0};
-    struct tm       utc;
-    char            date[sizeof "2026-11-28T06:39:12"];
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)memset(&utc, 0, sizeof utc);
-    (void)gmtime_r(&now.tv_sec, &utc);
-    (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-    return snprintf(line, TIME_BYTES, "%s.%03dZ ", date, (int)(now.tv_nsec / 1000000));
-}
-
-/* Begin a log again when it is long: a satellite writes for as long as it flies. What is no file has no offset. */
-static void BoundLog(void)
-{
-    const off_t max = (off_t)EXEC_Config.log_bytes_max;
-    if (max > 0 && lseek(STDERR_FILENO, 0, SEEK_CUR) >= max && ftruncate(STDERR_FILENO, 0) == 0)
-    {
-        static const char said[] = "the log began anew, as it was full\n";
-        (void)lseek(STDERR_FILENO, 0, SEEK_SET);
-        const ssize_t written = write(STDERR_FILENO, said, sizeof said - 1);
-        (void)written;
-    }
-}
-
-void EXEC_Print(const char *format, va_list arguments)
-{
-    char line[TIME_BYTES + LINE_MAX_BYTES];
-    if (EXEC_Config.quiet)
-    {
-        return;
-    }
-    const int begin  = PrintTime(line);
-    int       length = vsnprintf(line + begin, LINE_MAX_BYTES - 1, format, arguments);
-    if (length < 0)
-    {
-        return;
-    }
-    length = begin + (length < LINE_MAX_BYTES - 1 ? length : LINE_MAX_BYTES - 2);
-    if (length == 0 || line[length - 1] != '\n')
-    {
-        line[length++] = '\n';
-    }
-    int before = PTHREAD_CANCEL_ENABLE;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    BoundLog();
-    const ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-    (void)written; /* nobody can be told of a failure */
-    (void)pthread_setcancelstate(before, NULL);
 }

@@ -145,8 +145,10 @@ CFE_Status_t CFE_EVS_SendEvent(uint16 EventID, CFE_EVS_EventType_Enum_t EventTyp
         id->EventType    = EventType;
         id->SpacecraftID = CFE_PSP_GetSpacecraftId();
         id->ProcessorID  = CFE_PSP_GetProcessorId();
-        OS_printf("EVS %lu/%lu/%s %u: %s\n", (unsigned long)id->SpacecraftID, (unsigned long)id->ProcessorID, id->AppName,
-                  (unsigned)EventID, text);
+        char logger[EXEC_LOGGER_BYTES];
+        (void)snprintf(logger, sizeof logger, "EVS %lu/%lu/%s %u", (unsigned long)id->SpacecraftID,
+                       (unsigned long)id->ProcessorID, id->AppName, (unsigned)EventID);
+        EXEC_Log(EventType, logger, text);
         (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(event.TelemetryHeader), true); /* nobody listening is no error of the app */
     }
     return status;

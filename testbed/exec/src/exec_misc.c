@@ -18,7 +18,7 @@ CFE_Status_t CFE_ES_WriteToSysLog(const char *SpecStringPtr, ...)
         return CFE_ES_BAD_ARGUMENT;
     }
     va_start(arguments, SpecStringPtr);
-    EXEC_Print(SpecStringPtr, arguments);
+    EXEC_Print(CFE_EVS_EventType_ERROR, "ES", SpecStringPtr, arguments); /* apps and executive write nothing else there */
     va_end(arguments);
     return CFE_SUCCESS;
 }
@@ -27,7 +27,7 @@ void OS_printf(const char *string, ...)
 {
     va_list arguments;
     va_start(arguments, string);
-    EXEC_Print(string, arguments);
+    EXEC_Print(CFE_EVS_EventType_INFORMATION, "OS", string, arguments);
     va_end(arguments);
 }
 

@@ -84,8 +84,10 @@ int64 EXEC_NowNs(void);
 bool EXEC_NameOk(const char *name);
 /** Wait on @p cond with @p lock held. The thread can be cancelled only while it waits. */
 int EXEC_CondWait(pthread_cond_t *cond, pthread_mutex_t *lock, int64 deadline_ns);
-/** Print one line, whole. */
-void EXEC_Print(const char *format, va_list arguments);
+/** Write a message to the log, as a line. The bounds are those of EXEC_FormatLine. */
+void EXEC_Log(CFE_EVS_EventType_Enum_t level, const char *logger, const char *message);
+/** Write what @p format makes of @p arguments to the log; a longer message is cut. */
+void EXEC_Print(CFE_EVS_EventType_Enum_t level, const char *logger, const char *format, va_list arguments);
 
 extern EXEC_Config_t EXEC_Config;
 

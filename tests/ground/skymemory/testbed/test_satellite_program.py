@@ -42,9 +42,10 @@ def test_quotas_of_tenants() -> None:
 
 
 def test_what_is_off_is_left_out() -> None:
-    sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60}, cache={"parity": 0})
-    assert options(sky, Satellite(3, 10))[-2:] == ["scrub-ms 60000", "gossip"]
-    sky = sky.replace(satellite={"gossip": False, "scrub_s": 0}, cache={"servers": 20, "parity": 4, "layout": "all_planes"})
+    sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60, "log_json": True}, cache={"parity": 0})
+    assert options(sky, Satellite(3, 10))[-3:] == ["scrub-ms 60000", "gossip", "log-json"]
+    off = {"gossip": False, "scrub_s": 0, "log_json": False}
+    sky = sky.replace(satellite=off, cache={"servers": 20, "parity": 4, "layout": "all_planes"})
     assert options(sky, Satellite(1, 1))[-2:] == ["scrub-ms 0", "window all_planes:20:3:10"]
 
 
