@@ -49,6 +49,7 @@ packages() {
     docker) echo docker.io ;;
     libisal) echo libisal-dev ;;
     libssl) echo libssl-dev ;;
+    promtool) echo prometheus ;;
     qemu-aarch64) echo qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
     redis-cli) echo redis-tools ;;
     *) echo "$1" ;;
