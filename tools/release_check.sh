@@ -12,7 +12,7 @@ fail() {
     failed=1
 }
 
-python tools/set_version.py --check || fail "files have other versions: tools/set_version.py writes them"
+python3 tools/set_version.py --check || fail "files have other versions: tools/set_version.py writes them"
 grep -qE "^## \[$version\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md || fail "CHANGELOG.md has no section '## [$version] - YEAR-MONTH-DAY'"
 [ -z "$(git status --porcelain)" ] || fail "the tree has changes that are not committed"
 
@@ -24,7 +24,7 @@ for processor in x86_64 aarch64; do
         tools/try_wheel.sh "$1" || fail "$1 does not work here"
     elif why=$(tools/tool_works.sh "qemu-$processor"); then
         folder=$(mktemp -d)
-        python -m zipfile -e "$1" "$folder"
+        python3 -m zipfile -e "$1" "$folder"
         chmod +x "$folder/skymemory/_native/skysat"
         # A satellite that starts says its version, and ends with its standard input.
         "qemu-$processor" -L "/usr/$processor-linux-gnu" "$folder/skymemory/_native/skysat" --plane 1 --slot 1 --planes 3 --slots 3 \
