@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -117,6 +118,7 @@ class Engine:
                 stderr=subprocess.STDOUT,
                 text=True,
                 pass_fds=[write],
+                start_new_session=True,  # so that all of its processes can be ended
                 env=environment(folder) | ({"VLLM_ENABLE_V1_MULTIPROCESSING": "0"} if is_one_process else {}),
             )
         os.close(write)
@@ -231,7 +233,7 @@ class Engine:
         try:
             self._process.wait(60)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # one that never came up, with the processes that it has started
             self._process.wait()
         self._answers.close()
 
