@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.table import Table
@@ -22,6 +22,9 @@ from skymemory.cli.common import (
 )
 from skymemory.cli.models import loaded, model_options, tell_stage
 from skymemory.segments.grid import checked_strategies
+
+_ONE_THREAD_PARAMETERS: Final = 10_000_000
+"""Parameters up to which products are so small that threads spend more time waiting for each other than computing."""
 
 
 @click.group()
@@ -70,6 +73,8 @@ def check(
     except ValueError as error:
         raise BadInput(f"--strategies: {error}") from error
     with open_store(constellation_path, tenant_secret_file) as store, loaded(model, dtype, device) as (network, tokenizer):
+        import torch
+
         from skymemory.prompt.codecs import CodecError
         from skymemory.prompt.huggingface import UnsupportedModelError
         from skymemory.prompt.manager import KVCManager
@@ -77,6 +82,8 @@ def check(
         from skymemory.segments.errors import SegmentError
         from skymemory.segments.manager import SegmentManager
 
+        if network.num_parameters() <= _ONE_THREAD_PARAMETERS:
+            torch.set_num_threads(1)
         tell_stage("reading all weights, for the model's fingerprint")
         manager = KVCManager(network, tokenizer, store)
         segments = SegmentManager(manager)

@@ -22,6 +22,7 @@ from skymemory.segments.evidence import Point, PromptSize
 from skymemory.segments.gate import POWER_PROMPTS_MIN, PROMPTS_MIN, Gate
 from skymemory.segments.grid import Option
 from skymemory.segments.linker import Linker
+from skymemory.segments.linking import Linking
 from skymemory.segments.measure import compare_all, full_answers, shuffled, through_codec
 from skymemory.segments.pieces import SINKS, Piece, TensorSource
 from skymemory.segments.strategy import Kind
@@ -175,6 +176,9 @@ class _Check:
     ) -> None:
         """Compare the answers to prompts of one layout for all options, and count them one after the other.
 
+        Below its switch layer an option computes all rows, whatever its segments hold. Options come in the order of their switch
+        layers, so that each of these layers is computed once for all of them and for the shuffled runs.
+
         Args:
             prompts: The prompts.
             points: Options to check.
@@ -184,17 +188,20 @@ class _Check:
         """
         tokens = [prompt.tokens for prompt in prompts]
         answers = full_answers(self.model, tokens, self._full(tokens))
+        ahead = self.linker.begin(torch.tensor(tokens))
         tensors: dict[int, list[Tensor]] = {}
-        for option, point in points.items():
+        given: dict[tuple[int, int], list[Tensor]] = {}
+        for option, point in sorted(points.items(), key=lambda item: item[0].switch_layer):
             sinks = SINKS if option.strategy.kind is Kind.LEGO0 else 0
             if sinks not in tensors:
-                numbered = range(len(prompts[0].segments))
-                tensors[sinks] = [self._segments([one.segments[at][1] for one in prompts], sinks) for at in numbered]
+                tensors[sinks] = self._segments(prompts, sinks)
             wrong = min(len(prompts), max(0, POWER_PROMPTS_MIN - gate.verdict(point).counts.shuffled.prompts))
-            given = [self._with_shuffled(of_all, at, wrong, number, tokens) for at, of_all in enumerate(tensors[sinks])]
-            both = tokens + tokens[:wrong]
-            cache = self._link(prompts[0], both, option, given, sinks)
-            samples = compare_all(self.model, both, answers + answers[:wrong], cache)
+            if (sinks, wrong) not in given:
+                of_segments = enumerate(tensors[sinks])
+                given[sinks, wrong] = [self._with_shuffled(one, at, wrong, number, tokens) for at, one in of_segments]
+            ahead.compute_ahead(option.switch_layer, lambda: False)
+            cache = self._link(prompts[0], ahead.fork(wrong), option, given[sinks, wrong], sinks)
+            samples = compare_all(self.model, tokens + tokens[:wrong], answers + answers[:wrong], cache)
             for index, prompt in enumerate(prompts):
                 if not is_wanted(point, number + index):
                     break
@@ -220,21 +227,28 @@ class _Check:
             (segments, torch.stack([shuffled(segments[:, :, index], seed) for index, seed in enumerate(seeds)], 2)), 2
         )
 
-    def _segments(self, tokens: Sequence[Sequence[int]], sinks: int) -> Tensor:
-        """Return keys and values of segments of one length, [layers - 1, 2, segments, kv_heads, tokens, head_dim]."""
-        computed = self.linker.compute(torch.tensor(tokens), sinks=sinks, bos=self.bos)
-        if self.codec.name == "raw":
-            return computed
-        return torch.stack([through_codec(one, self.codec, self.block_tokens) for one in computed.unbind(2)], 2)
+    def _segments(self, prompts: Sequence[CheckPrompt], sinks: int) -> list[Tensor]:
+        """Return keys and values of each segment of prompts of one layout, [layers - 1, 2, prompts, kv_heads, tokens, head_dim].
 
-    def _link(
-        self, prompt: CheckPrompt, tokens: Sequence[list[int]], option: Option, tensors: list[Tensor], sinks: int
-    ) -> DynamicCache:
+        All segments of one length are computed at once.
+        """
+        lengths = [len(segment) for _, segment in prompts[0].segments]
+        tensors: dict[int, Iterator[Tensor]] = {}
+        for length in dict.fromkeys(lengths):
+            places = [at for at, other in enumerate(lengths) if other == length]
+            tokens = torch.tensor([prompt.segments[at][1] for at in places for prompt in prompts])
+            computed = self.linker.compute(tokens, sinks=sinks, bos=self.bos)
+            if self.codec.name != "raw":
+                computed = torch.stack([through_codec(one, self.codec, self.block_tokens) for one in computed.unbind(2)], 2)
+            tensors[length] = iter(torch.split(computed, len(prompts), 2))
+        return [next(tensors[length]) for length in lengths]
+
+    def _link(self, prompt: CheckPrompt, work: Linking, option: Option, tensors: list[Tensor], sinks: int) -> DynamicCache:
         pieces = [
             Piece(start, len(segment), TensorSource(tensor), sinks, self.codec.name == "raw")
             for (start, segment), tensor in zip(prompt.segments, tensors, strict=True)
         ]
-        linked = self.linker.link(torch.tensor(tokens), pieces, option.strategy, switch_layer=option.switch_layer)
+        linked = self.linker.link(work, pieces, option.strategy, switch_layer=option.switch_layer)
         if linked.report.why or not linked.report.linked_tokens:
             raise CheckError(f"a prompt could not be linked with {option.strategy}: {linked.report.why or 'nothing to link'}")
         return linked.cache

@@ -134,11 +134,11 @@ class Linker:
             raise ValueError(f"the switch layer is {switch}; allowed for {strategy} are {lowest} to {self.layers}")
         return switch
 
-    def begin(self, tokens: Sequence[int], cancelled: Callable[[], bool] = lambda: False) -> Linking:
+    def begin(self, tokens: Sequence[int] | Tensor, cancelled: Callable[[], bool] = lambda: False) -> Linking:
         """Return the linking of a prompt whose first layers may be computed before it is known what can be loaded.
 
         Args:
-            tokens: Token ids of the prompt.
+            tokens: Token ids of the prompt; a tensor [batch, tokens] begins several.
             cancelled: Tells, before each layer, whether nobody waits for the cache any more.
 
         Raises:

@@ -14,6 +14,7 @@ from transformers import DynamicCache
 from skymemory.segments.choice import Choice
 from skymemory.segments.decoder import Decoder
 from skymemory.segments.errors import CancelledLinkError
+from skymemory.segments.linked_layer import LinkedLayer
 from skymemory.segments.pieces import Piece
 from skymemory.segments.rows import Rows, take
 from skymemory.segments.strategy import Kind, Strategy
@@ -95,6 +96,7 @@ class Linking:
         self._hidden: Tensor | None = None
         self._row_counts: list[int] = []
         self._waited_s = 0.0
+        self._projected: LinkedLayer | None = None
         self.ahead_layers = 0
         self.ahead_s = 0.0
         self.why = ""
@@ -115,6 +117,7 @@ class Linking:
         if self._end == 0 or self.ahead_layers >= end or enough():
             return
         begin_s = time.monotonic()
+        self._projected = None
         hidden, rows = self._rows()
         while self.ahead_layers < end and not enough():
             hidden = self._layer(self.ahead_layers, hidden, rows)
@@ -122,6 +125,29 @@ class Linking:
             self.ahead_layers += 1
         self._hidden = hidden
         self.ahead_s += time.monotonic() - begin_s
+
+    @torch.no_grad()
+    def fork(self, again: int = 0) -> Linking:
+        """Return a linking that goes on from the layers computed ahead. Neither changes the other.
+
+        Keys and values of the first layer that was not computed ahead are computed once for all forks.
+
+        Args:
+            again: Number of first prompts that it has once more, behind all of them.
+        """
+        chosen = torch.tensor([*range(len(self.tokens)), *range(again)], device=self.tokens.device)
+        fork = Linking(self._decoder, self.tokens[chosen], self.cancelled)
+        for layer, computed in list(zip(fork.kept, self.kept, strict=True))[: self.ahead_layers]:
+            layer.keys, layer.values = computed.keys[chosen], computed.values[chosen]
+        fork._hidden = None if self._hidden is None else self._hidden[chosen]
+        fork._row_counts = list(self._row_counts)
+        fork.ahead_layers, fork.ahead_s = self.ahead_layers, self.ahead_s
+        if not self.is_complete and self._end > 0:
+            if self._projected is None:
+                self._projected = self._decoder.layer(self._end, len(self.tokens))
+                self._decoder.project(self.ahead_layers, *self._rows(), self._projected)
+            fork._projected = LinkedLayer(self._projected.keys[chosen], self._projected.values[chosen])
+        return fork
 
     @torch.no_grad()
     def run(self, pieces: Sequence[Piece], strategy: Strategy, prefix: DynamicCache | None, switch_layer: int) -> None:
@@ -153,7 +179,7 @@ class Linking:
         for layer, (keys, values, *_) in list(zip(self.kept, prefix, strict=True))[self.ahead_layers :]:
             layer.keys[:, :, :first] = keys[:, :, :first]
             layer.values[:, :, :first] = values[:, :, :first]
-        self._first = first
+        self._first, self._projected = first, None
         self._ids = self._ids[:, first:]
         self._hidden = None if self._hidden is None else self._hidden[:, first:]
 
@@ -216,7 +242,11 @@ class Linking:
         choice = Choice(self._strategy, self._ids, linked, self._first, range(switch, last))
         kept = self.kept[switch]
         kept.compare = blend
-        self._decoder.project(switch, hidden, rows, kept)
+        if self._projected is not None and switch == self.ahead_layers:
+            kept.rows = rows.positions
+            kept.update(self._projected.keys, self._projected.values)
+        else:
+            self._decoder.project(switch, hidden, rows, kept)
         kept.compare = False
         deviation = kept.deviation
         for index in range(switch, last + 1):

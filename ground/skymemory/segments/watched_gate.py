@@ -15,6 +15,7 @@ from skymemory.segments.canaries import CanaryCheck, cache_beside
 from skymemory.segments.canary_queue import Canaries, Canary
 from skymemory.segments.check import CheckPrompt, check_strategies
 from skymemory.segments.errors import SegmentError
+from skymemory.segments.float32_products import has_slow_products, with_float32_products
 from skymemory.segments.gate import Gate
 from skymemory.segments.grid import Option
 from skymemory.segments.kept_gate import KeptGate
@@ -65,11 +66,15 @@ class WatchedGate:
         if self._kept is not None:
             self._kept.look(fingerprint)
             self._kept.take(fingerprint)
+        model = manager.engine.model
+        if has_slow_products(model):
+            model = with_float32_products(model)
+            linker = Linker(model)
         trial = Gate(self.gate.host)
         trial.join(self.gate.record(fingerprint.hex(), shared=False))
         figures = check_strategies(
             linker,
-            manager.engine.model,
+            model,
             prompts,
             grid,
             trial,

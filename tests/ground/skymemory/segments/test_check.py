@@ -1,4 +1,6 @@
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 
@@ -59,15 +61,16 @@ class PerfectLinker(Linker):
         self._made: list[torch.Tensor] = []
 
     def compute(self, tokens, **sinks) -> torch.Tensor:
-        self._made = [*self._made[-1:], super().compute(tokens, **sinks)]
-        return self._made[-1]
+        both = super().compute(tokens, **sinks)
+        self._made = list(both.split(both.shape[2] // 2, 2))
+        return both
 
-    def link(self, tokens, pieces, strategy, **rest) -> Linked:
-        linked = super().link(tokens, pieces, strategy, **rest)
+    def link(self, work, pieces, strategy, **rest) -> Linked:
+        linked = super().link(work, pieces, strategy, **rest)
         for row in range(self._made[0].shape[2]):
             of_all = zip(pieces, self._made, strict=True)
             if all(torch.equal(piece.source.layer(1)[:, row], tensor[0][:, row]) for piece, tensor in of_all):
-                exact = self._engine.prefill(tokens[row, :-1].tolist())
+                exact = self._engine.prefill(work.tokens[row, :-1].tolist())
                 for layer, (keys, values, *_) in zip(linked.cache.layers, exact, strict=True):
                     layer.keys[row], layer.values[row] = keys[0], values[0]
         return linked
@@ -128,6 +131,19 @@ def one_by_one(linker, model, given: list[CheckPrompt], grid, codec) -> dict[tup
     return {(verdict.point.strategy, verdict.point.switch_layer): verdict.figures() for verdict in gate.verdicts(MODEL)}
 
 
+@contextmanager
+def rows_computed(model) -> Iterator[list[tuple[int, int]]]:
+    """Note each call of the first layer: how many rows it computes, and how many of each prompt or segment."""
+    computed: list[tuple[int, int]] = []
+
+    def note(layer, args) -> None:
+        batch, width, _ = args[0].shape
+        computed.append((batch * width, width))
+
+    with model.base_model.layers[0].register_forward_pre_hook(note):
+        yield computed
+
+
 def test_prompts_that_are_computed_at_once_give_what_they_give_alone() -> None:
     """Answers have several tokens, of which some end early, and prompts have several layouts."""
     model, codec = small_model("llama", num_hidden_layers=3), get_codec("int8")
@@ -137,7 +153,11 @@ def test_prompts_that_are_computed_at_once_give_what_they_give_alone() -> None:
     given.sort(key=lambda one: len(one.tokens), reverse=True)
     words = ("naive", "lego:2", "lego0", "blend:15", "blend:50", "random:30")
     grid = [Option(strategy := Strategy.parse(word), strategy.switch_layer_min) for word in words] + [ALL]
-    rows = check(linker, model, given, grid, Gate("a"), codec=codec)
+    with rows_computed(model) as computed:
+        rows = check(linker, model, given, grid, Gate("a"), codec=codec)
+    # Of the first layer all rows of a prompt are computed for the full answer, once for the options that load no layer
+    # below the second one, and once (keys and values) for the others
+    assert sum(rows for rows, width in computed if width == 14) <= 3 * 14 * len(given)
     alone = one_by_one(linker, model, given, grid, codec)
     assert len(alone) == len(rows) == len(grid)
     for row in rows:
