@@ -246,8 +246,7 @@ class Estimator:
         A satellite without a get of that size counts by its round trip, and its megabytes by those of all satellites: what has
         held up a few small gets would make a large one look endless.
         """
-        of_any = self._any_satellite
-        any_round_s, any_megabyte_s = of_any.own_costs(size) or (of_any.costs(size) if of_any.knows(size) else (0.0, 0.0))
+        any_round_s, any_megabyte_s = self._any_satellite.learned_costs(size) or (0.0, 0.0)
         costs_s = [
             ((fit := self._satellites.get(server)) and fit.own_costs(size))
             or (self._rtt_s.get(server) or any_round_s, any_megabyte_s)

@@ -142,6 +142,13 @@ class SizedFit:
         fit = self._large if size >= self._from else self._small
         return fit.costs if fit.samples else None
 
+    def learned_costs(self, size: float) -> list[float] | None:
+        """Return the costs of work of a size by samples of that kind, or for small work of large work; None: there is none.
+
+        Large work is not judged by small work: who has none of its own is better off to try it.
+        """
+        return self.own_costs(size) or self.own_costs(self._from)
+
     def duration_s(self, size: float, features: Sequence[float]) -> float:
         """Return the expected duration."""
         return math.fsum(map(mul, self.costs(size), features))

@@ -9,7 +9,8 @@ fastest one, the controller takes the one that computes most: what loading hides
     loading     megabytes since the loading began, 1 (the round trip)
     decoding    megabytes
 
-Costs of these are learned as they are measured, apart for small and for large work. What is known of loading fades after a minute
+Costs of these are learned as they are measured, apart for small and for large work. Small loads tell nothing of a large one,
+which is tried if none was measured. What is known of loading fades after a minute
 without any, until loading looks worth a try.
 
 A group that is late is waited for until a full prefill from m on would end as early as linking would if the group came then, but
@@ -228,7 +229,7 @@ class Controller:
         ahead = request.ahead_layers
         options = [one for one in options if one.switch_layer >= ahead] if request.linked_tokens else ()
         with self._lock:
-            explores = not self._load.knows(0)
+            explores = self._load.learned_costs(self._load_bytes(request)) is None
             if not self._compute.knows(0):
                 cheapest = None if exact or not options else min(options, key=lambda option: self._rows(request, option))
                 return Plan(cheapest, True, math.inf, explores=explores)
@@ -264,10 +265,12 @@ class Controller:
     def _load_costs(self, request: Request, now_s: float) -> tuple[float, float, float]:
         """Return the round trip, and seconds of a byte loaded and decoded; nothing is expected of what is unknown."""
         fades = min(max(0.0, (now_s - self._loaded_s) / FADE_S - 1), _FADES_MAX)
-        size = request.prefix_bytes + request.linked_tokens * self.shape.token_bytes * self.shape.layers
-        megabyte_s, round_s = self._load.costs(size) if self._load.knows(0) else (0.0, 0.0)
-        [decode_s] = self._decode.costs(LARGE_BYTES) if self._decode.knows(0) else [0.0]
+        megabyte_s, round_s = self._load.learned_costs(self._load_bytes(request)) or (0.0, 0.0)
+        [decode_s] = self._decode.learned_costs(LARGE_BYTES) or [0.0]
         return round_s * 0.5**fades, megabyte_s * 0.5**fades / 1e6, decode_s / 1e6
+
+    def _load_bytes(self, request: Request) -> float:
+        return request.prefix_bytes + request.linked_tokens * self.shape.token_bytes * self.shape.layers
 
     @staticmethod
     def _prefix_ready_s(request: Request, load: tuple[float, float, float]) -> float:

@@ -274,6 +274,24 @@ def test_an_unknown_sky_is_tried() -> None:
     assert max(plan.deadlines_s.values()) <= 2 * plan.full_s
 
 
+def test_slow_small_loads_do_not_keep_a_sky_of_which_no_large_load_was_measured_from_being_tried() -> None:
+    world, controller, draw = World(), Controller(SHAPE), random.Random(6)
+    for tokens in (300, 1000, 2000, 4000):
+        request = Request(tokens, 0, 0)
+        controller.computed(full_work(SHAPE, request, 0, LAYERS), world.exact_s(request, prefix=False))
+    before = controller.plan(DOCUMENTS, ALL, 0.0)
+    for _ in range(20):
+        held_up = draw.lognormvariate(0, 1) * (20 if draw.random() < 0.2 else 1)
+        controller.loaded(2000, world.round_s * held_up, 0.0)
+        controller.decoded(2000, 1e-4 * held_up)
+    assert controller.plan(DOCUMENTS, ALL, 0.0) == before
+    assert before.explores
+    assert before.option is not None
+    # Once a large one was measured, it counts, also for small ones of a sky that has none of these
+    controller.loaded(1_000_000, 2.0, 0.0)
+    assert controller.plan(DOCUMENTS, ALL, 0.0).option is None
+
+
 def test_a_sky_that_was_slow_is_tried_again_after_a_while() -> None:
     controller = taught(World(bit_rate=5e6))
     times = [after_s for after_s in range(0, 3600, 10) if controller.plan(DOCUMENTS, ALL, float(after_s)).option is not None]
