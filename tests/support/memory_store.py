@@ -19,6 +19,8 @@ class MemoryStore(BlockStore):
         self.failing: set[str] = set()
         """Names of methods that raise OSError."""
         self.is_silent = False
+        self.hides = False
+        """True if what is missing may be there."""
 
     @property
     def tenant_secret(self) -> bytes:
@@ -27,6 +29,10 @@ class MemoryStore(BlockStore):
     @property
     def silent(self) -> bool:
         return self.is_silent
+
+    @property
+    def knows_absence(self) -> bool:
+        return not self.is_silent and not self.hides
 
     def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
         self._begin("find", keys)

@@ -105,6 +105,11 @@ class AgentStore(BlockStore):
         """True if there is no agent, or if no satellite answered when the agent was last asked."""
         return not self._client.connected or self._client.silent
 
+    @property
+    def knows_absence(self) -> bool:
+        """True if enough satellites answered for that when the agent was last asked (`SkyStore.knows_absence`)."""
+        return not self.silent and self._client.knows_absence
+
     def wait_connected(self, timeout_s: float) -> bool:
         """Wait until the agent is there, and return False if it is not there in time."""
         return self._client.wait_connected(timeout_s)

@@ -117,6 +117,7 @@ class AgentClient:
         self.notes: list[str] = []
         """Notice of the agent at the last connection, for the person who runs the engine."""
         self.silent = False
+        self.knows_absence = True
         """True if no satellite answered when the agent was last asked by `look_up`."""
         if not 1 <= arena_bytes <= protocol.ARENA_BYTES_MAX:
             raise ValueError(f"arena_bytes is {arena_bytes}; allowed are 1 to {protocol.ARENA_BYTES_MAX}")
@@ -235,7 +236,8 @@ class AgentClient:
             block_bytes_max: A longer block ends the chain.
 
         Returns:
-            A status for each block, and its entry if the status is DONE. The answer also sets `silent`.
+            A status for each block, and its entry if the status is DONE. The answer also sets `silent` and
+            `knows_absence`.
 
         Raises:
             ValueError: There are more blocks than the protocol allows at once.
@@ -244,7 +246,7 @@ class AgentClient:
         asked = list(keys)
 
         def read(answer: protocol.Known) -> list[tuple[Status, protocol.Entry | None]]:
-            self.silent = answer.silent
+            self.silent, self.knows_absence = answer.silent, answer.knows_absence
             return [(_status_of(word), entry) for word, entry in answer.blocks]
 
         return self._ask(

@@ -259,7 +259,8 @@ class EngineConnection:
         else:
             results = await self._sky.find(asked.keys, fresh=asked.fresh)
         self._answered("find", [result.status for result in results], time.perf_counter() - start_s)
-        return protocol.Known(asked.id, self._sky.silent, [(one.status, _entry(one.entry)) for one in results])
+        blocks: list[tuple[str, protocol.Entry | None]] = [(one.status, _entry(one.entry)) for one in results]
+        return protocol.Known(asked.id, self._sky.silent, blocks, self._sky.knows_absence)
 
     async def _get(self, asked: protocol.Get) -> protocol.Done:
         keys = [key for key, _, _ in asked.blocks]

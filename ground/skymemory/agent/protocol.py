@@ -188,6 +188,8 @@ class Known(EngineMessage, tag="known"):
     silent: bool
     """True if no satellite answers."""
     blocks: Annotated[list[tuple[Text, Entry | None]], Meta(max_length=BLOCKS_MAX)]
+    knows_absence: bool = True
+    """False if satellites that may hold what was not found do not answer."""
 
 
 class PrefetchReply(EngineMessage, tag="prefetched"):

@@ -169,6 +169,11 @@ class SharedSky:
         return store is None or store.silent
 
     @property
+    def knows_absence(self) -> bool:
+        """True if a block that was not found is not there (`SkyStore.knows_absence`)."""
+        return self.store is not None and self.store.knows_absence
+
+    @property
     def is_refused(self) -> bool:
         """True if satellites refuse this host's keys, and none answers under them."""
         store, prober = self.store, self._prober

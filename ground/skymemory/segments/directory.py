@@ -13,7 +13,13 @@ from typing import Final, NamedTuple, NoReturn
 import msgspec
 
 from skymemory.common.state_folder import default_folder
-from skymemory.segments.errors import ExpiredSegmentError, SegmentError, SilentSkyError, UnknownSegmentError
+from skymemory.segments.errors import (
+    ExpiredSegmentError,
+    HiddenSegmentError,
+    SegmentError,
+    SilentSkyError,
+    UnknownSegmentError,
+)
 from skymemory.segments.host_list import HostList, Segment
 from skymemory.segments.keys import SegmentKeys, is_segment_id
 from skymemory.segments.manifest import MANIFEST_BYTES_MAX, NAME_CHARACTERS_MAX, Manifest, ManifestKeys, shown_time
@@ -99,6 +105,7 @@ class SegmentDirectory:
             UnknownSegmentError: The sky has none, or only one that is damaged or older than one that this host knows.
             ExpiredSegmentError: The segment has expired by this host's clock. Nothing is purged, for the clock may be wrong.
             SilentSkyError: Nobody answered.
+            HiddenSegmentError: Satellites that may have one do not answer. The segment stays in this host's list.
             SegmentError: The manifest is longer than is allowed, or cannot be fetched for another reason.
         """
         [found] = self.get_all([segment])
@@ -233,7 +240,8 @@ class SegmentDirectory:
                 else:
                     self._list.add(self.entry(held))
             except UnknownSegmentError:
-                self._list.remove(listed.id)
+                if self._store.knows_absence:
+                    self._list.remove(listed.id)
             except SegmentError as error:
                 _log.info("a segment that has expired stays for now: %s", error)
         return swept
@@ -302,8 +310,16 @@ class SegmentDirectory:
             raise SegmentError(f"the manifest of segment {segment} had more than {MANIFEST_BYTES_MAX:,} bytes, and is purged")
         if result.status is not Status.MISS:
             raise SegmentError(f"the manifest of segment {segment} cannot be fetched: {result.status}")
+        if not self._knows_absence(segment, result.key):
+            raise HiddenSegmentError(f"segment {segment} cannot be looked up: satellites that may hold it do not answer")
         self._list.remove(segment)
         raise UnknownSegmentError(f"the sky has no segment {segment}: it has expired or was evicted, or there never was one")
+
+    def _knows_absence(self, segment: str, key: bytes) -> bool:
+        """Return True if a manifest that was not found is not there, and not merely where nobody answers."""
+        if any(one.id == segment for one in self._list.read()):
+            self._store.find([key], fresh=True)  # before this host forgets what it put, it asks who answers now
+        return self._store.knows_absence
 
     def _unpacked(self, segment: str, data: bytearray) -> Held | None:
         try:

@@ -27,3 +27,7 @@ class CancelledSegmentError(Exception):
 
 class SilentSkyError(SegmentError):
     """Nobody answered, so that nothing is known of the segment."""
+
+
+class HiddenSegmentError(SilentSkyError):
+    """The segment was not found, and satellites that may hold it do not answer. It can be put again."""

@@ -28,7 +28,7 @@ from skymemory.prompt.blocks import dtype_name
 from skymemory.prompt.codecs import Codec, CodecError, get_codec
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.directory import Held, SegmentDirectory, check_stored, checked_name, put_all
-from skymemory.segments.errors import OtherModelError, SegmentError, SilentSkyError
+from skymemory.segments.errors import HiddenSegmentError, OtherModelError, SegmentError, SilentSkyError
 from skymemory.segments.groups import layer_groups, layout_of
 from skymemory.segments.host_list import Segment
 from skymemory.segments.keys import SegmentKeys, segment_root
@@ -463,7 +463,7 @@ class SkySegments:
         """Return the manifests that the sky has; None: none that can be used, so a new one takes its place."""
         found = self.directory.get_all(segments)
         for one in found:
-            if isinstance(one, SilentSkyError):
+            if isinstance(one, SilentSkyError) and not isinstance(one, HiddenSegmentError):
                 raise one
         return [None if isinstance(one, SegmentError) else one.manifest for one in found]
 

@@ -52,6 +52,11 @@ class BlockStore(ABC):
     def silent(self) -> bool:
         """True while nobody answers: blocks are then neither looked for nor stored."""
 
+    @property
+    @abstractmethod
+    def knows_absence(self) -> bool:
+        """True if a block that was not found is not there. False: satellites that may hold it do not answer."""
+
     @abstractmethod
     def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
         """Return what is known of blocks.

@@ -187,6 +187,11 @@ class SkyStore(BlockStore):
         """True after no satellite has answered, until one does. Blocks are then neither looked for nor stored."""
         return self._routes.silent
 
+    @property
+    def knows_absence(self) -> bool:
+        """True if so many satellites answer that a block which they do not have is not there."""
+        return not self.silent and len(self.lost) <= self.settings.parity
+
     def suites(self) -> frozenset[str]:
         """Return the security suites of the associations that carry blocks; waits for what runs. None without a keyring."""
         return self._transfers.suites()

@@ -16,7 +16,7 @@ from skymemory.agent.agent_store import AgentStore
 from skymemory.link.control import ControlPlane
 from skymemory.prompt.manager import KVCManager
 from skymemory.prompt.statistics import ExpectReport
-from skymemory.segments.errors import SegmentError, SilentSkyError, UnknownSegmentError
+from skymemory.segments.errors import HiddenSegmentError, SegmentError, SilentSkyError, UnknownSegmentError
 from skymemory.segments.manifest import ManifestKeys
 from skymemory.segments.sky_segments import SegmentModel, SkySegments
 from skymemory.sky.entry_satellites import Route
@@ -28,7 +28,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.agents import AgentProcess, tell_up
 from support.segments import BLOCK, GEOMETRY, segments_on, tensor_of, tokens_of, whole
-from support.waiting import PATIENCE_S
+from support.waiting import PATIENCE_S, wait_until
 
 Start = Callable[..., LocalConstellation]
 
@@ -192,6 +192,29 @@ def test_a_lost_satellite_costs_the_blocks_that_it_held(start_sky: Start, tmp_pa
                 layer = part.layer(index)
                 wanted = tensor_of(tokens)[index - 1, :, :, part.first : part.first + part.tokens]
                 assert layer is None or torch.equal(layer, wanted)
+
+
+def test_what_only_a_lost_satellite_has_stays_in_the_list(start_sky: Start, tmp_path: Path) -> None:
+    sky = start_sky(cache={"parity": 0, "chunk_bytes": 20_000, "deadline_ms": 300})
+    tokens = tokens_of(40)
+    with SkyStore(sky.constellation) as store:
+        found = segments_on(store, tmp_path / "host").put(tokens, tensor_of(tokens)).id
+    sky.kill(sky.constellation.cache.centre)
+    with SkyStore(sky.constellation) as store:
+        segments = segments_on(store, tmp_path / "host")
+
+        def failure() -> type[Exception] | None:
+            try:
+                segments.get(found)
+            except SegmentError as error:
+                return type(error)
+            return None
+
+        # Once the satellite is known to be lost, its stand-in says that it has no such manifest
+        wait_until(lambda: failure() is HiddenSegmentError)
+        assert [one.id for one in segments.listed()] == [found]
+        assert segments.put(tokens, tensor_of(tokens)).id == found
+        assert failure() is None
 
 
 def test_a_lost_satellite_keeps_no_segment_alive(start_sky: Start, tmp_path: Path) -> None:

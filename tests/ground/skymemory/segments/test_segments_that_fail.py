@@ -14,6 +14,7 @@ from skymemory.link.control import Purged
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.errors import (
     ExpiredSegmentError,
+    HiddenSegmentError,
     SegmentError,
     SilentSkyError,
     UnknownSegmentError,
@@ -75,6 +76,32 @@ def test_a_silent_sky(segments: SkySegments, store: MemoryStore, tmp_path: Path,
     store.is_silent = False
     with pytest.raises(ExpiredSegmentError):
         segments.get(found)
+
+
+def test_what_lost_satellites_may_hold_is_not_forgotten(
+    segments: SkySegments, store: MemoryStore, tmp_path: Path, clock: Clock
+) -> None:
+    found = stored(segments, tokens_of(40), ttl_s=3600)
+    other = segments_on(store, tmp_path / "other")
+    away, store.hides = dict(store.blocks), True
+    store.blocks.clear()
+    with pytest.raises(
+        HiddenSegmentError, match=f"segment {found} cannot be looked up: satellites that may hold it do not answer"
+    ):
+        other.get(found)
+    assert segments.get(found).id == found  # seen before
+    clock.now_unix_ms += 2 * HOUR_MS
+    assert segments.directory.sweep() == 0
+    clock.now_unix_ms -= 2 * HOUR_MS
+    assert [one.id for one in segments.listed()] == [found]
+    store.blocks.update(away)
+    assert other.get(found).id == found
+
+    store.blocks.clear()
+    store.hides = False
+    with pytest.raises(UnknownSegmentError):
+        segments.get(found)
+    assert segments.listed() == []
 
 
 def test_an_expiry_that_not_all_confirm_is_told(tmp_path: Path) -> None:
