@@ -42,6 +42,8 @@ DESCRIPTORS: Final = 8192
 _FEW_DESCRIPTORS: Final = 2048
 _GC_OBJECTS: Final = 10_000
 """New objects between two collections: a Redis command makes dozens, and nearly none of them in circles."""
+_GC_WHOLE: Final = 1000
+"""Collections of what is not new, for each one of all objects: that one takes as long as there are many, and all wait for it."""
 
 
 class Part(Protocol):
@@ -183,7 +185,7 @@ async def run(
     try:
         gc.collect()
         gc.freeze()  # modules and metrics stay: to look through them again and again took a sixth of the time
-        gc.set_threshold(_GC_OBJECTS)
+        gc.set_threshold(_GC_OBJECTS, 10, _GC_WHOLE)
         tell(agent.addresses())
         notify("READY=1")
         await ended.wait()

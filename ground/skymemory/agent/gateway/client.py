@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -57,8 +57,11 @@ class Client(Protocol):
         """Run the commands that wait, before all others of this client."""
 
 
-Run = Callable[[Client, Sequence[Any]], None]
-"""Function of a command. Arguments: the client; the command's name and what follows, all bytes but for large values."""
+Run = Callable[[Client, Sequence[Any]], Iterator[None] | None]
+"""Function of a command. Arguments: the client; the command's name and what follows, all bytes but for large values.
+
+A command on many names returns an iterator, which begins a little of the command at each step: others have their turn between.
+"""
 
 NO_NAMES: Final = (0, 0, 0)
 

@@ -7,7 +7,7 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
@@ -31,8 +31,6 @@ PIPELINE_MAX: Final = 1024
 """Answers of one connection that are under way; further commands wait, and at last in the client."""
 UNSENT_BYTES_MAX: Final = 1 << 20
 """Bytes of answers that the client has not taken, before further commands wait for memory of the gateway: as much at a time."""
-JOINED_BYTES_MAX: Final = 128 << 20
-"""Bytes of answers that the client has not taken, before further commands wait: many send all commands before they read."""
 _SHORT_BYTES: Final = 1 << 16
 """Length of answers that are joined while the client takes none."""
 _ASKED_LEAST_BYTES: Final = 1 << 20
@@ -41,10 +39,12 @@ _UNTAKEN_S: Final = 5 * STALL_S
 """Time after which a client that takes no answers is cut off, whatever it sends meanwhile."""
 TURN_S: Final = 0.001
 """Time that commands of one connection run before others have their turn: what others ask takes several turns of the loop."""
+LARGE_READ_BYTES: Final = 1 << 20
+"""Bytes of a long value that are read at a time, each into memory that is touched for the first time."""
 _LEAST_READ_BYTES: Final = 1 << 13
-"""Bytes of one read, if they are many commands: all are taken apart at once, a microsecond or two for each."""
-_MANY_COMMANDS: Final = 64
-"""Commands of one read that are many."""
+"""Bytes of one read, if they are many arguments: all are taken apart at once, about a microsecond for each."""
+_MANY_ARGUMENTS: Final = 128
+"""Arguments of one read that are many."""
 STRANGER_S: Final = 10.0
 """Time after which a client without the password is cut off: places are few."""
 HALF_S: Final = 5.0
@@ -109,6 +109,8 @@ class Connection:
         self._unsent_bytes_max = UNSENT_BYTES_MAX  # all above that is the gateway's memory
         self._commands_bytes = 0  # of all commands whose answers are not sent
         self._batch: Batch | None = None
+        self._steps: Iterator[None] | None = None  # of the first command of the backlog, which is begun in part
+        self._began_s = 0.0  # the command that was run last
         self._has_ended = False  # nothing is read any more; what was asked for is still answered
         self._wrong: str | None = None  # what is said when all that came before it is answered
         self._reads_bytes = 0  # by the client, as the answer to the command that is run
@@ -187,8 +189,10 @@ class Connection:
     def end(self) -> None:
         """Answer the commands so far, and close the connection."""
         self._has_ended = True
+        begun = [] if self._steps is None else [self._backlog.popleft()]  # it goes on: others may wait for it
         self._forget(self._backlog)
         self._backlog.clear()
+        self._backlog += begun
         self._abort()
 
     def begin_batch(self) -> None:
@@ -274,6 +278,9 @@ class Connection:
         for slot in self._slots:
             if slot.pieces is not None:  # the others give theirs back when they are answered
                 self._free(slot)
+        if self._steps is not None and not self._rests:
+            self._rests = True
+            self._loop.call_soon(self._go_on)
         self._outbox.clear()
         self._give_back()
         self.shared.sessions.pop(self.session.number)
@@ -286,8 +293,8 @@ class Connection:
         buffer = self._reader.buffer()
         if buffer is self.shared.scratch:
             buffer = buffer[: FULL_READ_BYTES if self.shared.memory.is_full else self._read_bytes]
-        elif self.shared.memory.is_full:
-            buffer = buffer[:FULL_READ_BYTES]
+        else:
+            buffer = buffer[: FULL_READ_BYTES if self.shared.memory.is_full else LARGE_READ_BYTES]
         try:
             count = self._socket.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
@@ -301,7 +308,7 @@ class Connection:
         self.session.active_s = time.monotonic()
         self.tally.received_bytes += count
         commands: list[Command] = []
-        is_new = not self._reader.is_amid
+        is_new, before = not self._reader.is_amid, self._reader.arguments
         try:
             self._reader.received(count, commands)
         except ProtocolError as wrong:
@@ -313,7 +320,7 @@ class Connection:
             self._take(commands)
             self.close()
             return
-        if len(commands) >= _MANY_COMMANDS:
+        if self._reader.arguments - before >= _MANY_ARGUMENTS:
             self._read_bytes = _LEAST_READ_BYTES
         elif count == self._read_bytes < READ_BYTES:
             self._read_bytes *= 2
@@ -335,13 +342,7 @@ class Connection:
         until_s = time.monotonic() + TURN_S
         if self._writes:  # elsewhere answers wait for the sky, and not for the client
             self._may_wait(1)
-        while (
-            self._backlog
-            and not self._rests
-            and len(self._slots) < PIPELINE_MAX
-            and self.unsent_bytes < self._unsent_bytes_max
-            and self.held_bytes < ANSWERS_BYTES_MAX
-        ):
+        while self._backlog and not self._rests and self._has_room():
             command = self._backlog[0]
             name = command.name
             spec = self.commands.get(name)
@@ -350,11 +351,12 @@ class Connection:
                 _log.warning("client %s speaks HTTP: cut off", self.session.address)
                 self.close()
                 return
-            if self._slots and (self._is_blocked or (spec is not None and spec.waits)):
-                break
-            self._is_blocked = spec is not None and spec.blocks
+            if self._steps is None:
+                if self._slots and (self._is_blocked or (spec is not None and spec.waits)):
+                    break
+                self._is_blocked = spec is not None and spec.blocks
             self._backlog.popleft()
-            self._run(spec, command)
+            self._run(spec, command, until_s)
             if self._backlog and time.monotonic() >= until_s:
                 self._rests = True
                 self._loop.call_soon(self._go_on)
@@ -366,21 +368,33 @@ class Connection:
 
     def _go_on(self) -> None:
         self._rests = False
-        if self._is_open:
+        if self._is_open or self._steps is not None:
             self._dispatch()
 
-    def _run(self, spec: Spec | None, command: Command) -> None:
-        before = len(self._slots)
+    def _has_room(self) -> bool:
+        """Return whether there may be more answers now; nobody takes those of a client that has left."""
+        return not self._is_open or (
+            len(self._slots) < PIPELINE_MAX and self.unsent_bytes < self._unsent_bytes_max and self.held_bytes < ANSWERS_BYTES_MAX
+        )
+
+    def _run(self, spec: Spec | None, command: Command, until_s: float) -> None:
+        """Begin a command, or go on with it; it is in the backlog again if there is more to begin when its turn ends."""
         session, batch = self.session, self._batch
-        session.last_command = "unknown" if spec is None else spec.name
-        if self.padding is not None:
-            self._reads_bytes = self.padding.reads_bytes(session.last_command, command.args)
         try:
-            spec = self._checked(spec, command)
-            if batch is not None and not spec.is_at_once:
-                self._queue(batch, command)
-                return
-            spec.run(self, command.args)
+            if self._steps is None:
+                self._began_s = time.perf_counter()
+                session.last_command = "unknown" if spec is None else spec.name
+                if self.padding is not None:
+                    self._reads_bytes = self.padding.reads_bytes(session.last_command, command.args)
+                spec = self._checked(spec, command)
+                if batch is not None and not spec.is_at_once:
+                    self._queue(batch, command)
+                    return
+                self._steps = spec.run(self, command.args)
+            for _ in self._steps or ():
+                if time.monotonic() >= until_s or not self._has_room():
+                    self._backlog.appendleft(command)
+                    return
         except WrongError as wrong:
             self._abort()
             why = str(wrong)
@@ -391,17 +405,23 @@ class Connection:
             self.slot().error(str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
             _log.exception("command %s failed", session.last_command)
-            for slot in list(self._slots)[before:]:
+            own = [slot for slot in self._slots if slot.started_s >= self._began_s]
+            for slot in own or [self.slot()]:
                 if slot.pieces is None:
                     slot.error("ERR internal error")
-            if len(self._slots) == before:
-                self.slot().error("ERR internal error")
-        session.commands += 1
+        self._ran(command)
+
+    def _ran(self, command: Command) -> None:
+        """Account for a command all of which is begun: its last answer gives its memory back."""
+        self._steps = None
+        self.session.commands += 1
         last = self._slots[-1]
-        last.metered = session.last_command
+        last.metered, last.started_s = self.session.last_command, self._began_s
         last.command_bytes += command.small_bytes
         if command.large_bytes:
             self.hold(last, Held(self.shared.memory, command.large_bytes))
+        if not self._is_open and last.pieces is not None:  # it was answered before this memory was its own
+            self._free(last)
 
     def _checked(self, spec: Spec | None, command: Command) -> Spec:
         """Return the command, if it can be run with these arguments."""
@@ -522,7 +542,7 @@ class Connection:
     def _may_wait(self, count: int) -> bool:
         """Return whether so many further bytes may wait for the client. Memory of the gateway is taken for them."""
         while self.unsent_bytes + count > self._unsent_bytes_max:
-            if self._unsent_bytes_max >= JOINED_BYTES_MAX or not self.shared.memory.admit(UNSENT_BYTES_MAX):
+            if self._unsent_bytes_max >= self.shared.joined_bytes_max or not self.shared.memory.admit(UNSENT_BYTES_MAX):
                 return False
             self._unsent_bytes_max += UNSENT_BYTES_MAX
         return True

@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry
 from skymemory.agent.gateway.commands import COMMANDS
 from skymemory.agent.gateway.connection import Connection
 from skymemory.agent.gateway.lmcache import ADAPTERS_WARNING, Padding
-from skymemory.agent.gateway.memory import MEMORY_BYTES
+from skymemory.agent.gateway.memory import JOINED_BYTES_MAX, MEMORY_BYTES
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
 from skymemory.agent.gateway.users import Users
@@ -58,6 +58,7 @@ class Gateway:
         guesses: Guesses | None = None,
         memory_bytes: int = MEMORY_BYTES,
         clients_max: int = CLIENTS_MAX,
+        joined_bytes_max: int = JOINED_BYTES_MAX,
     ) -> None:
         """Make it; nothing is opened yet.
 
@@ -72,8 +73,9 @@ class Gateway:
             guesses: Memory of wrong passwords; one of its own by default.
             memory_bytes: Memory of all values on their way between clients and the sky.
             clients_max: Number of clients. For one more an idle one has to go; if none is, the new one is told so and let go.
+            joined_bytes_max: Bytes of answers that a client has not taken, before its further commands wait.
         """
-        self.shared = Shared(sky, host, users or Users(), memory_bytes, clients_max, guesses)
+        self.shared = Shared(sky, host, users or Users(), memory_bytes, clients_max, guesses, joined_bytes_max)
         self.port = port
         """Port of Redis clients; the one where it listens, once it was started."""
         self.lmcache_port = lmcache_port
@@ -163,12 +165,13 @@ class Gateway:
         return True
 
     async def _sweep(self) -> None:
-        """Note what is needed for rates, and end the clients that have stalled."""
+        """Note what is needed for rates, drop values whose time has come, and end the clients that have stalled."""
         swept_s = time.monotonic()
         while True:
             await asyncio.sleep(_SAMPLE_S)
             now_s = time.monotonic()
             self.shared.meter.sample(now_s)
+            await self.shared.expire()
             if now_s - swept_s < _SWEEP_S:
                 continue
             swept_s = now_s

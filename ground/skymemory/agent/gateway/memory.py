@@ -21,6 +21,8 @@ MEMORY_BYTES: Final = 2 * (BULK_BYTES_MAX + (1 << 20))
 """Limit whose half holds the longest value, and the rest of its command."""
 ANSWERS_BYTES_MAX: Final = 64 << 20
 """Bytes of one connection that are fetched before they are due."""
+JOINED_BYTES_MAX: Final = 128 << 20
+"""Bytes of answers that a client has not taken, before its further commands wait: many send all commands before they read."""
 
 
 class Answer(Protocol):

@@ -115,11 +115,17 @@ class RequestReader:
         self._filled = 0
         self._passed_over = 0  # bytes that are to come and are not kept
         self._admitted_small = 0  # for the short arguments of the command
+        self._arguments = 0  # of all commands that were whole
 
     @property
     def is_amid(self) -> bool:
         """True while a command is under way that is not whole."""
         return self._command is not None or bool(self._tail)
+
+    @property
+    def arguments(self) -> int:
+        """Number of arguments that were taken apart since the beginning; those that are passed over do not count."""
+        return self._arguments + (0 if self._command is None else len(self._command.args))
 
     @property
     def taken_bytes(self) -> int:
@@ -248,6 +254,7 @@ class RequestReader:
         if command is None or self._left or self._large is not None or self._passed_over:
             return
         self._command = None
+        self._arguments += len(command.args)
         if command.args or command.refused is not None:
             commands.append(command)
 
@@ -312,6 +319,7 @@ class RequestReader:
         words = split_inline(data[at:end].removesuffix(b"\r"))
         if words is None:
             raise ProtocolError("unbalanced quotes in request")
+        self._arguments += max(1, len(words))  # an empty line is work, too
         if words:
             commands.append(Command([*words], sum(len(word) + ARGUMENT_BYTES for word in words)))
         return end + 1

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from skymemory.agent.gateway.directory import ENTRIES_MAX, NAMES_BYTES_MAX, Directory
-from skymemory.agent.gateway.memory import Memory
+from skymemory.agent.gateway.memory import JOINED_BYTES_MAX, Memory
 from skymemory.agent.gateway.meter import Meter
 from skymemory.agent.gateway.requests import READ_BYTES
 from skymemory.agent.gateway.session import Session
@@ -17,13 +17,21 @@ from skymemory.agent.gateway.users import Tenancy, User, Users
 from skymemory.agent.gateway.values import Values
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.guesses import Guesses
+from skymemory.store.keyvalue import now_unix_ms
 
 
 class Shared:
     """Values, memory and settings of one gateway. Used from one event loop."""
 
     def __init__(
-        self, sky: SharedSky, host: str, users: Users, memory_bytes: int, clients_max: int, guesses: Guesses | None = None
+        self,
+        sky: SharedSky,
+        host: str,
+        users: Users,
+        memory_bytes: int,
+        clients_max: int,
+        guesses: Guesses | None = None,
+        joined_bytes_max: int = JOINED_BYTES_MAX,
     ) -> None:
         """Make it; arguments are those of `Gateway`."""
         self.sky = sky
@@ -33,6 +41,7 @@ class Shared:
         self.users = users
         self.guesses = Guesses() if guesses is None else guesses
         self.clients_max = clients_max
+        self.joined_bytes_max = joined_bytes_max
         self.memory = Memory(memory_bytes)
         tenancies = users.tenancies
         share = 1 + len(tenancies)
@@ -43,11 +52,12 @@ class Shared:
         self.values = values_of(None)
         """Values of the agent's own tenant."""
         self._tenants = {tenancy: values_of(tenancy) for tenancy in tenancies}
+        self._all = (self.values, *self._tenants.values())
         self.sessions: dict[int, Session] = {}
         """Sessions of all connections, by their numbers."""
         self._strangers = Tally()
         """Numbers of clients that have not said who they are."""
-        tallies = [self._strangers, self.values.tally, *(values.tally for values in self._tenants.values())]
+        tallies = [self._strangers, *(values.tally for values in self._all)]
         self.meter = Meter(tallies, lambda: len(self.sessions), lambda: self.memory.used_bytes)
         self.scratch = memoryview(bytearray(READ_BYTES))
         """Buffer where every connection's next bytes lie until they are taken in."""
@@ -64,8 +74,14 @@ class Shared:
 
     async def drained(self) -> None:
         """Wait until all operations on values are done."""
-        for values in (self.values, *self._tenants.values()):
+        for values in self._all:
             await values.drained()
+
+    async def expire(self) -> None:
+        """Forget the names of values whose time has come. Others have their turn meanwhile."""
+        for values in self._all:
+            while values.directory.expire(now_unix_ms()):
+                await asyncio.sleep(0)
 
     def claim(self, length: int) -> str | None:
         """Return why a large argument of this length may not come, as far as is known now; None: it may."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from skymemory.agent.activity import Outcome
@@ -62,10 +62,11 @@ def get(client: Client, args: Sequence[Any]) -> None:
     _fetch(client, args[1])
 
 
-def mget(client: Client, args: Sequence[Any]) -> None:
+def mget(client: Client, args: Sequence[Any]) -> Iterator[None]:
     """Get the values of names; they go out as they come, in order."""
     client.slot().array(len(args) - 1)
     for name in args[1:]:
+        yield
         _fetch(client, name)
 
 
@@ -91,7 +92,7 @@ def type_(client: Client, args: Sequence[Any]) -> None:
     client.do(args[1], read(Needs.TERMS, respond), slot)
 
 
-def exists(client: Client, args: Sequence[Any]) -> None:
+def exists(client: Client, args: Sequence[Any]) -> Iterator[None]:
     """Count the names that have a value (EXISTS, TOUCH), as far as is known without fetching it."""
     slot, tally = client.slot(), client.values.tally
     all_ = Several(len(args) - 1, slot.integer, slot.error)
@@ -103,6 +104,7 @@ def exists(client: Client, args: Sequence[Any]) -> None:
         all_.count(int(state.is_there))
 
     for name in args[1:]:
+        yield
         client.do(name, read(Needs.TERMS, respond), slot)
 
 
@@ -212,15 +214,17 @@ def setex(client: Client, args: Sequence[Any]) -> None:
     client.do(args[1], store(args[3], lambda _: slot.answer(OK), slot.error, expires_unix_ms), slot)
 
 
-def mset(client: Client, args: Sequence[Any]) -> None:
+def mset(client: Client, args: Sequence[Any]) -> Iterator[None]:
     """Store values. Others may see some of them before the last."""
     if len(args) % 2 == 0:
         raise CommandError("ERR wrong number of arguments for 'mset' command")
     for data in args[2::2]:
+        yield
         _check_length(client, data)
     slot = client.slot()
     all_ = Several(len(args) // 2, lambda _: slot.answer(OK), slot.error)
     for name, data in zip(args[1::2], args[2::2], strict=True):
+        yield
         client.do(name, store(data, lambda _: all_.count(1), all_.refuse), slot)
 
 
@@ -292,11 +296,12 @@ def getex(client: Client, args: Sequence[Any]) -> None:
     client.do(args[1], Operation(Needs.DATA, act, _telling(client, args[1], slot), slot.error), slot)
 
 
-def del_(client: Client, args: Sequence[Any]) -> None:
+def del_(client: Client, args: Sequence[Any]) -> Iterator[None]:
     """Delete values."""
     slot = client.slot()
     all_ = Several(len(args) - 1, slot.integer, slot.error)
     for name in args[1:]:
+        yield
         client.do(name, delete(all_.count, all_.refuse), slot)
 
 

@@ -37,6 +37,10 @@ BLOCK_BYTES_MAX: Final = BULK_BYTES_MAX + FRAME_BYTES_MAX
 _IN_THREAD_BYTES: Final = 1 << 18
 """Length of values that are sealed and opened in the event loop, and not beside it."""
 _CALL_ITEMS: Final = 512
+_TAKEN_AT_ONCE: Final = 64
+"""Results of a call that are taken before others have their turn."""
+_TOGETHER: Final = 512
+"""Operations on one value that are done together, before others have their turn."""
 _CALL_BYTES: Final = 32 << 20
 """Bytes of one call, but one item at least: items of one call have one deadline."""
 _ASIDE_BYTES: Final = 1 << 20
@@ -94,12 +98,15 @@ class _Calls(Generic[Item, Result]):
             while self._asked:
                 count = self._count()
                 some, self._asked = self._asked[:count], self._asked[count:]
-                for (_, take), result in zip(some, await self._results([item for item, _ in some]), strict=True):
+                results = await self._results([item for item, _ in some])
+                for number, ((_, take), result) in enumerate(zip(some, results, strict=True), 1):
+                    if number % _TAKEN_AT_ONCE == 0:
+                        await asyncio.sleep(0)
                     try:
                         take(result)
                     except Exception:  # the others are waited for, too
                         _log.exception("an answer of the sky could not be used")
-                del some  # blocks are not kept until the next call
+                del some, results  # blocks are not kept until the next call
         finally:
             self._runner = None
 
@@ -486,11 +493,14 @@ class Values:
         if line.held is not None:
             line.held.release()
             line.held = None
-        line.doing, line.waiting = line.waiting, []
-        if line.doing:
-            self._begin(line)
-        else:
+        were_many = len(line.doing) >= _TOGETHER
+        line.doing, line.waiting = line.waiting[:_TOGETHER], line.waiting[_TOGETHER:]
+        if not line.doing:
             del self._lines[line.database, line.name]
+        elif were_many:
+            asyncio.get_running_loop().call_soon(self._begin, line)
+        else:
+            self._begin(line)
 
     def _beside(self, line: _Line, work: Callable[[], Done], take: Callable[[Done], None]) -> None:
         """Do work on long values beside the event loop, and go on with its result."""

@@ -157,3 +157,27 @@ def test_ends_of_values_that_were_put_again_are_forgotten() -> None:
     assert sum(now > once for now, once in zip(references(ends), before, strict=True)) < 3000
     assert directory.count(0, 1_009_998) == 1
     assert directory.count(0, 1_009_999) == 0
+
+
+def test_values_that_expire_together_are_dropped_some_at_a_time() -> None:
+    directory = Directory()
+    for number in range(2500):
+        directory.put(0, b"%d" % number, 1, 1000)
+    assert directory.scan(0, 0, 10, 1000) == (2491, [])  # what has expired is not told, dropped or not
+    assert directory.count(0, 999) == 1500
+    steps = 1
+    while directory.expire(1000):
+        steps += 1
+    assert (steps, directory.expired) == (2, 2500)
+    assert directory.counts(1000) == {}
+
+
+def test_names_between_those_that_are_gone_are_told() -> None:
+    directory, count = Directory(), 5000
+    for number in range(count):
+        directory.put(0, b"%d" % number, 1, 0)
+    for number in range(count):
+        if number % 1700:
+            directory.remove(0, b"%d" % number)
+    assert directory.scan(0, 0, 2, 0) == (1701, [b"3400", b"1700"])
+    assert directory.scan(0, 1701, 2, 0) == (0, [b"0"])

@@ -11,13 +11,13 @@ from itertools import pairwise
 
 import pytest
 
-from skymemory.agent.gateway import connection, requests, values
+from skymemory.agent.gateway import batch, connection, requests, values
 from skymemory.agent.gateway.lmcache import Lengths
 from skymemory.agent.gateway.users import Users
 from support.waiting import wait_until
 
 from .inside import InsideGateway
-from .raw import RawClient, encoded
+from .raw import TIMEOUT_S, RawClient, encoded
 
 MIB = 1 << 20
 
@@ -345,3 +345,43 @@ def test_a_client_may_send_all_its_commands_before_it_reads_an_answer() -> None:
         assert all(client.answer() == word for _ in range(count))
         wait_until(lambda: inside.used_bytes == 0, "all is given back")
         assert client.ask("PING") == b"PONG"
+
+
+def test_answers_that_a_client_does_not_take_are_bounded() -> None:
+    count, word = 40_000, b"w" * 1000  # more than the buffers of sockets hold, and four times the limit
+    commands = memoryview(encoded("ECHO", word) * count)
+    with InsideGateway(joined_bytes_max=8 * MIB) as inside, RawClient(inside.port) as client:
+        tally = inside.gateway.shared.values.tally
+        sent = still = most_bytes = came = 0
+        client.socket.setblocking(False)
+        while still < 10 and sent < len(commands):  # nothing goes any more, and nothing is read
+            try:
+                sent += client.socket.send(commands[sent:])
+            except BlockingIOError:
+                time.sleep(0.05)
+            before, came = came, inside.run(lambda: tally.received_bytes)
+            still = still + 1 if came == before else 0
+            most_bytes = max(most_bytes, inside.used_bytes)
+        assert 4 * MIB < most_bytes <= 10 * MIB
+        assert sent < len(commands)
+        client.socket.settimeout(TIMEOUT_S)
+        sender = threading.Thread(target=client.send, args=(commands[sent:],))
+        sender.start()
+        assert all(client.answer() == word for _ in range(count))
+        sender.join()
+        wait_until(lambda: inside.used_bytes == 0, "all is given back")
+
+
+@pytest.mark.parametrize(("sent", "is_progress"), [(b"\r\n", False), (encoded("PING"), True)])
+def test_empty_lines_are_no_progress_of_a_client_that_takes_no_answers(sent: bytes, is_progress: bool) -> None:
+    word, count = b"w" * 10_000, 2_000
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        tally = inside.gateway.shared.values.tally
+        client.send(commands := encoded("ECHO", word) * count)
+        wait_until(lambda: inside.run(lambda: tally.received_bytes) == len(commands), "all has come, and answers wait")
+        began_s = time.monotonic()
+        client.send(sent * (2 * MIB // len(sent)))
+        wait_until(lambda: inside.run(lambda: tally.received_bytes) > len(commands) + MIB + MIB // 2, "most of it has come")
+        (why,) = inside.run(lambda: [one.stalled(began_s + batch.STALL_S) for one in inside.gateway.connections])
+        assert (why is None) == is_progress
+        assert all(client.answer() == word for _ in range(count))
