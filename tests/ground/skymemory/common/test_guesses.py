@@ -62,7 +62,7 @@ def test_a_right_guess_waits_for_no_wrong_one_of_its_source() -> None:
     asyncio.run(run())
 
 
-def test_who_goes_away_before_the_answer_tries_no_more_than_there_are_places() -> None:
+def test_who_goes_away_before_the_answer_tries_no_more_than_there_are_looks() -> None:
     checked: list[int] = []
 
     async def guess(guesses: Guesses, number: int) -> bool:
@@ -73,7 +73,7 @@ def test_who_goes_away_before_the_answer_tries_no_more_than_there_are_places() -
         return await guesses.check("192.0.2.1", is_right)
 
     async def run() -> None:
-        guesses = Guesses(first_pause_s=1000.0, pause_max_s=1000.0, places=4)
+        guesses = Guesses(first_pause_s=1000.0, pause_max_s=1000.0, looks=4, looks_per_s=1e-3)
         gone = [asyncio.create_task(guess(guesses, number)) for number in range(4)]
         await asyncio.sleep(0)
         for task in gone:
@@ -91,13 +91,41 @@ def test_who_goes_away_before_the_answer_tries_no_more_than_there_are_places() -
     asyncio.run(run())
 
 
-def test_a_guess_that_waited_for_a_place_is_checked_when_one_is_free() -> None:
+def test_a_right_guess_waits_for_looks_of_others_and_not_for_their_pauses() -> None:
     async def run() -> None:
-        guesses = Guesses(first_pause_s=0.02, pause_max_s=0.02, places=2)
-        others = [asyncio.create_task(guesses.check("192.0.2.1", wrong)) for _ in range(6)]
+        guesses = Guesses(first_pause_s=1000.0, pause_max_s=1000.0, looks=2, looks_per_s=1000.0)
+        others = [asyncio.create_task(guesses.check("192.0.2.1", wrong)) for _ in range(50)]
         await asyncio.sleep(0)
-        assert await guesses.check("192.0.2.1", right)
-        assert not any(await asyncio.gather(*others))
+        assert await guesses.check("192.0.2.1", right)  # behind 48 guesses that wait to be looked at
+        assert not any(task.done() for task in others)
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_a_right_guess_moves_up_when_those_before_it_go_away() -> None:
+    async def run() -> None:
+        guesses = Guesses(first_pause_s=1000.0, pause_max_s=1000.0, looks=1, looks_per_s=10.0)
+        others = [asyncio.create_task(guesses.check("192.0.2.1", wrong)) for _ in range(WAITING_MAX)]
+        await asyncio.sleep(0)
+        honest = asyncio.create_task(guesses.check("192.0.2.1", right))
+        await asyncio.sleep(0)
+        for task in others:
+            task.cancel()
+        assert await asyncio.wait_for(honest, 50.0)  # and not 102.4 s
+        await asyncio.gather(*others, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_right_guesses_use_no_looks() -> None:
+    async def run() -> None:
+        guesses = Guesses(first_pause_s=0.0, pause_max_s=0.0, looks=2, looks_per_s=1e-3)
+        assert not await guesses.check("192.0.2.1", wrong)
+        for _ in range(100):
+            assert await guesses.check("192.0.2.1", right)
 
     asyncio.run(run())
 
