@@ -159,6 +159,7 @@ OUTLINES: Final[dict[str, Any]] = {
                 "parameters": [
                     {"names": ["file"], "path": "file"},
                     {"names": ["name"]},
+                    {"names": ["--operator"], "help": "With it /metrics has the numbers of all keys, and not its own.", "flag": True},
                 ],
             },
             "list": {

@@ -23,10 +23,11 @@ def serve_keys() -> None:
 @serve_keys.command()
 @_FILE
 @click.argument("name", type=AccountName())
-def add(file: Path, name: str) -> None:
+@click.option("--operator", "is_operator", is_flag=True, help="With it /metrics has the numbers of all keys, and not its own.")
+def add(file: Path, name: str, *, is_operator: bool) -> None:
     """Make a key for NAME and show it, once: FILE, which only you may read, has its digest."""
     try:
-        click.echo(add_key(file, name))
+        click.echo(add_key(file, name, is_operator=is_operator))
     except SecretFileError as error:
         raise BadInput(str(error)) from error
 

@@ -31,6 +31,8 @@ class KeyEntry(Account):
 
     root: str = Field(pattern=r"^[0-9a-f]{64}$", description=_ROOTS)
     """Secret that goes into the names of this key's blocks."""
+    operator: bool = Field(default=False, description="true or false")
+    """True: the key may see the numbers of all keys."""
 
 
 class _KeyFile(CheckedModel):
@@ -44,6 +46,8 @@ class ApiKey:
     name: str
     root: bytes = b""
     """Secret in the names of its blocks; empty: it shares the blocks of everybody who has none."""
+    is_operator: bool = False
+    """True: it may see the numbers of all keys."""
 
 
 class ApiKeys:
@@ -59,7 +63,7 @@ class ApiKeys:
         self._read_of: FileState | None = None
         self._keys: list[tuple[str, ApiKey]] = []
         if single is not None:
-            self._keys.append((digest_of(single.encode("utf-8", "surrogateescape")), ApiKey("default")))
+            self._keys.append((digest_of(single.encode("utf-8", "surrogateescape")), ApiKey("default", is_operator=True)))
         if path is not None:
             self._keys = _read(path)
             self._read_of = file_state(path)
@@ -99,8 +103,13 @@ def list_keys(path: Path) -> list[KeyEntry]:
     return found
 
 
-def add_key(path: Path, name: str) -> str:
+def add_key(path: Path, name: str, *, is_operator: bool = False) -> str:
     """Add a key to a file, which is made if there is none, and return the key: the file holds only its digest.
+
+    Args:
+        path: The file.
+        name: Name of the key.
+        is_operator: True: the key may see the numbers of all keys.
 
     Raises:
         SecretFileError: The name is there already, or the file is wrong.
@@ -110,7 +119,7 @@ def add_key(path: Path, name: str) -> str:
     if any(entry.name == name for entry in entries):
         raise SecretFileError(f"{path}: {name} is there already; remove it first")
     word = new_word(_PREFIX)
-    entries.append(KeyEntry(name=name, digest=digest_of(word.encode()), root=secrets.token_hex(32)))
+    entries.append(KeyEntry(name=name, digest=digest_of(word.encode()), root=secrets.token_hex(32), operator=is_operator))
     accounts.save(path, "key", entries, _HEAD)
     return word
 
@@ -126,4 +135,4 @@ def remove_key(path: Path, name: str) -> None:
 
 
 def _read(path: Path) -> list[tuple[str, ApiKey]]:
-    return [(entry.digest, ApiKey(entry.name, bytes.fromhex(entry.root))) for entry in list_keys(path)]
+    return [(entry.digest, ApiKey(entry.name, bytes.fromhex(entry.root), entry.operator)) for entry in list_keys(path)]

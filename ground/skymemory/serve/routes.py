@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from skymemory.agent.watch.origins import strange_name, strange_name_on_loopback
-from skymemory.common.guesses import Guesses, TooManyGuessesError
+from skymemory.common.guesses import Guesses, TooManyGuessesError, source_of
 from skymemory.segments.layout import LaidOut
 from skymemory.serve.answers import CompletionAnswer, Kind, Usage
 from skymemory.serve.api_keys import ApiKey, ApiKeys, scope_of
@@ -46,9 +46,9 @@ _EVENTS_MAX = 16_384
 """Events of an answer that its client has not taken: one more ends it."""
 _WORKS = ("POST", "PATCH")
 """Methods with a body, whose requests the server answers before it ends."""
-_KEY = "skymemory.api_key"
+_KEY = web.RequestKey("api_key", ApiKey)
 """Name under which a request keeps the API key that it came with."""
-_UNKNOWN = "skymemory.unknown_parameters"
+_UNKNOWN = web.RequestKey("unknown_parameters", UnknownNames)
 """Name under which a request keeps the names of its unknown parameters."""
 _NAMED_MAX = 16
 """Most unknown parameters that a warning names."""
@@ -87,6 +87,8 @@ class _Prompts:
     """Finders of the caches of those with segments, by index."""
     scope: bytes
     """Scope of their blocks."""
+    key: ApiKey | None
+    """API key that they came with."""
 
 
 class Api:
@@ -176,7 +178,8 @@ class Api:
         return _json({"status": "draining" if self._draining else "ok"}, status=503 if self._draining else 200)
 
     async def _scrape(self, request: web.Request) -> web.StreamResponse:
-        return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        registry = self._metrics.seen_by(request.get(_KEY))
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         def read(body: bytes, tokens: RequestTokens) -> tuple[CompletionRequest, list[list[PromptPiece]], list[str]]:
@@ -241,7 +244,7 @@ class Api:
         Raises:
             ApiError: A prompt is too long, a segment cannot be used, or a new one comes with a salt.
         """
-        prompts = _Prompts([], {}, _scope(request, asked.cache_salt or ""))
+        prompts = _Prompts([], {}, _scope(request, asked.cache_salt or ""), request.get(_KEY))
         # Nothing is computed for a prompt that cannot fit, and a segment of which only the id is known makes it but longer
         self._request_tokens.room([sum(len(tokens_of(piece)) for piece in one) for one in pieces], max_tokens, param)
         for index, one in enumerate(pieces):
@@ -331,27 +334,22 @@ class Api:
             while not isinstance(event := await events.get(), Ended):
                 if first_s is None and isinstance(event, Piece):
                     first_s = time.monotonic() - job.submitted_s
-                    self._metrics.first_token.observe(first_s)
+                    for metrics in self._metrics.of(prompts.key):
+                        metrics.began(first_s)
                 yield event
         finally:
             self._queue.cancel(job)
             self._jobs.remove(job)
-            self._count(usage, time.monotonic() - job.submitted_s, first_s, whole=event == Ended())
+            self._count(prompts.key, usage, time.monotonic() - job.submitted_s, first_s, whole=event == Ended())
         if isinstance(event.error, Cancelled):
             raise ending() from event.error
         if event.error is not None:
             _log.error("the model failed during a generation", exc_info=event.error)
             raise failed() from event.error
 
-    def _count(self, usage: Usage, duration_s: float, first_s: float | None, *, whole: bool) -> None:
-        metrics = self._metrics
-        metrics.duration.observe(duration_s)
-        metrics.prompt_tokens.inc(usage.prompt_tokens)
-        metrics.cached_tokens.inc(usage.cached_tokens)
-        metrics.linked_tokens.inc(usage.linked_tokens)
-        metrics.recomputed_tokens.inc(usage.recomputed_tokens)
-        metrics.completion_tokens.inc(usage.completion_tokens)
-        metrics.cancelled.inc(not whole)
+    def _count(self, key: ApiKey | None, usage: Usage, duration_s: float, first_s: float | None, *, whole: bool) -> None:
+        for metrics in self._metrics.of(key):
+            metrics.generated(usage, duration_s, whole=whole)
         _log.info(
             "%s: %d tokens of prompt, %d of them from the sky and %d linked, %d new; first text after %s, end after %.2f s",
             "done" if whole else "cancelled or failed",
@@ -379,7 +377,8 @@ class Api:
         finally:
             resource = request.match_info.route.resource
             path = "unknown" if resource is None else resource.canonical
-            self._metrics.requests.labels(path, str(status)).inc()
+            for metrics in self._metrics.of(request.get(_KEY)):
+                metrics.answered(path, status)
             self.connections.answered(request)
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -432,24 +431,23 @@ class Api:
     async def _check_key(self, request: web.Request) -> None:
         """Ask for an API key. A source that has sent wrong ones waits.
 
-        Metrics are sums over all clients and change with each answer, so they are for those who may ask. Health needs no key.
+        Metrics change with each answer, so they are for those who may ask. Health needs no key.
         """
         keys = self._served.api_keys
         if keys is None or not request.path.startswith((_API, _METRICS)):
             return
         kind, _, word = request.headers.get("Authorization", "").partition(" ")
-        found: ApiKey | None = None
 
         def is_right() -> bool:
-            nonlocal found
             found = keys.find(word.encode("utf-8", "surrogateescape"))  # in the encoding in which headers are read
             if found is None:
                 self.connections.has_wrong_key(request)
-            return found is not None
+                return False
+            request[_KEY] = found
+            return True
 
         try:
             if kind.lower() == "bearer" and await self._guesses.check(self.connections.client(request), is_right):
-                request[_KEY] = found
                 return
         except TooManyGuessesError as error:
             raise busy(str(error), "too_many_wrong_keys", _RETRY_GUESSES_S, 429) from error
@@ -482,9 +480,14 @@ class Api:
                 self._check_room()
                 self._coming += 1
                 place.callback(self._leave)
-                asked = await self._lanes.read(body, read)
+                asked = await self._lanes.read(self._source(request), body, read)
                 del body
             yield asked
+
+    def _source(self, request: web.Request) -> Hashable:
+        """Return who takes turns with others: a key of a file, or an address."""
+        key = request.get(_KEY)
+        return source_of(self.connections.client(request)) if key is None or key.is_operator else key
 
     def _leave(self) -> None:
         self._coming -= 1
@@ -518,9 +521,10 @@ class Api:
 
     async def _warn(self, request: web.Request, response: web.StreamResponse) -> None:
         """Count unknown parameters of a request, and name them in a header of the answer."""
-        unknown: UnknownNames | None = request.get(_UNKNOWN)
+        unknown = request.get(_UNKNOWN)
         if unknown is not None and unknown.count:
-            self._metrics.unknown_parameters.inc(unknown.count)
+            for metrics in self._metrics.of(request.get(_KEY)):
+                metrics.left_out(unknown.count)
             named = sorted(name for name in unknown.names if _NAME.fullmatch(name))[:_NAMED_MAX]
             more = [f"{unknown.count - len(named)} more"] if unknown.count > len(named) else []
             response.headers["Warning"] = f'299 skymemory "unknown parameters were left out: {", ".join(named + more)}"'
@@ -566,7 +570,7 @@ async def _stream(
 
 def _scope(request: web.Request, salt: str = "") -> bytes:
     """Return the scope of a request's API key, with a salt or without."""
-    key: ApiKey | None = request.get(_KEY)
+    key = request.get(_KEY)
     return scope_of(b"" if key is None else key.root, salt)
 
 

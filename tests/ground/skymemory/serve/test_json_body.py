@@ -51,3 +51,11 @@ def test_limits_let_the_token_ids_of_a_context_in() -> None:
     assert JsonLimits.of_context(2048) == JsonLimits()
     assert JsonLimits.of_context(200_000).elements_max == 400_000
     assert JsonLimits.of_context(1 << 62).elements_max == 1 << 19
+
+
+def test_numbers_of_many_digits_are_refused_before_they_are_parsed() -> None:
+    assert parse_json(b"[" + b"9" * 256 + b"]") == [int("9" * 256)]
+    assert parse_json(b'["' + b"9" * 1000 + b'"]') == ["9" * 1000]
+    for body in (b"[" + b"9" * 257 + b"]", b"[0." + b"1" * 1000 + b"]"):
+        with pytest.raises(ApiError, match="a number of more than 256 digits"):
+            parse_json(body)

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from skymemory.common.guesses import Guesses
 from skymemory.common.listening import bind
-from skymemory.serve.api_keys import ApiKeys
+from skymemory.serve.api_keys import ApiKeys, add_key
 from skymemory.serve.connections import ConnectionLimits
 from skymemory.serve.errors import ApiError
 from skymemory.serve.generation import Generator
@@ -290,5 +290,34 @@ def test_wrong_keys_count_for_the_address_that_a_trusted_proxy_tells(segments, p
         for task in tasks:
             task.cancel()
 
-    more = {"guesses": Guesses(1000.0, 1000.0, places=1), "proxies": TrustedProxies(map(network, proxies))}
+    more = {"guesses": Guesses(1000.0, 1000.0, looks=1, looks_per_s=1e-3), "proxies": TrustedProxies(map(network, proxies))}
     try_api(ask, segments, more=more, api_keys=ApiKeys("right"))
+
+
+def test_a_key_sees_its_own_numbers_and_an_operators_key_those_of_all(segments, tmp_path) -> None:
+    path = tmp_path / "keys.toml"
+    alice, bob, operator = add_key(path, "alice"), add_key(path, "bob"), add_key(path, "operator", is_operator=True)
+
+    async def told(client: TestClient[Any, Any], key: str) -> tuple[dict[str, float], str]:
+        async with client.get("/metrics", headers={"Authorization": f"Bearer {key}"}) as answer:
+            text = await answer.text()
+        lines = (line.rpartition(" ") for line in text.splitlines() if line.startswith("skymem_serve_requests_total{"))
+        return {name: float(number) for name, _, number in lines if "/v1/models" in name}, text
+
+    async def ask(client: TestClient[Any, Any]) -> None:
+        for key in (alice, alice, bob):
+            assert await models(client, key) == 200
+        assert await models(client, "wrong") == 401
+        right, refused = (f'skymem_serve_requests_total{{path="/v1/models",status="{status}"}}' for status in (200, 401))
+        assert (await told(client, alice))[0] == {right: 2.0}
+        assert (await told(client, bob))[0] == {right: 1.0}
+        assert (await told(client, operator))[0] == {right: 3.0, refused: 1.0}
+        _, before = await told(client, bob)
+        assert await models(client, alice) == 200
+        await told(client, alice)
+        _, after = await told(client, bob)
+        own = [line.rpartition(" ")[0] for line in before.splitlines() if "_created" not in line]
+        assert own == [line.rpartition(" ")[0] for line in after.splitlines() if "_created" not in line]
+
+    more = {"guesses": Guesses(0.0, 0.0)}
+    try_api(ask, segments, more=more, api_keys=ApiKeys(path=path))
