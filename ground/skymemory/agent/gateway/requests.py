@@ -34,6 +34,7 @@ _COUNTS: Final = {b"*%d" % number: number for number in range(1, STRANGER_ARGUME
 _LENGTHS: Final = {b"$%d" % number: number for number in range(1024)}
 """Most headers: looked up faster than read."""
 _NUMBER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
+_EMPTY: Final = re.compile(rb"[\r\n]++")
 _QUOTED: Final = re.compile(rb"""\s*(?:"((?:[^"\\]|\\.)*)"(?=\s|$)|'((?:[^'\\]|\\.)*)'(?=\s|$)|([^\s"']\S*))""", re.DOTALL)
 _ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
@@ -310,7 +311,9 @@ class RequestReader:
     # ---- commands typed by hand ---------------------------------------------------------------------------------------
 
     def _inline(self, data: bytes, at: int, commands: list[Command]) -> int:
-        """Take a line of words; return where the rest begins."""
+        """Take empty lines, or a line of words; return where the rest begins."""
+        if (empty := _EMPTY.match(data, at)) is not None:
+            return empty.end()
         end = data.find(b"\n", at, at + INLINE_BYTES_MAX + 1)
         if end < 0:
             if len(data) - at > INLINE_BYTES_MAX:
