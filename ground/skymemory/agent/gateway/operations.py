@@ -129,9 +129,9 @@ class Operation:
             self._refuse(why)
 
 
-def read(needs: Needs, respond: Callable[[State], None]) -> Operation:
-    """Make the operation of GET, EXISTS, STRLEN, TTL and their like."""
-    return Operation(needs, State.copy, respond)
+def read(needs: Needs, respond: Callable[[State], None], *, asks: bool = False) -> Operation:
+    """Make the operation of GET, EXISTS, STRLEN, TTL and their like; `asks` is that of `Operation`."""
+    return Operation(needs, State.copy, respond, asks=asks)
 
 
 def store(data: bytes | Large, respond: Respond, refuse: Refuse, expires_unix_ms: int = 0) -> Operation:

@@ -78,7 +78,7 @@ def strlen(client: Client, args: Sequence[Any]) -> None:
         tally.read(is_there=state.is_there)
         slot.integer(state.length)
 
-    client.do(args[1], read(Needs.LENGTH, respond), slot)
+    client.do(args[1], read(Needs.LENGTH, respond, asks=True), slot)
 
 
 def type_(client: Client, args: Sequence[Any]) -> None:
@@ -93,8 +93,9 @@ def type_(client: Client, args: Sequence[Any]) -> None:
 
 
 def exists(client: Client, args: Sequence[Any]) -> Iterator[None]:
-    """Count the names that have a value (EXISTS, TOUCH), as far as is known without fetching it."""
+    """Count the names that have a value (EXISTS, TOUCH). Satellites are asked whether enough of it is there; nothing is fetched."""
     slot, tally = client.slot(), client.values.tally
+    asks = client.padding is None  # LMCache asks for each chunk of a prompt, and takes a miss of GET for a miss
     all_ = Several(len(args) - 1, slot.integer, slot.error)
 
     def respond(state: State) -> None:
@@ -105,7 +106,7 @@ def exists(client: Client, args: Sequence[Any]) -> Iterator[None]:
 
     for name in args[1:]:
         yield
-        client.do(name, read(Needs.TERMS, respond), slot)
+        client.do(name, read(Needs.TERMS, respond, asks=asks), slot)
 
 
 # ---- changes --------------------------------------------------------------------------------------------------------
