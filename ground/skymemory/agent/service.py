@@ -42,9 +42,9 @@ DESCRIPTORS: Final = 8192
 _FEW_DESCRIPTORS: Final = 2048
 _GC_OBJECTS: Final = 10_000
 """New objects between two collections: a Redis command makes dozens, and nearly none of them in circles."""
-_GC_YOUNG: Final = 4
-"""Collections of new objects for each one of those that the last ones left: 40,000 are looked through in a dozen milliseconds."""
-_GC_WHOLE: Final = 2500
+_GC_YOUNG: Final = 2
+"""Collections of new objects for each one of those that the last ones left: 30,000 are looked through in a dozen milliseconds."""
+_GC_WHOLE: Final = 5000
 """Collections of what is not new, for each one of all objects: that one takes as long as there are many, and all wait for it."""
 
 

@@ -9,16 +9,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from typing import Any, Final
 
+from skymemory.agent.gateway.answers import Answers
 from skymemory.agent.gateway.arguments import WORD_BYTES_MAX, WrongError, check_words, unknown_command
 from skymemory.agent.gateway.batch import COMMANDS_MAX, LEAST_BYTES, STALL_S, Batch
 from skymemory.agent.gateway.client import Spec
 from skymemory.agent.gateway.lmcache import Padding
 from skymemory.agent.gateway.memory import ANSWERS_BYTES_MAX, Held
 from skymemory.agent.gateway.operations import Operation
-from skymemory.agent.gateway.replies import QUEUED, CommandError, Piece, error
+from skymemory.agent.gateway.replies import QUEUED, CommandError, error
 from skymemory.agent.gateway.requests import READ_BYTES, Command, ProtocolError, RequestReader
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
@@ -27,12 +27,6 @@ from skymemory.agent.gateway.users import User
 
 _log = logging.getLogger(__name__)
 
-PIPELINE_MAX: Final = 1024
-"""Answers of one connection that are under way; further commands wait, and at last in the client."""
-UNSENT_BYTES_MAX: Final = 1 << 20
-"""Bytes of answers that the client has not taken, before further commands wait for memory of the gateway: as much at a time."""
-_SHORT_BYTES: Final = 1 << 16
-"""Length of answers that are joined while the client takes none."""
 _ASKED_LEAST_BYTES: Final = 1 << 20
 """Bytes of commands in `STALL_S` that are progress of a client that takes no answers meanwhile."""
 _UNTAKEN_S: Final = 5 * STALL_S
@@ -55,8 +49,6 @@ FULL_READ_BYTES: Final = 1 << 12
 """Bytes that are read from other clients at a time, meanwhile."""
 _QUEUED_BYTES: Final = 256
 """Memory that a command takes besides its arguments while it waits for EXEC."""
-_PIECES_MAX: Final = 256
-"""Pieces of one system call."""
 _BROWSERS: Final = (b"post", b"host:")
 """Words of a browser, whatever its method. Redis ends these connections too: the page of a stranger that is open on this
 machine could have commands of its own in the body."""
@@ -95,8 +87,6 @@ class Connection:
         """Numbers of the tenant that the client's user is of."""
         self.held_bytes = 0
         """Memory of the gateway for values that came or that wait to be sent."""
-        self.unsent_bytes = 0
-        """Bytes of answers that are known and not sent; those in the gateway's memory are counted there."""
         self._left = left
         self._socket = client
         self._loop = asyncio.get_running_loop()
@@ -104,9 +94,7 @@ class Connection:
         self._reader = RequestReader(shared.scratch, shared.admit, shared.memory.release, shared.claim)
         self._reader.is_stranger = not session.is_trusted
         self._backlog: deque[Command] = deque()
-        self._slots: deque[Slot] = deque()  # of all commands that are run and whose answers are not sent
-        self._outbox: deque[memoryview] = deque()  # answers before those, which are known
-        self._unsent_bytes_max = UNSENT_BYTES_MAX  # all above that is the gateway's memory
+        self.answers = Answers(shared.memory, shared.joined_bytes_max, self._sent)
         self._commands_bytes = 0  # of all commands whose answers are not sent
         self._batch: Batch | None = None
         self._steps: Iterator[None] | None = None  # of the first command of the backlog, which is begun in part
@@ -132,7 +120,7 @@ class Connection:
     def slot(self) -> Slot:
         """Return the place of the next answer."""
         slot = Slot(self, self._reads_bytes)
-        self._slots.append(slot)
+        self.answers.slots.append(slot)
         return slot
 
     def do(self, name: bytes, operation: Operation, slot: Slot) -> None:
@@ -159,8 +147,9 @@ class Connection:
         if not self._is_open:
             self._free(slot)
             return
-        self.unsent_bytes += slot.loose_bytes
-        if slot is self._slots[0] or (self._writes and len(self._slots) == PIPELINE_MAX):
+        answers = self.answers
+        answers.unsent_bytes += slot.loose_bytes
+        if slot is answers.slots[0] or (self._writes and answers.is_full):
             self._flush_soon()
 
     def hold(self, slot: Slot, held: Held) -> None:
@@ -170,7 +159,7 @@ class Connection:
 
     def is_due(self, slot: Slot) -> bool:
         """Return whether the client has got all answers before this one."""
-        return not self._is_open or (self._slots[0] is slot and not self._outbox)
+        return not self._is_open or self.answers.is_first(slot)
 
     def trust(self, user: User) -> None:
         """Let the client be this user: it has sent the password."""
@@ -237,7 +226,7 @@ class Connection:
             return None
         if self._writes:
             return f"answers are not taken in {STALL_S:.0f} s"
-        is_half = self._reader.is_amid and not self._backlog and not self._slots
+        is_half = self._reader.is_amid and not self._backlog and not self.answers.slots
         return f"half a command, and the rest does not come in {STALL_S:.0f} s" if is_half else None
 
     def spare(self, now_s: float) -> tuple[bool, float] | None:
@@ -248,7 +237,7 @@ class Connection:
         """
         if not self.session.is_trusted:
             return False, self.session.started_s
-        if self._slots or self._outbox or self._backlog or self._tasks or self._batch is not None:
+        if not self.answers.are_sent or self._backlog or self._tasks or self._batch is not None:
             return None
         if self._reader.is_amid and now_s - self._moved_s < HALF_S:
             return None
@@ -275,14 +264,13 @@ class Connection:
         for task in self._tasks:
             task.cancel()
         self.end()
-        for slot in self._slots:
+        for slot in self.answers.slots:
             if slot.pieces is not None:  # the others give theirs back when they are answered
                 self._free(slot)
         if self._steps is not None and not self._rests:
             self._rests = True
             self._loop.call_soon(self._go_on)
-        self._outbox.clear()
-        self._give_back()
+        self.answers.drop()
         self.shared.sessions.pop(self.session.number)
         self._left(self)
         self.shared.memory.retry()  # what waits for this client is done without waiting
@@ -341,7 +329,7 @@ class Connection:
         """Run the commands that may run now."""
         until_s = time.monotonic() + TURN_S
         if self._writes:  # elsewhere answers wait for the sky, and not for the client
-            self._may_wait(1)
+            self.answers.may_wait(1)
         while self._backlog and not self._rests and self._has_room():
             command = self._backlog[0]
             name = command.name
@@ -352,7 +340,7 @@ class Connection:
                 self.close()
                 return
             if self._steps is None:
-                if self._slots and (self._is_blocked or (spec is not None and spec.waits)):
+                if self.answers.slots and (self._is_blocked or (spec is not None and spec.waits)):
                     break
                 self._is_blocked = spec is not None and spec.blocks
             self._backlog.popleft()
@@ -373,9 +361,7 @@ class Connection:
 
     def _has_room(self) -> bool:
         """Return whether there may be more answers now; nobody takes those of a client that has left."""
-        return not self._is_open or (
-            len(self._slots) < PIPELINE_MAX and self.unsent_bytes < self._unsent_bytes_max and self.held_bytes < ANSWERS_BYTES_MAX
-        )
+        return not self._is_open or (self.answers.has_room and self.held_bytes < ANSWERS_BYTES_MAX)
 
     def _run(self, spec: Spec | None, command: Command, until_s: float) -> None:
         """Begin a command, or go on with it; it is in the backlog again if there is more to begin when its turn ends."""
@@ -405,7 +391,7 @@ class Connection:
             self.slot().error(str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
             _log.exception("command %s failed", session.last_command)
-            own = [slot for slot in self._slots if slot.started_s >= self._began_s]
+            own = [slot for slot in self.answers.slots if slot.started_s >= self._began_s]
             for slot in own or [self.slot()]:
                 if slot.pieces is None:
                     slot.error("ERR internal error")
@@ -415,7 +401,7 @@ class Connection:
         """Account for a command all of which is begun: its last answer gives its memory back."""
         self._steps = None
         self.session.commands += 1
-        last = self._slots[-1]
+        last = self.answers.slots[-1]
         last.metered, last.started_s = self.session.last_command, self._began_s
         last.command_bytes += command.small_bytes
         if command.large_bytes:
@@ -493,14 +479,14 @@ class Connection:
             if not self._writes:
                 self._moved(0, is_enough=True)
             self._send()
-            if self._writes:
-                self._join_answers()
+            if self._writes and self.answers.join():
+                self._dispatch()
 
     def _send(self) -> None:
         """Send the answers that are known, up to the first that is not."""
         is_full = False
         try:
-            while not is_full and (pieces := self._pieces()):
+            while not is_full and (pieces := self.answers.pieces()):
                 is_full = self._took(self._socket.sendmsg(pieces)) > 0
         except (BlockingIOError, InterruptedError):
             is_full = True
@@ -513,85 +499,25 @@ class Connection:
                 self._loop.add_writer(self._socket, self._send)
             else:
                 self._loop.remove_writer(self._socket)
-        if self._slots and not is_full:
+        if self.answers.slots and not is_full:
             self.shared.memory.retry()  # the next answer is due now
         if self._backlog:
             self._dispatch()
         else:
             self._update()
 
-    def _join_answers(self) -> None:
-        """Make one of the short answers that wait for the client, so that the commands behind them are run."""
-        ready: list[Slot] = []
-        joined_bytes = 0
-        while self._slots and self._slots[0].pieces is not None and self._slots[0].left_bytes <= _SHORT_BYTES:
-            joined_bytes += self._slots[0].left_bytes
-            if not self._may_wait(joined_bytes):
-                break
-            ready.append(self._slots.popleft())
-        if not ready:
-            return
-        joined = b"".join([piece for slot in ready for piece in slot.pieces or ()])
-        self.unsent_bytes += len(joined)
-        self._outbox.append(memoryview(joined))
-        now_s = time.perf_counter()
-        for slot in ready:
-            self._end(slot, now_s)
-        self._dispatch()
-
-    def _may_wait(self, count: int) -> bool:
-        """Return whether so many further bytes may wait for the client. Memory of the gateway is taken for them."""
-        while self.unsent_bytes + count > self._unsent_bytes_max:
-            if self._unsent_bytes_max >= self.shared.joined_bytes_max or not self.shared.memory.admit(UNSENT_BYTES_MAX):
-                return False
-            self._unsent_bytes_max += UNSENT_BYTES_MAX
-        return True
-
-    def _end(self, slot: Slot, now_s: float) -> None:
-        """Account for an answer that is sent, or has been joined to others."""
-        self.unsent_bytes -= slot.loose_bytes
-        if slot.metered is not None:
-            self.tally.done(slot.metered, now_s - slot.started_s)
-        self._free(slot)
-
-    def _give_back(self) -> None:
-        """Give back the memory of answers that were not taken."""
-        self.shared.memory.release(self._unsent_bytes_max - UNSENT_BYTES_MAX)
-        self._unsent_bytes_max = UNSENT_BYTES_MAX
-
-    def _pieces(self) -> list[Piece]:
-        pieces: list[Piece] = list(islice(self._outbox, _PIECES_MAX))
-        for slot in self._slots:
-            if slot.pieces is None or len(pieces) >= _PIECES_MAX:
-                break
-            pieces += slot.pieces
-        return pieces
-
     def _took(self, count: int) -> int:
-        """Drop the answers that are sent; return how many bytes are left of the one that is sent in part."""
+        """Note that bytes are sent; return how many are left of the answer that is sent in part."""
         self._moved(count, is_enough=not self.held_bytes)
         self.tally.sent_bytes += count
         self._taken_s = time.monotonic()
-        while count and self._outbox:
-            first = self._outbox.popleft()
-            taken = min(count, len(first))
-            self.unsent_bytes -= taken
-            count -= taken
-            if taken < len(first):
-                self._outbox.appendleft(first[taken:])
-                return len(first) - taken
-        if self._unsent_bytes_max > UNSENT_BYTES_MAX and not self._outbox:
-            self._give_back()
-        now_s = time.perf_counter()
-        while count:
-            slot = self._slots[0]
-            if slot.left_bytes > count:
-                slot.sent(count)
-                return slot.left_bytes
-            count -= slot.left_bytes
-            self._slots.popleft()
-            self._end(slot, now_s)
-        return 0
+        return self.answers.took(count)
+
+    def _sent(self, slot: Slot, now_s: float) -> None:
+        """Account for an answer that is sent, or has been joined to others."""
+        if slot.metered is not None:
+            self.tally.done(slot.metered, now_s - slot.started_s)
+        self._free(slot)
 
     def _free(self, slot: Slot) -> None:
         """Give back the memory of an answer, and of its command."""
@@ -609,7 +535,7 @@ class Connection:
 
     def _update(self) -> None:
         """Wait for the socket if its bytes are of use; close when all is answered."""
-        if self._is_open and self._has_ended and not (self._backlog or self._slots or self._outbox):
+        if self._is_open and self._has_ended and not self._backlog and self.answers.are_sent:
             self.close()
             return
         reads = self._is_open and not self._has_ended and not self._backlog and not self._waits_for_memory()

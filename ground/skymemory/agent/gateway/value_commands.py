@@ -93,7 +93,7 @@ def type_(client: Client, args: Sequence[Any]) -> None:
 
 
 def exists(client: Client, args: Sequence[Any]) -> Iterator[None]:
-    """Count the names that have a value (EXISTS, TOUCH). Satellites are asked whether enough of it is there; nothing is fetched."""
+    """Count the names that have a value (EXISTS, TOUCH). Satellites are asked whether it can be read; it is not fetched."""
     slot, tally = client.slot(), client.values.tally
     asks = client.padding is None  # LMCache asks for each chunk of a prompt, and takes a miss of GET for a miss
     all_ = Several(len(args) - 1, slot.integer, slot.error)

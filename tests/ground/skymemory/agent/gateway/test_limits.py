@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from skymemory.agent.gateway import batch, connection, requests, values
+from skymemory.agent.gateway import answers, batch, connection, requests, values
 from skymemory.agent.gateway.lmcache import Lengths
 from skymemory.agent.gateway.users import Users
 from support.waiting import wait_until
@@ -110,13 +110,13 @@ def test_long_answers_to_short_questions_are_not_piled_up() -> None:
         inside.run(inside.sky.held.clear)
         client.send(encoded("SET", "k", "v") + encoded("COMMAND", "DOCS") * 1000)
         (one,) = inside.run(lambda: [one for one in inside.gateway.connections if one.session.commands])
-        wait_until(lambda: inside.run(lambda: one.unsent_bytes) >= connection.UNSENT_BYTES_MAX, "its answers wait")
+        wait_until(lambda: inside.run(lambda: one.answers.unsent_bytes) >= answers.UNSENT_BYTES_MAX, "its answers wait")
         assert other.ask("PING") == b"PONG"
-        assert inside.run(lambda: one.unsent_bytes) < connection.UNSENT_BYTES_MAX + 20_000
+        assert inside.run(lambda: one.answers.unsent_bytes) < answers.UNSENT_BYTES_MAX + 20_000
         inside.run(inside.sky.held.set)
         assert client.answer() == b"OK"
         assert all(client.answer() for _ in range(1000))
-        assert inside.run(lambda: one.unsent_bytes) == 0
+        assert inside.run(lambda: one.answers.unsent_bytes) == 0
 
 
 def test_a_long_pipeline_leaves_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +332,7 @@ def test_answers_that_nobody_takes_count_as_memory() -> None:
         most_bytes, gateway = 0, inside.gateway
         end_s = time.monotonic() + 3.0
         while time.monotonic() < end_s:
-            most_bytes = max(most_bytes, inside.run(lambda: sum(one.unsent_bytes for one in gateway.connections)))
+            most_bytes = max(most_bytes, inside.run(lambda: sum(one.answers.unsent_bytes for one in gateway.connections)))
         assert 0 < most_bytes <= limit_bytes
         assert all(client.answer() == word for _ in range(count))
 
