@@ -52,6 +52,17 @@ def small_sky() -> Iterator[LocalConstellation]:
         yield local
 
 
+@pytest.fixture(scope="session")
+def open_server(tmp_path_factory: pytest.TempPathFactory, babbler: Path, small_sky: LocalConstellation) -> Iterator[Server]:
+    """A server of the babbler without keys, for all attacks: each closes its own connections. Use prompts of your own."""
+    from support.served import start_server
+
+    server = start_server(tmp_path_factory.mktemp("server"), babbler, "--served-model-name", "babbler", up=small_sky)
+    yield server
+    server.process.kill()
+    server.process.wait()
+
+
 @pytest.fixture
 def start_server(tmp_path: Path, babbler: Path) -> Iterator[StartServer]:
     """Start a server of the babbler: `start_server(*options, up=constellation)`."""

@@ -2,7 +2,6 @@
 
 import json
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,9 +14,8 @@ ATTACKERS = 60
 """More than the queue and the batch have places."""
 
 
-def test_half_sent_bodies_keep_nobody_out(start_server: Callable[..., Any]) -> None:
-    server = start_server()
-    address = urlsplit(server.address)
+def test_half_sent_bodies_keep_nobody_out(open_server: Any) -> None:
+    address = urlsplit(open_server.address)
     body = json.dumps({"model": "babbler", "prompt": "a", "max_tokens": 1}).encode()
     head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n"
     with ExitStack() as stack:
@@ -26,5 +24,5 @@ def test_half_sent_bodies_keep_nobody_out(start_server: Callable[..., Any]) -> N
             half.sendall(head.encode() + b'{"prompt": "')
         # All of them were taken in: what comes later on another connection is read later
         for _ in range(3):
-            answer = server.request("/v1/completions", body)
+            answer = open_server.request("/v1/completions", body)
             assert (answer.status, answer.json.get("error")) == (200, None)

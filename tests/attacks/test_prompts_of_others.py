@@ -23,37 +23,34 @@ def ask(server: Any, key: str, **more: object) -> int:
     return int(answer.json["usage"]["prompt_tokens_details"]["cached_tokens"])
 
 
-def test_cached_tokens_tell_nothing_of_another_key(
+def test_cached_tokens_and_metrics_tell_nothing_of_another_key(
     start_server: Callable[..., Any], small_sky: LocalConstellation, tmp_path: Path
 ) -> None:
     keys = tmp_path / "keys.toml"
-    alice, mallory = add_key(keys, "alice"), add_key(keys, "mallory")
+    alice, mallory, operator = add_key(keys, "alice"), add_key(keys, "mallory"), add_key(keys, "operator", is_operator=True)
     server = start_server("--api-keys", str(keys), up=small_sky)
-    server.key = alice
+    server.key = operator
     assert ask(server, alice) == 0
     server.wait_stored()
     assert ask(server, alice) > 0
     assert ask(server, mallory) == 0
     assert server.request("/v1/models", Authorization="Bearer sk-sky-wrong").status == 401
 
-
-def test_cached_tokens_tell_nothing_of_another_salt(start_server: Callable[..., Any], small_sky: LocalConstellation) -> None:
-    server = start_server(up=small_sky)
-    assert ask(server, "none", cache_salt="alice") == 0
-    server.wait_stored()
-    assert ask(server, "none", cache_salt="alice") > 0
-    assert ask(server, "none", cache_salt="mallory") == 0
-    assert ask(server, "none") == 0
-
-
-def test_metrics_tell_nothing_to_who_has_no_key(start_server: Callable[..., Any], small_sky: LocalConstellation) -> None:
-    """Counts that grow by the tokens of each prompt would tell a stranger on the network when who asks what."""
-    server = start_server("--api-key", "secret", up=small_sky)
-    ask(server, "secret")
+    # Counts that grow by the tokens of each prompt would tell others when who asks what
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Host": "localhost"}):
         answer = server.request("/metrics", **headers)
         assert answer.status == 401
         assert "skymem" not in answer.text
     assert server.request("/health").status == 200  # probes have no key
-    server.key = "secret"
-    assert server.metric("skymem_serve_prompt_tokens_total") > 0
+    tokens = {}
+    for server.key in (alice, mallory, operator):
+        tokens[server.key] = server.metric("skymem_serve_prompt_tokens_total")
+    assert tokens == {alice: 2 * len(PROMPT), mallory: len(PROMPT), operator: 3 * len(PROMPT)}
+
+
+def test_cached_tokens_tell_nothing_of_another_salt(open_server: Any) -> None:
+    assert ask(open_server, "none", cache_salt="alice") == 0
+    open_server.wait_stored()
+    assert ask(open_server, "none", cache_salt="alice") > 0
+    assert ask(open_server, "none", cache_salt="mallory") == 0
+    assert ask(open_server, "none") == 0

@@ -2,7 +2,6 @@
 
 import json
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,9 +13,8 @@ from support.waiting import wait_until
 pytestmark = pytest.mark.model
 
 
-def test_heads_that_never_end_are_ended(start_server: Callable[..., Any]) -> None:
-    server = start_server()
-    address = urlsplit(server.address)
+def test_heads_that_never_end_are_ended(open_server: Any) -> None:
+    address = urlsplit(open_server.address)
     with ExitStack() as stack:
         slow = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(20)]
         left = list(slow)
@@ -40,13 +38,12 @@ def test_heads_that_never_end_are_ended(start_server: Callable[..., Any]) -> Non
         wait_until(all_ended, lambda: f"{len(left)} heads are still read", patience_s=40.0, pause_s=0.5)
 
 
-def test_connections_that_do_nothing_make_room(start_server: Callable[..., Any]) -> None:
-    server = start_server()
-    address = urlsplit(server.address)
+def test_connections_that_do_nothing_make_room(open_server: Any) -> None:
+    address = urlsplit(open_server.address)
     body = json.dumps({"model": "babbler", "prompt": "a", "max_tokens": 1}).encode()
     with ExitStack() as stack:
         hoarded = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(900)]
-        assert server.request("/v1/completions", body).status == 200
+        assert open_server.request("/v1/completions", body).status == 200
         hoarded[0].settimeout(40.0)
         with suppress(ConnectionResetError):
             assert hoarded[0].recv(1) == b""  # the first one had to go

@@ -32,7 +32,7 @@ def alice(start_servers, babbler, small_sky, keys) -> SegmentClient:
     key = add_key(keys, "alice")
     words = ("--link-strategy", "lego:8", "--segment-separator", SEPARATOR, "--api-keys", str(keys))
     server = start_servers(babbler, "--served-model-name", "babbler", *words, up=small_sky)
-    server.key = key
+    server.key = add_key(keys, "operator", is_operator=True)
     return SegmentClient(server, key)
 
 
