@@ -132,10 +132,12 @@ def _up_docker(constellation: Constellation, state: RunRecord) -> str:
 
 def _remove_left(state: RunRecord) -> int:
     """Remove containers that this state has started and of which it has no record; say so. Return their number."""
-    count = remove_left(state.project)
-    if count:
-        click.echo(f"{count} containers of {state.project} were left, without a record, and are removed", err=True)
-    return count
+    total = 0
+    for project in state.projects:
+        total += (count := remove_left(project))
+        if count:
+            click.echo(f"{count} containers of {project} were left, without a record, and are removed", err=True)
+    return total
 
 
 @click.command()

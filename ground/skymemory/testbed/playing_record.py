@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from skymemory.common.machine_identity import boot_id
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.orbit.schedule_format import SUFFIXES
 from skymemory.sky.placement.rolling_layout import Cell
@@ -48,12 +49,12 @@ class Player(NamedTuple):
         """Return this process."""
         process = identify(os.getpid())
         assert process is not None
-        return cls(by, _boot(), _name_space(), process.pid, process.start_ticks)
+        return cls(by, boot_id(), _name_space(), process.pid, process.start_ticks)
 
     @property
     def is_elsewhere(self) -> bool:
         """True if its pid means nothing here: on another machine, or in another container."""
-        return (self.boot, self.processes) != (_boot(), _name_space())
+        return (self.boot, self.processes) != (boot_id(), _name_space())
 
 
 @dataclass(frozen=True)
@@ -197,10 +198,6 @@ class PlayingRecord:
 def _player(record: dict[str, Any]) -> Player | None:
     """Return the process that plays a schedule. Raise ValueError or TypeError if the record of it is not valid."""
     return None if (told := record.get("player")) is None else Player(*told)
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _name_space() -> int:

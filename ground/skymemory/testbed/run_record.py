@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from skymemory.common.file_lock import turn
+from skymemory.common.machine_identity import boot_id, machine_identity
 from skymemory.common.state_folder import default_folder, make_private
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite_program as skysat
@@ -24,7 +25,6 @@ LOCK_NAME = "constellation.lock"
 TURN_S = 60.0
 """Seconds for which a command that starts or ends satellites waits for another one."""
 FORMAT = 1
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 Kind = Literal["local", "docker"]
@@ -83,8 +83,19 @@ class RunRecord:
 
     @property
     def project(self) -> str:
-        """Name of the Compose project of containers that are started with this record; no other user or folder has it."""
-        who = f"{os.uname().nodename}\0{os.getuid()}\0{self.folder.resolve()}"
+        """Name of the Compose project of containers that are started with this record; no other user or folder has it.
+
+        Machines may share an engine, and have a user and a folder of the same name.
+        """
+        return self._project(machine_identity())
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """Names of the projects that may have been started with this record: `project`, and the name of older versions."""
+        return self.project, self._project(os.uname().nodename)
+
+    def _project(self, machine: str) -> str:
+        who = f"{machine}\0{os.getuid()}\0{self.folder.resolve()}"
         return f"{PROJECT}-{blake2b(os.fsencode(who), digest_size=4).hexdigest()}"
 
     def sky(self, constellation: Constellation) -> RunSky:
@@ -109,7 +120,7 @@ class RunRecord:
         """
         record = {
             "format": FORMAT,
-            "boot": _boot_id(),
+            "boot": boot_id(),
             "kind": running.kind,
             "constellation": running.constellation.model_dump(mode="json", by_alias=True, exclude_none=True),
             "processes": [[*place, p.pid, p.start_ticks] for place, p in running.processes.items()],
@@ -201,8 +212,4 @@ def _parse(record: dict[str, Any]) -> Running:
     processes = {Satellite(int(p), int(s)): ProcessId(int(pid), int(ticks)) for p, s, pid, ticks in record["processes"]}
     constellation = Constellation().replace(**record["constellation"])
     project = str(record.get("project", PROJECT)) if record["kind"] == "docker" else ""
-    return Running(record["kind"], constellation, processes if record["boot"] == _boot_id() else {}, project)
-
-
-def _boot_id() -> str:
-    return BOOT_ID.read_text(encoding="ascii").strip()
+    return Running(record["kind"], constellation, processes if record["boot"] == boot_id() else {}, project)

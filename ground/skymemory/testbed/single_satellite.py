@@ -78,8 +78,8 @@ def _container(state: RunRecord, constellation: Constellation, place: Satellite)
             "only its own machine ends and starts it"
         )
     running = state.load()
-    own = running.project if running is not None and running.kind == "docker" else state.project
-    if found.project != own and found.project.startswith(f"{PROJECT}-"):
+    own = (running.project,) if running is not None and running.kind == "docker" else state.projects
+    if found.project not in own and found.project.startswith(f"{PROJECT}-"):
         raise SingleError(
             f"the container of satellite {place} belongs to the project {found.project}, which `skymem up` of another user or "
             "state folder started"

@@ -17,7 +17,7 @@ case "$*" in
 *" up -d --no-build") echo 'ERROR: for sat-1-1  no space left on device' >&2; exit 1 ;;
 *" down --timeout 2") echo 'error while removing network: has active endpoints' >&2; exit 1 ;;
 "ps --all --filter "*) echo '{container}' ;;
-"ps --all --quiet --filter label=com.docker.compose.project="*) cat "$0.left" 2>/dev/null; rm -f "$0.left" ;;
+"ps --all --quiet --filter "*) left="$0.left-${{5##*=}}"; cat "$left" 2>/dev/null; rm -f "$left" ;;
 "network ls --quiet") test -e "$0.networks" && echo 1 ;;
 "network inspect 1") cat "$0.networks" ;;
 esac
@@ -101,10 +101,12 @@ def test_addresses_that_are_taken_are_named_with_who_has_them(folder: Path) -> N
     assert " up " not in asked(folder)
 
 
-def test_containers_of_which_the_record_is_lost_are_removed(folder: Path) -> None:
-    (folder / "bin" / "docker.left").write_text("abc\ndef\n")
+@pytest.mark.parametrize("number", [0, 1], ids=["now", "an older version"])
+def test_containers_of_which_the_record_is_lost_are_removed(folder: Path, number: int) -> None:
+    project = RunRecord(folder / "state").projects[number]
+    (folder / "bin" / f"docker.left-{project}").write_text("abc\ndef\n")
     done = skymem(folder, "down")
     assert (done.returncode, done.stdout) == (0, "2 satellites stopped\n")
-    assert done.stderr == f"2 containers of {project(folder)} were left, without a record, and are removed\n"
+    assert done.stderr == f"2 containers of {project} were left, without a record, and are removed\n"
     assert "rm --force abc def" in asked(folder)
     assert skymem(folder, "down").stdout == "no constellation is up\n"
