@@ -15,7 +15,7 @@ from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.compose import PROJECT, SATELLITE
-from skymemory.testbed.docker import build_image, compose_command
+from skymemory.testbed.docker import build_image, compose_command, of_project
 from support.agents import AgentProcess
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -43,6 +43,7 @@ def skymem(docker: Callable[..., str], tmp_path_factory: pytest.TempPathFactory)
 
     try:
         subprocess.run([*compose, "up", "-d"], cwd=ROOT, env=environment, check=True, capture_output=True)
+        assert len(docker("ps", "--quiet", "--filter", of_project("skymemory-file")).split()) == 95
         yield run
     finally:
         subprocess.run([*compose, "down", "--timeout", "2"], cwd=ROOT, env=environment, check=False, capture_output=True)

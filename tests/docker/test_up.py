@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
-from skymemory.testbed.docker import of_project
+from skymemory.sky.constellation import Constellation
+from skymemory.testbed.docker import engine, of_project
+from skymemory.testbed.docker_networks import PROJECT_LABEL, choose_network, taken_networks
 from skymemory.testbed.run_record import RunRecord
 from support.waiting import wait_until
 
@@ -143,9 +146,12 @@ def test_two_users_have_a_constellation_each(user: User, docker: Docker, tmp_pat
 
 def test_the_cause_is_told(user: User, docker: Docker) -> None:
     """Somebody else has the address of a satellite, in a network that is named as this user's."""
-    network = ["--subnet", "198.18.0.0/16", "--gateway", "198.18.0.1", "--opt", "com.docker.network.driver.mtu=9000"]
-    docker("network", "create", *network, user.project)
-    other = ["--network", user.project, "--ip", "198.18.1.2", "debian:bookworm-slim", "sleep", "3600"]
+    subnet = choose_network(Constellation(), user.project, taken_networks(is_here=engine().is_here))
+    first = IPv4Network(subnet).network_address
+    network = ["--subnet", subnet, "--gateway", str(first + 1), "--opt", "com.docker.network.driver.mtu=9000"]
+    labels = ["--label", f"{PROJECT_LABEL}={user.project}", "--label", "com.docker.compose.network=sky"]
+    docker("network", "create", *network, *labels, user.project)
+    other = ["--network", user.project, "--ip", str(first + 0x102), "debian:bookworm-slim", "sleep", "3600"]
     name = docker("run", "--detach", *other).strip()
     try:
         process = user.up()

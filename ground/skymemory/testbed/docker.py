@@ -118,7 +118,7 @@ def build_image(checkout: Path | None, image: Image = SATELLITE, progress: Progr
                 child.terminate()
                 raise
         if child.returncode:
-            raise DockerError(f"{image.name} cannot be built: {_last(said)}")
+            raise DockerError(f"{image.name} cannot be built: {cause(said)}")
         return (folder / "id").read_text(encoding="ascii").strip()
 
 
@@ -332,16 +332,17 @@ def _check(done: subprocess.CompletedProcess[str], what: str) -> None:
         raise DockerError(f"{what}: {_last((done.stderr or done.stdout).splitlines())}")
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 CAUSES_MAX = 3
 CAUSE_CHARACTERS = 300
 
 
 def cause(lines: Sequence[str]) -> str:
-    """Return Compose's words about the cause, shortened; its last line alone says only that something went wrong.
+    """Return the words of Compose or a build about the cause, shortened; the last line alone says only that something went wrong.
 
     Compose reports every container that it gave up, mostly with the same text: each text appears once, without the container.
     """
-    said = [line.strip() for line in lines if "error" in line.lower()]
+    said = [_COLOUR.sub("", line).strip() for line in lines if "error" in line.lower()]
     errors = [line for line in said if not line.startswith("Encountered errors") and not line.endswith("... error")]
     texts = dict.fromkeys(re.sub(r"^(ERROR: )?(for \S+ +)?|^\S*sat-\d+-\d+\S* ", "", line) for line in errors)
     texts = {text: None for text in texts if text} or {_last(lines): None}

@@ -40,3 +40,13 @@ def test_compose_2() -> None:
 def test_without_an_error_the_last_line_counts() -> None:
     assert cause(["a", "no such file", "  "]) == "no such file"
     assert cause([]) == "no message"
+
+
+def test_the_cause_of_a_build_that_failed_is_told() -> None:
+    said = [
+        "-- Detecting C compiler ABI info\n",
+        "\x1b[91ma.c:3:1: error: unknown type name\n",
+        "\n",
+        "The command returned a non-zero code: 1\n",
+    ]
+    assert cause(said) == "a.c:3:1: error: unknown type name"
