@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from skymemory.common.state_folder import default_folder, make_private
+from skymemory.common.state_folder import default_folder, make_folders, make_private
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class OwnedSocket:
             if path.parent == default_folder():
                 make_private(path.parent)
             else:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folders(path.parent)
             self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise SocketError(f"{path}: no socket can be there: {error.strerror}; --socket names another place") from error

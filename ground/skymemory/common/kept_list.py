@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from skymemory.common.file_lock import BusyError, turn
-from skymemory.common.secret_files import FILE_MODE, FOLDER_MODE
+from skymemory.common.secret_files import FILE_MODE
+from skymemory.common.state_folder import make_folders
 from skymemory.common.whole_file import write_whole
 
 _log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class KeptList(Generic[Entry]):
 
     def _change(self, change: Callable[[list[Entry]], list[Entry]]) -> None:
         try:
-            self._path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            make_folders(self._path.parent)
             with turn(self._path.with_suffix(".lock"), self._what, _PATIENCE_S, _log.info):
                 content = msgspec.json.encode(change(self.read())[-self._entries_max :])
                 self._path.touch(mode=FILE_MODE)  # names are nobody else's business

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,8 @@ SECRET_VARIABLE: Final = "SKYMEM_TENANT_SECRET_FILE"
 SOCKET_NAME: Final = "agent.sock"
 _MODE: Final = 0o700
 _OTHERS: Final = 0o077
+_OURS: Final = re.compile(r"\.?(constellation\.|agent\.sock|gate-|segments-|tenant-|values-|draft-).*|logs|replays|weights")
+"""Names of what programs of this package have in a state folder."""
 
 
 def default_folder() -> Path:
@@ -24,20 +27,43 @@ def default_folder() -> Path:
     return (Path(home) if home else Path.home() / ".local" / "state") / "skymemory"
 
 
-def make_private(folder: Path) -> None:
-    """Make a folder that only this user may enter. One that is there and that others may enter is closed to them, which is told.
+def make_folders(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, so that only this user may enter them.
 
-    Folders of other users, and those that are for all users, such as /tmp, stay as they are: each secret is closed by itself.
+    Raises:
+        OSError: A folder cannot be made.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=_MODE, exist_ok=True)  # another program may be as far
+    if not folder.is_dir():
+        folder.mkdir()  # this says what is there
+
+
+def make_private(folder: Path) -> None:
+    """Make a state folder that only this user may enter. One that is there and that others may enter is closed, which is told.
+
+    One with other things in it, such as a home, stays as it is, which is told as well. So do folders of other users, and those
+    that are for all users, such as /tmp: each secret is closed by itself.
 
     Raises:
         OSError: The folder cannot be made.
     """
-    folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
+    make_folders(folder)
     found = folder.stat()
     if not is_own(found) or not found.st_mode & _OTHERS:
         return
-    folder.chmod(_MODE)
     before = stat.S_IMODE(found.st_mode)
+    other = next((name for name in sorted(os.listdir(folder)) if not _OURS.fullmatch(name)), None)
+    if other is not None:
+        _log.warning(
+            "%s has mode %04o, so that others can look into it, and is left so, for it holds %s: let SKYMEM_STATE name another",
+            folder,
+            before,
+            other,
+        )
+        return
+    folder.chmod(_MODE)
     _log.warning("%s had mode %04o, so that others could look into it; it has %04o now", folder, before, _MODE)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from skymemory.common.secret_files import (
-    FOLDER_MODE,
     Kept,
     SecretFileError,
     drafted,
@@ -16,7 +15,7 @@ from skymemory.common.secret_files import (
     sync,
     write_secret,
 )
-from skymemory.common.state_folder import engines_secret, first_secret
+from skymemory.common.state_folder import engines_secret, first_secret, make_folders
 
 SECRET_BYTES: Final = 32
 """Bytes of a secret that is made here."""
@@ -64,7 +63,7 @@ def give_secret(path: Path, secret: bytes) -> bool:
         SecretFileError: The file cannot be made.
     """
     try:
-        path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_folders(path.parent)
         with drafted(path.parent) as draft:
             write_secret(draft / path.name, secret)
             sync(draft / path.name)
@@ -100,7 +99,7 @@ def share_secret(path: Path, secret: bytes) -> None:
         if _read_own(path) == secret:
             return
     try:
-        path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_folders(path.parent)
         replace_secret(path, secret)
     except (OSError, SecretFileError) as error:
         raise SecretFileError(f"{_WHAT} {path} cannot be written: {_why(error)}") from error

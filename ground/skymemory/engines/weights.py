@@ -12,7 +12,8 @@ from typing import Any
 
 import blake3
 
-from skymemory.common.state_folder import default_folder
+from skymemory.common.bounded_folder import bound_folder, used_now
+from skymemory.common.state_folder import default_folder, make_folders
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +23,9 @@ _CODE = {".py"}
 _VOLATILE = {"_name_or_path", "transformers_version"}
 """Entries of a model's configuration that say where it lies and who wrote it."""
 _READ_THREADS = 4
+_KEPT_MAX = 4096
+"""Most files whose digests are kept: large models have some hundred. Those that were not asked for longest go."""
+_KEPT_BYTES_MAX = 1 << 20
 _TICK_NS = 2_000_000_000
 """Largest step of file times on any file system, in nanoseconds: two changes within it may have the same time."""
 
@@ -112,6 +116,7 @@ def _file_digest(path: Path) -> bytes:
     try:
         digest = bytes.fromhex(kept.read_text(encoding="ascii"))
         if len(digest) == blake3.blake3.digest_size:
+            used_now(kept)
             return digest
     except (OSError, ValueError):
         pass
@@ -119,10 +124,11 @@ def _file_digest(path: Path) -> bytes:
     if now_ns - stat.st_mtime_ns <= _TICK_NS:
         return digest
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(kept.parent)
         draft = kept.with_suffix(f".{os.getpid()}")
         draft.write_text(digest.hex(), encoding="ascii")
         draft.replace(kept)
+        bound_folder(kept.parent, _KEPT_MAX, _KEPT_BYTES_MAX)
     except OSError as error:
         _log.warning("digest of %s cannot be kept in %s (%s): it is read again by the next engine", real, kept.parent, error)
     return digest

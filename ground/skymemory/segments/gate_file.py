@@ -18,7 +18,7 @@ from typing import Final
 from weakref import finalize
 
 from skymemory.common.file_lock import BusyError, turn
-from skymemory.common.secret_files import FOLDER_MODE
+from skymemory.common.state_folder import make_folders
 from skymemory.common.whole_file import write_whole
 from skymemory.segments.evidence import read_record
 from skymemory.segments.gate import Gate
@@ -83,7 +83,7 @@ class GateFile:
     def keep(self, gate: Gate) -> None:
         """Have a gate join what is in the file, then replace the file by all evidence. A damaged file is begun anew."""
         try:
-            self._path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            make_folders(self._path.parent)
             with turn(self._path.with_suffix(".lock"), "the gate's record", _PATIENCE_S, _log.info):
                 self.look(gate)
                 write_whole(self._path, gate.record(self._fingerprint, shared=False))
@@ -110,7 +110,7 @@ class HostName:
         """Take the first free name of a folder. Where nothing can be written, the name is for this program only."""
         self.text = secrets.token_hex(8)
         with suppress(OSError):
-            folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            make_folders(folder)
             for number in range(NAMES_MAX):
                 descriptor = os.open(folder / f"gate-name-{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 release = finalize(self, os.close, descriptor)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from skymemory.common.port_holder import holder, holder_output
 from skymemory.common.progress import Progress
+from skymemory.common.state_folder import make_folders
 from skymemory.security.constellation_keys import find_satellite_files
 from skymemory.security.satellite_file import file_name
 from skymemory.sky.constellation import Constellation
@@ -202,7 +203,7 @@ def _check_disk(folder: Path, count: int) -> None:
         StartError: The folder cannot be written to, or its disk is full.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(bytes(count * LOG_BYTES))
             probe.flush()

@@ -7,12 +7,15 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from skymemory.common.bounded_folder import used_now
 from skymemory.common.machine_identity import boot_id
+from skymemory.common.state_folder import make_folders
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.orbit.schedule_format import SUFFIXES
 from skymemory.sky.placement.rolling_layout import Cell
@@ -72,8 +75,15 @@ class Abandoned:
 class PlayingRecord:
     """The record in one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, make_room: Callable[[], None] = lambda: None) -> None:
+        """Use a folder.
+
+        Args:
+            folder: Folder of this record alone.
+            make_room: Function that is called when the record was saved, and may remove those of other skies.
+        """
         self.path = folder / FILE_NAME
+        self._make_room = make_room
         self._seen: tuple[int, int] | None = None
         self._saved: tuple[int, int] | None = None
 
@@ -93,7 +103,7 @@ class PlayingRecord:
             source: The schedule's file, which is copied.
             player: Process that plays it; None if it goes on, or stays, without one.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(self.path.parent)
         copy = self._copy(source.suffix)
         draft = copy.with_suffix(".new")
         if source.resolve() != copy.resolve():
@@ -116,6 +126,7 @@ class PlayingRecord:
         draft.write_text(json.dumps(record), encoding="utf-8")
         self._saved = _mark(draft)
         draft.replace(self.path)
+        self._make_room()
 
     def load(self) -> Playing | None:
         """Return the recorded schedule, or None.
@@ -130,10 +141,20 @@ class PlayingRecord:
         except FileNotFoundError:
             return None
         try:
-            return self._parse(json.loads(text))
+            playing = self._parse(json.loads(text))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError, FileNotFoundError) as error:
             why = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
             raise DamagedRecordError(f"{self.path} is damaged ({why}); remove the folder {self.path.parent}") from error
+        used_now(self.path.parent)
+        return playing
+
+    def is_played(self) -> bool:
+        """Return True if a process of this machine plays the schedule."""
+        try:
+            player = _player(json.loads(self.path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, AttributeError):
+            return False
+        return player is not None and not player.is_elsewhere and is_alive(ProcessId(player.pid, player.start_ticks))
 
     def clear(self) -> None:
         """Remove the record and the schedule's copy."""
@@ -146,6 +167,7 @@ class PlayingRecord:
             self._beat.touch()
             now_ns = time.time_ns()  # the file system's own time may be some ms behind, and a row may begin in them
             os.utime(self._beat, ns=(now_ns, now_ns))
+        used_now(self.path.parent)
 
     def abandoned(self) -> Abandoned | None:
         """Return what is known of a player of this machine that has ended without a word; None if none has.

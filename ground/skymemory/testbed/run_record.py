@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from skymemory.common.bounded_folder import bound_folder
 from skymemory.common.file_lock import turn
 from skymemory.common.machine_identity import boot_id, machine_identity
 from skymemory.common.state_folder import default_folder, make_private
@@ -22,6 +23,9 @@ from skymemory.wire.address import Satellite
 
 FILE_NAME = "constellation.json"
 LOCK_NAME = "constellation.lock"
+REPLAYS_MAX = 256
+"""Most skies whose schedules are kept."""
+REPLAYS_BYTES_MAX = 256 << 20
 TURN_S = 60.0
 """Seconds for which a command that starts or ends satellites waits for another one."""
 FORMAT = 1
@@ -105,7 +109,24 @@ class RunRecord:
         """
         network = constellation.network
         name = f"{network.base}-{network.port}-{constellation.planes}x{constellation.slots}"
-        return RunSky(name, constellation, PlayingRecord(self.folder / "replays" / name))
+        return RunSky(name, constellation, PlayingRecord(self._replays / name, self._bound_replays))
+
+    @property
+    def _replays(self) -> Path:
+        return self.folder / "replays"
+
+    def _bound_replays(self) -> None:
+        """Remove the records of skies that were not used for longest, but for one that is up or played."""
+        up = None
+        with suppress(StateError):
+            if (running := self.running()) is not None:
+                up = self.sky(running.constellation).name
+        bound_folder(
+            self._replays,
+            REPLAYS_MAX,
+            REPLAYS_BYTES_MAX,
+            lambda folder: folder.name == up or PlayingRecord(folder).is_played(),
+        )
 
     def save(self, running: Running) -> None:
         """Write the record of a constellation that was just started, whole or not at all. It follows no schedule."""
