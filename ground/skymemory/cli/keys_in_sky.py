@@ -10,6 +10,7 @@ import click
 
 from skymemory.cli.common import BadInput, Failure, Silent, find_sky, json_option, print_json, progress_bar, sky_option
 from skymemory.cli.parameters import Place, require_place
+from skymemory.link.other_versions import other_versions, version_words
 from skymemory.link.rekeying import ServedKeys, ask_who_serves, take_step
 from skymemory.security.constellation_keys import check_keyring
 from skymemory.security.credential import GENERATION_MAX
@@ -133,7 +134,7 @@ def _run(
     forgotten: set[int] = set()
     if command is KeyCommand.FORGET:
         served = _ask_all(constellation, mission, old, alive)
-        mission = _speaker(served, mission, old, alive, line, is_named=old_named is not None)
+        mission = _speaker(served, mission, old, alive, line, constellation, is_named=old_named is not None)
         _require_nothing_later(served, newest, old)
         _require_peer_keys(served, mission, old, line(KeyCommand.LOAD, old_named))
         forgotten = {one for place in places for one in served.stats[place].generations if one < mission.generation}
@@ -165,7 +166,7 @@ def _run(
         full = [place for place, status in taken.refused.items() if status == "store_full"]
         told |= _name_room(full, constellation, mission, old, line)
         told |= dict.fromkeys(lonely, _LONELY.format(new=new))
-        _name(told, taken.silent)
+        _name(told, taken.silent, constellation)
         if len(taken.done) == len(places) < len(alive) and not lonely:
             click.echo(
                 f"next: {line(command, old_named)}, for the {len(alive) - len(places)} other satellites, unless it was done"
@@ -173,7 +174,7 @@ def _run(
         elif len(taken.done) == len(places) and not lonely:
             click.echo(_next(command, mission, newest, old_named, line))
     if len(taken.silent) == len(places):
-        raise Silent("none of the satellites answers; the command may be repeated")
+        raise _none_answers(constellation, places, "; the command may be repeated")
     if len(taken.done) < len(places):
         raise Failure(f"{len(places) - len(taken.done)} of {len(places)} satellites did not do it; the command may be repeated")
     if lonely:
@@ -249,7 +250,14 @@ def _ask_all(constellation: Constellation, mission: MissionKeyring, old: int, pl
 
 
 def _speaker(
-    served: ServedKeys, mission: MissionKeyring, old: int, places: Sequence[Satellite], line: _Line, *, is_named: bool
+    served: ServedKeys,
+    mission: MissionKeyring,
+    old: int,
+    places: Sequence[Satellite],
+    line: _Line,
+    sky: Constellation,
+    *,
+    is_named: bool,
 ) -> MissionKeyring:
     """Return the keyring under which all satellites are told to forget older keys: one that all of them serve.
 
@@ -275,8 +283,8 @@ def _speaker(
         if new not in one.generations
     }
     if len(served.silent) == len(places):
-        raise Silent(f"none of the satellites answers, so none was told to forget {old}; the command may be repeated")
-    _name(told, served.silent)
+        raise _none_answers(sky, places, f", so none was told to forget {old}; the command may be repeated")
+    _name(told, served.silent, sky)
     oldest = min((one.generations[0] for one in served.stats.values()), default=newest)
     room = (
         f" {line(KeyCommand.FORGET, oldest)} forgets {oldest} under generation {newest}, which all serve."
@@ -325,11 +333,29 @@ def _require_peer_keys(served: ServedKeys, mission: MissionKeyring, old: int, lo
         )
 
 
-def _name(told: dict[Satellite, str], silent: Sequence[Satellite] = ()) -> None:
-    """Tell of satellites what is wrong with them, and who is silent, but not of so many that they fill the screen."""
+def _none_answers(sky: Constellation, places: Sequence[Satellite], what_now: str) -> click.ClickException:
+    """Return the failure of a command that none of its satellites has answered as this program does."""
+    if words := version_words(other_versions(sky, places)):
+        return Failure(words + what_now)
+    return Silent("none of the satellites answers" + what_now)
+
+
+def _name(told: dict[Satellite, str], silent: Sequence[Satellite] = (), sky: Constellation | None = None) -> None:
+    """Tell of satellites what is wrong with them, and who is silent, but not of so many that they fill the screen.
+
+    Args:
+        told: What is wrong with satellites that have answered.
+        silent: Satellites that have not.
+        sky: Constellation of those, which are asked whether they speak another version.
+    """
+    versions = other_versions(sky, silent) if sky is not None else {}
+    told = told | {place: f"speaks version {version} of the packets" for place, version in versions.items()}
+    silent = [place for place in silent if place not in versions]
     for place, text in list(told.items())[:_NAMED]:
         click.echo(f"satellite {place} {text}", err=True)
     for place in silent[:_NAMED]:
         click.echo(f"satellite {place} does not answer", err=True)
     if (more := max(len(told) - _NAMED, 0) + max(len(silent) - _NAMED, 0)) > 0:
         click.echo(f"and {more} other satellites", err=True)
+    if words := version_words(versions):
+        click.echo(words, err=True)

@@ -20,6 +20,7 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
+from support.other_satellites import OtherSatellites
 from support.waiting import PATIENCE_S
 
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -290,3 +291,17 @@ def test_status_shows_the_generations_of_keys(file: Path, keys: Path, tmp_path: 
     skymem("keys", "activate", *given)
     skymem("keys", "forget", *given)
     assert told(2) == (["keys of generation 2 on 4 satellites"], [[2]] * 4)
+
+
+def test_another_version_is_named(file: Path, keys: Path, local: LocalConstellation) -> None:
+    rotate(keys)
+    given, place = (keys, "--constellation", file), Satellite(2, 1)
+    local.kill(place)
+    with OtherSatellites(local.constellation, [place], 1):
+        told = skymem("keys", "load", *given, status=1).stderr.splitlines()
+        assert told[0] == "satellite [2, 1] speaks version 1 of the packets"
+        assert told[1].startswith("1 satellite speaks version 1 of the packets, and this program version 2")
+        told = skymem("keys", "load", *given, "--satellite", "2,1", status=1).stderr.splitlines()
+        assert told[-1].startswith("Error: 1 satellite speaks version 1 of the packets, and this program version 2")
+        told = skymem("keys", "forget", *given, status=1).stderr.splitlines()
+        assert "satellite [2, 1] speaks version 1 of the packets" in told
