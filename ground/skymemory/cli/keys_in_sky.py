@@ -344,8 +344,8 @@ def _name(told: dict[Satellite, str], silent: Sequence[Satellite] = (), sky: Con
     """Tell of satellites what is wrong with them, and who is silent, but not of so many that they fill the screen.
 
     Args:
-        told: What is wrong with satellites that have answered.
-        silent: Satellites that have not.
+        told: Fault of each satellite that has answered.
+        silent: Satellites that have not answered.
         sky: Constellation of those, which are asked whether they speak another version.
     """
     versions = other_versions(sky, silent) if sky is not None else {}
