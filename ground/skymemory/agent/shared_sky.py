@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeVar
@@ -17,6 +16,17 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from skymemory.agent.call_thread import Lane
 from skymemory.agent.constellation_source import ConstellationSource, Serving
+from skymemory.agent.joined_calls import (
+    ChainCall,
+    FindCall,
+    GetCall,
+    PutCall,
+    joins_chain,
+    joins_find,
+    joins_get,
+    joins_put,
+    split,
+)
 from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.agent.models import Model
 from skymemory.agent.observer import Observer
@@ -46,9 +56,6 @@ _POLL_S: Final = 0.5
 """Period in which the source is asked for another constellation, and satellites are asked while none answers."""
 _LEARN_AFTER_S: Final = 0.001
 """Time from an answer until the agent learns from its get: by then the answer has left."""
-_BATCH_BLOCKS: Final = 512
-"""Keys of several requests that go into one call."""
-_BATCH_BYTES: Final = 256 << 20
 _PURGED_AT_ONCE: Final = 64
 """Blocks of one call of a purge: about 10 ms with ten servers, for which all other questions wait."""
 _TOUCHES_MAX: Final = 16
@@ -62,36 +69,6 @@ class Size(NamedTuple):
     """Blocks of the length that was asked for."""
     servers: int
     store_mib: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Get:
-    keys: Sequence[bytes]
-    into: Sequence[memoryview | None]
-    block_bytes_max: int
-    origin: Origin
-    tenant: int | None = None
-    asked_ns: int = field(default_factory=time.time_ns)
-    asked_s: float = field(default_factory=time.perf_counter)
-
-
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    keys: Sequence[bytes]
-    block_bytes: int
-    cached: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Put:
-    items: Sequence[tuple[bytes, Buffer]]
-    tenant: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Find:
-    keys: Sequence[bytes]
-    tenant: int | None = None
 
 
 _PrefetchRequest = tuple[Sequence[bytes], float]
@@ -137,11 +114,11 @@ class SharedSky:
         self._free_s = 0.0
         """Time when the last get ended (`time.perf_counter`)."""
         self._learning: asyncio.TimerHandle | None = None
-        self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get_each, _joins_get)
-        self._aside: Lane[_Get, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), _joins_get)
-        self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
-        self._asks: Lane[_Find, list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
-        self._chains: Lane[_Chain, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, _joins_chain)
+        self._down: Lane[GetCall, list[GetResult]] = Lane("skymem-get", self._get_each, joins_get)
+        self._aside: Lane[GetCall, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), joins_get)
+        self._up: Lane[PutCall, list[PutResult]] = Lane("skymem-put", self._put, joins_put)
+        self._asks: Lane[FindCall, list[FindResult]] = Lane("skymem-find", self._find, joins_find)
+        self._chains: Lane[ChainCall, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, joins_chain)
         self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
         self._touches: Lane[Sequence[bytes], int] = Lane("skymem-touch", self._touch)
         self._purge_turn = asyncio.Lock()
@@ -253,7 +230,7 @@ class SharedSky:
             raise ValueError("each block needs memory that is writable and contiguous, or none is given")
         if not keys:
             return []
-        get = _Get(keys, room, block_bytes_max, origin, tenant)
+        get = GetCall(keys, room, block_bytes_max, origin, tenant)
         if aside:
             return await self._aside.run(get)
         results = await self._down.run(get)
@@ -270,13 +247,13 @@ class SharedSky:
     async def put(self, items: Sequence[tuple[bytes, Buffer]], *, tenant: int | None = None) -> list[PutResult]:
         """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
         check_keys([key for key, _ in items])
-        return await self._up.run(_Put(items, tenant)) if items else []
+        return await self._up.run(PutCall(items, tenant)) if items else []
 
     async def find(self, keys: Sequence[bytes], *, fresh: bool = False, tenant: int | None = None) -> list[FindResult]:
         """Return what is known of blocks (`SkyStore.find`); UNANSWERED while there is no constellation."""
         check_keys(keys)
         if not fresh:
-            return await self._asks.run(_Find(keys, tenant)) if keys else []
+            return await self._asks.run(FindCall(keys, tenant)) if keys else []
         unanswered = [FindResult(key, None, Status.UNANSWERED) for key in keys]
         return await self._ask(lambda store: store.find(keys, fresh=True), unanswered, tenant) if keys else []
 
@@ -288,7 +265,7 @@ class SharedSky:
             cached: The first blocks, which nobody will fetch; whether they are still there is not asked.
         """
         check_keys(keys)
-        return await self._chains.run(_Chain(keys, block_bytes, cached)) if keys else []
+        return await self._chains.run(ChainCall(keys, block_bytes, cached)) if keys else []
 
     async def find_chain(self, keys: Sequence[bytes], *, fresh: bool, block_bytes_max: int) -> ChainResult:
         """Return the longest cached beginning of a chain of blocks of any length (`SkyStore.find_longest`)."""
@@ -360,7 +337,7 @@ class SharedSky:
                 _log.exception("the store failed, so the blocks are missed")
             return otherwise
 
-    def _get(self, requests: list[_Get], *, aside: bool = False) -> list[list[GetResult]]:
+    def _get(self, requests: list[GetCall], *, aside: bool = False) -> list[list[GetResult]]:
         keys = [key for request in requests for key in request.keys]
         into = [view for request in requests for view in request.into]
         most = requests[0].block_bytes_max
@@ -371,7 +348,7 @@ class SharedSky:
         results = self._tried(
             store, lambda store: store.get(keys, into=into, block_bytes_max=most, aside=aside), missed, requests[0].tenant
         )
-        each = _split(results, [len(request.keys) for request in requests])
+        each = split(results, [len(request.keys) for request in requests])
         self.observer.get_ends(
             results,
             lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)],
@@ -381,11 +358,11 @@ class SharedSky:
             self._free_s = time.perf_counter()
         return each
 
-    def _get_each(self, requests: list[_Get]) -> Iterable[list[GetResult]]:
+    def _get_each(self, requests: list[GetCall]) -> Iterable[list[GetResult]]:
         """Fetch the blocks of all requests at once. Each is answered as soon as its blocks, and those before them, are there."""
         return self._get(requests) if len(requests) == 1 else self._get_streamed(requests)
 
-    def _get_streamed(self, requests: list[_Get]) -> Iterator[list[GetResult]]:
+    def _get_streamed(self, requests: list[GetCall]) -> Iterator[list[GetResult]]:
         store = self.store
         self.observer.get_begins(store, [key for one in requests for key in one.keys], max(requests[0].asked_s, self._free_s))
         each: list[list[GetResult]] = []
@@ -402,7 +379,7 @@ class SharedSky:
         self._free_s = time.perf_counter()
         yield each[-1]
 
-    def _streamed(self, store: SkyStore | None, requests: list[_Get]) -> Generator[GetResult, None, None]:
+    def _streamed(self, store: SkyStore | None, requests: list[GetCall]) -> Generator[GetResult, None, None]:
         """Fetch blocks in order. If the store fails, those that have not come are missed."""
         keys, tenant = [key for one in requests for key in one.keys], requests[0].tenant
         into = [view for one in requests for view in one.into]
@@ -420,7 +397,7 @@ class SharedSky:
         for key in keys[done:]:
             yield GetResult(key, None, Status.UNANSWERED, 0.0, known=False)
 
-    def _put(self, requests: list[_Put]) -> list[list[PutResult]]:
+    def _put(self, requests: list[PutCall]) -> list[list[PutResult]]:
         items = [item for request in requests for item in request.items]
         results = [PutResult(key, Status.UNANSWERED, None, 0.0) for key, _ in items]
         store, start_s = self.store, time.perf_counter()
@@ -439,17 +416,17 @@ class SharedSky:
             for index, result in zip(fits, done, strict=False):
                 results[index] = result
         self.observer.put_ended(results, time.perf_counter() - start_s)
-        return _split(results, [len(request.items) for request in requests])
+        return split(results, [len(request.items) for request in requests])
 
-    def _find(self, requests: list[_Find]) -> list[list[FindResult]]:
+    def _find(self, requests: list[FindCall]) -> list[list[FindResult]]:
         keys = [key for request in requests for key in request.keys]
         nothing = [FindResult(key, None, Status.UNANSWERED) for key in keys]
         start_s = time.perf_counter()
         found = self._tried(self.store, lambda store: store.find(keys), nothing, requests[0].tenant)
         self.observer.found(time.perf_counter() - start_s)
-        return _split(found, [len(one.keys) for one in requests])
+        return split(found, [len(one.keys) for one in requests])
 
-    def _find_longest(self, requests: list[_Chain]) -> list[list[BlockEntry]]:
+    def _find_longest(self, requests: list[ChainCall]) -> list[list[BlockEntry]]:
         def ask(store: SkyStore) -> list[list[BlockEntry]]:
             found = [_known(store, one) for one in requests]
             new = store.still_there([entries[one.cached :] for entries, one in zip(found, requests, strict=True)])
@@ -596,36 +573,6 @@ def _purge_some(keys: Sequence[bytes], store: SkyStore) -> Purged:
     return store.purge(keys)
 
 
-def _known(store: SkyStore, chain: _Chain) -> list[BlockEntry]:
+def _known(store: SkyStore, chain: ChainCall) -> list[BlockEntry]:
     found = store.find_longest(chain.keys, block_bytes_max=chain.block_bytes).entries
     return list(takewhile(lambda entry: entry.block_len == chain.block_bytes, found))
-
-
-def _split(results: Sequence[T], counts: Sequence[int]) -> list[list[T]]:
-    left = iter(results)
-    return [[next(left) for _ in range(count)] for count in counts]
-
-
-def _joins_get(batch: list[_Get], request: _Get) -> bool:
-    count = sum(len(one.keys) for one in batch)
-    is_alike = (request.block_bytes_max, request.tenant) == (batch[0].block_bytes_max, batch[0].tenant)
-    return is_alike and count + len(request.keys) <= _BATCH_BLOCKS
-
-
-def _joins_put(batch: list[_Put], request: _Put) -> bool:
-    """Return True if a call gets no key twice: a block that two engines store at once is there already for the second."""
-    items = [item for one in [*batch, request] for item in one.items]
-    return (
-        request.tenant == batch[0].tenant
-        and len(items) <= _BATCH_BLOCKS
-        and len({key for key, _ in items}) == len(items)
-        and sum(memoryview(data).nbytes for _, data in items) <= _BATCH_BYTES
-    )
-
-
-def _joins_chain(batch: list[_Chain], request: _Chain) -> bool:
-    return sum(len(one.keys) for one in batch) + len(request.keys) <= _BATCH_BLOCKS
-
-
-def _joins_find(batch: list[_Find], request: _Find) -> bool:
-    return request.tenant == batch[0].tenant and sum(len(one.keys) for one in batch) + len(request.keys) <= _BATCH_BLOCKS
