@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from errno import EADDRINUSE
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from skymemory.agent.settings import ENVIRONMENT, AgentSettings, load_file
 from skymemory.cli.common import VARIABLE, BadInput, tenant_secret_option
 from skymemory.cli.log_options import begin_log, log_options
 from skymemory.common.listening import listen_early
-from skymemory.common.port_holder import holder
 from skymemory.common.state_folder import agent_socket
 
 _PORT = click.IntRange(0, 65535)
@@ -116,21 +114,7 @@ def agent(
         http_port=http_port,
         http_host=http_host,
     )
-    try:
-        asyncio.run(run(settings, _tell, listening))
-    except OSError as error:
-        if error.errno != EADDRINUSE:
-            raise
-        raise OSError(error.errno, f"{error.strerror}{_by_whom(settings)}") from error
-
-
-def _by_whom(settings: AgentSettings) -> str:
-    """Return who has one of the ports, for words behind the error."""
-    wanted = ((settings.resp_host, settings.resp_port), (settings.resp_host, settings.lmcache_port))
-    for host, port in (*wanted, (settings.http_host, settings.http_port)):
-        if port and (who := holder("tcp", host, port)):
-            return f" ({who} has it)"
-    return ""
+    asyncio.run(run(settings, _tell, listening))
 
 
 def _is_loopback(host: str) -> bool:

@@ -124,13 +124,14 @@ class Gateway:
 
     def _listen(self, port: int, *, pads: bool) -> int:
         """Open a port, and return its number."""
+        who = "LMCache" if pads else "Redis clients"
         try:
             sockets = self._listening.pop(port, None) or bind(self.shared.host, port)
-            acceptor = Acceptor(sockets, partial(self._take, pads=pads), "Redis clients")
+            acceptor = Acceptor(sockets, partial(self._take, pads=pads), who)
             self._acceptors.append(acceptor)
             acceptor.start()
         except OSError as error:
-            raise OSError(error.errno, f"Redis clients at {address_text(self.shared.host, port)}: {error.strerror}") from error
+            raise OSError(error.errno, f"{who} at {address_text(self.shared.host, port)}: {error.strerror}") from error
         return int(acceptor.address[1])
 
     def _take(self, client: socket.socket, address: Any, *, pads: bool) -> None:
