@@ -11,11 +11,11 @@ from skymemory.testbed.compose import SATELLITE_PYTHON
 from skymemory.wire.address import Satellite
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
-ENTRY = Satellite(1, 10)
+ENTRY = Satellite(1, 4)
 
 
 def test_health_of_a_plane_through_one_satellite(start_containers) -> None:
-    plane = Constellation().replace(constellation={"planes": 1}, cache={"centre": ENTRY})
+    plane = Constellation().replace(constellation={"planes": 1, "slots": 7}, cache={"centre": ENTRY, "servers": 5})
     heard: dict[Satellite, HealthTelemetry] = {}
     with start_containers(plane, SATELLITE_PYTHON) as sky, ControlPlane(sky) as control:
         places = list(sky.torus.satellites())
