@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from skymemory.agent.constellation_source import ConstellationSource, FixedSource
+from skymemory.demo.model import load
+from skymemory.serve.prompt_cache import PromptCache
+from skymemory.serve.segments import ServedSegments
 from skymemory.testbed.local import LocalConstellation
 from support import served
 from support.served import Server
@@ -118,3 +122,28 @@ def reciting(start_servers: ServeModel, reciter: Path) -> Server:
     server = start_servers(reciter, "--api-key", "secret", "--served-model-name", "reciter")
     server.client = server.client_of("secret")
     return server
+
+
+@pytest.fixture(scope="module")
+def loaded(babbler: Path) -> Any:
+    """The babbler and its tokenizer."""
+    return load(str(babbler), device="cpu")
+
+
+@pytest.fixture
+def cache(loaded: Any, small_source: Callable[[], ConstellationSource]) -> Iterator[PromptCache]:
+    cache = PromptCache(*loaded, small_source())
+    yield cache
+    cache.close()
+
+
+@pytest.fixture
+def make_segments(cache: PromptCache) -> Iterator[Callable[..., ServedSegments]]:
+    with ExitStack() as stack:
+
+        def make(strategy: str = "naive", cache: PromptCache = cache, **more: Any) -> ServedSegments:
+            made = ServedSegments(cache, strategy, **more)
+            stack.callback(made.close)
+            return made
+
+        yield make

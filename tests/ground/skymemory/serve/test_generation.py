@@ -3,14 +3,12 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 import torch
 from transformers import DynamicCache
 
 from skymemory.agent.constellation_source import RunningSource
-from skymemory.demo.model import load
 from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.serve.batch import Batch
 from skymemory.serve.generation import (
@@ -34,18 +32,6 @@ BLOCK = 16
 PROMPT = [(3 + 7 * index) % 90 for index in range(100)]
 
 pytestmark = pytest.mark.model
-
-
-@pytest.fixture(scope="module")
-def loaded(babbler: Path):
-    return load(str(babbler), device="cpu")
-
-
-@pytest.fixture
-def cache(loaded, small_source) -> Iterator[PromptCache]:
-    cache = PromptCache(*loaded, small_source())
-    yield cache
-    cache.close()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from skymemory.agent.constellation_source import RunningSource, Serving
-from skymemory.demo.model import load
 from skymemory.prompt.manager import KVCManager
 from skymemory.security.keyring import HostRecord
 from skymemory.security.mission_folder import begin_mission, host_file, rotate
@@ -24,11 +23,6 @@ pytestmark = pytest.mark.model
 
 def never() -> bool:
     return False
-
-
-@pytest.fixture(scope="module")
-def loaded(babbler: Path):
-    return load(str(babbler), device="cpu")
 
 
 @pytest.fixture
