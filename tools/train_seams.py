@@ -21,7 +21,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ WARM_UP: Final = 50
 COOL_DOWN: Final = 0.3  # share of the training in which the rates fall
 CHECKPOINT_SECONDS: Final = 60.0
 REPORT_STEPS: Final = 50
+NOTED_STEPS: Final = 10
 EVALUATION_SEED: Final = 1_000_003
 
 
@@ -208,13 +209,13 @@ def train(model: LlamaForCausalLM, options: argparse.Namespace) -> dict[str, Any
         steps += 1
         tokens += sequences.tokens.numel()
         noted.append((right_answers(logits, sequences.answers).float().mean(0), of_level))
-        if len(noted) == 10:  # a device computes ahead; asking after each step would hold it up
+        if len(noted) == NOTED_STEPS:  # a device computes ahead; asking after each step would hold it up
             rights = torch.stack([right for right, _ in noted]).view(len(noted), -1, len(KINDS)).mean(1).tolist()
             for right, (_, of_level) in zip(rights, noted, strict=True):
                 if of_level:
                     levels.note(sum(right) / len(right), share)
             noted.clear()
-        if steps % REPORT_STEPS == 0:
+        if steps % REPORT_STEPS == 0 or steps == NOTED_STEPS:
             kinds = ", ".join(f"{kind} {value:.2f}" for kind, value in zip(KINDS, rights[-1], strict=True))
             elapsed = time.monotonic() - begin
             print(
@@ -250,7 +251,7 @@ def evaluate(folder: Path, device: str, prompts: int) -> dict[str, dict[str, dic
     return table
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of the weights and lineage.json")
     parser.add_argument("--layers", type=int, default=8)
@@ -264,7 +265,7 @@ def main() -> int:
     parser.add_argument("--prompts", type=int, default=200, help="prompts of each line of the table")
     parser.add_argument("--rate", type=float, default=0.01, help="highest learning rate of matrices")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     options.batch_tokens = options.batch_tokens or {"cpu": 4_096, "cuda": 65_536}[options.device]
 
     transformers.utils.logging.disable_progress_bar()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,17 @@ import train_seams
 from seams import KINDS, Prompts, Shape, make_prompts, make_questions
 from seams_quality import answer_logits, logits_and_states, make_sequences, measure
 
-ROOT = Path(__file__).parents[2]
 SHAPE = Shape(documents=3, segment_tokens=16, facts=2)
 each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads do not wait for each other on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -156,21 +163,21 @@ def test_a_model_that_has_learnt_nothing_answers_nothing() -> None:
 # ---- the tool ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_tool_writes_weights_with_their_lineage(tmp_path: Path) -> None:
-    tool = [sys.executable, ROOT / "tools" / "train_seams.py", "--out", tmp_path, "--layers", "2", "--steps", "50"]
-    done = subprocess.run([*tool, "--batch-tokens", "500", "--prompts", "2"], check=True, capture_output=True, text=True)
-    assert "step 50" in done.stdout
+def test_the_tool_writes_weights_with_their_lineage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tool runs in this process: to begin another one takes longer than to train such a model."""
+    common = ["--layers", "2", "--batch-tokens", "500", "--prompts", "2"]
+    assert train_seams.main([*common, "--out", str(tmp_path), "--steps", "10"]) == 0
+    assert "step 10" in capsys.readouterr().out
     lineage = json.loads((tmp_path / "lineage.json").read_text())
-    assert (lineage["steps"], lineage["layers"], lineage["seed"]) == (50, 2, 0)
+    assert (lineage["steps"], lineage["layers"], lineage["seed"]) == (10, 2, 0)
     assert lineage["sha256"] == hashlib.sha256((tmp_path / "model.safetensors").read_bytes()).hexdigest()
     assert set(lineage["right"]) == {"128", "192", "384"}
     model = LlamaForCausalLM.from_pretrained(tmp_path)
     assert model.dtype == torch.bfloat16
     assert sum(value.numel() for value in model.parameters()) == lineage["parameters"]
 
-    further = [sys.executable, ROOT / "tools" / "train_seams.py", "--out", tmp_path / "further", "--start", tmp_path]
-    options = ["--layers", "2", "--still", "2", "--steps", "1", "--batch-tokens", "500", "--prompts", "2"]
-    subprocess.run([*further, *options], check=True, capture_output=True, text=True)
+    further = ["--out", str(tmp_path / "further"), "--start", str(tmp_path), "--still", "2", "--steps", "1"]
+    assert train_seams.main([*common, *further]) == 0
     told = json.loads((tmp_path / "further" / "lineage.json").read_text())
     assert (told["start"]["sha256"], told["still"]) == (lineage["sha256"], 2)
 
