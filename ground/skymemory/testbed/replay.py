@@ -54,6 +54,10 @@ _QUIET_LOOKS_LEFT: Final = 120
 """The same if some chunks are left, but no satellite takes them."""
 
 
+_ASTRAY_MS: Final = 5000
+"""Milliseconds by which satellites may be early or late with a row: uploads wait on each satellite's bus."""
+_ASTRAY_LOOKS: Final = 4
+"""Consecutive looks in which most satellites are earlier or later than that, after which they follow another replay."""
 _COMMAND_AGAIN_S: Final = 0.25
 """Seconds after which a satellite that has not sent all away is told again: something may have come to it meanwhile."""
 _LOOK_BACK_ROWS: Final = 60
@@ -287,6 +291,7 @@ class Watch:
         self._layout = playing.track.layout(cache.layout, cache.servers)
         self._told: dict[Satellite, tuple[Satellite, float]] = {}  # target of each satellite, and time to repeat the order
         self._row = first_row
+        self._astray = 0  # consecutive looks in which most satellites were early or late
         self.first_row = first_row
         self.quiet = 0
         """Consecutive looks in which nothing had moved."""
@@ -302,13 +307,14 @@ class Watch:
         Raises:
             OvertakenError: Most satellites follow another schedule.
         """
+        asked_ms = self._playing.track_ms(self._clock())
         stats = self._control.store_stats(self._routes, DEADLINE_S)
         now_ms = self._playing.track_ms(self._clock())  # after the answers: commands must fit the row that holds then
         tell(now_ms)
         row = self._playing.track.row_at(now_ms)
         if row != self._row:
             self._row, self.quiet = row, 0
-        self._check_own(stats)
+        self._check_own(stats, asked_ms, now_ms)
         held = sum(one["slots_used"] for one in stats.values())
         self._chunk_bytes = sum(one["bytes"] for one in stats.values()) / held if held else self._chunk_bytes
         self.quiet += 1
@@ -327,9 +333,14 @@ class Watch:
                 self.quiet = 0
         return row
 
-    def _check_own(self, stats: Mapping[Satellite, Mapping[str, int]]) -> None:
-        own = len(self._playing.track.rows) if self._by == "schedule" else 0
-        if _follow_others(stats, own):
+    def _check_own(self, stats: Mapping[Satellite, Mapping[str, int]], asked_ms: int, now_ms: int) -> None:
+        """Require that most satellites follow this schedule: its number of rows, and about the row that holds."""
+        track = self._playing.track
+        own = len(track.rows) if self._by == "schedule" else 0
+        first, last = track.row_at(max(asked_ms - _ASTRAY_MS, 0)), track.row_at(now_ms + _ASTRAY_MS)
+        astray = sum(one["rows"] == own and not first <= one["row"] <= last for one in stats.values()) if own else 0
+        self._astray = self._astray + 1 if 2 * astray > len(stats) else 0
+        if _follow_others(stats, own) or self._astray >= _ASTRAY_LOOKS:
             raise OvertakenError("another replay, of another user or state folder, has ended this one")
 
     def _give_again(self, satellites: Iterable[Satellite]) -> None:

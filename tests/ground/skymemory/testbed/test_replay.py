@@ -31,6 +31,7 @@ from skymemory.testbed.replay import (
     LEAD_S,
     By,
     Handover,
+    OvertakenError,
     ReplayError,
     Watch,
     follow,
@@ -210,14 +211,14 @@ def test_a_satellite_that_began_anew_follows_again(start_sky: StartSky, schedule
 class Commanded:
     """In place of a control plane: satellites that keep all they hold, and what each was told last."""
 
-    def __init__(self, sky: Constellation) -> None:
+    def __init__(self, sky: Constellation, **counters: int) -> None:
         self.constellation = sky
+        self.counters = {"slots_used": 1, "bytes": 1, "migrated_out": 0, "row": 0, "rows": 0, "handover_left": 0} | counters
         self.told: dict[Satellite, Satellite] = {}
         self.deaf: set[Satellite] = set()
 
     def store_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, dict[str, int]]:
-        counters = {"slots_used": 1, "bytes": 1, "migrated_out": 0, "row": 0, "rows": 0, "handover_left": 0}
-        return {route.satellite: counters for route in routes}
+        return {route.satellite: dict(self.counters) for route in routes}
 
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Any]:
         heard = {ask.route.satellite: Satellite(*struct.unpack("<HH", ask.payload[-4:])) for ask in asks}
@@ -248,6 +249,25 @@ def test_who_is_inside_the_window_again_is_told_to_keep_what_it_has() -> None:
     assert {one for one, target in control.told.items() if target == one} == first - second
     assert {target for one, target in control.told.items() if target != one} == first - second
     assert set(control.told) == first ^ second
+
+
+def test_another_replay_of_the_same_file_ends_the_first() -> None:
+    """It began a minute ago, and this one has another beginning."""
+    sky = Constellation().replace(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
+    track = Track.of(sky.torus, [(10_000 * at, Satellite(3, 1 + at)) for at in range(9)])
+    control = Commanded(sky, rows=9, row=1)
+    now_ms = 12_000  # row 2, which satellites may be late with
+    watch = Watch(cast(ControlPlane, control), Playing(track, 0.0), "schedule", 1, clock=lambda: now_ms / 1000)
+    for _ in range(20):
+        assert watch.look() == 2
+    now_ms, control.counters["row"] = 19_000, 3  # or early
+    for _ in range(20):
+        assert watch.look() == 2
+    now_ms, control.counters["row"] = 29_000, 6
+    for _ in range(3):
+        assert watch.look() == 3
+    with pytest.raises(OvertakenError, match=r"^another replay, of another user or state folder, has ended this one$"):
+        watch.look()
 
 
 def test_the_time_is_told_before_what_satellites_are_told_at_it() -> None:
