@@ -34,7 +34,7 @@ class KeptList(Generic[Entry]):
             what: The list in words, for messages.
         """
         self._path = path
-        self._decoder: msgspec.json.Decoder[list[Entry]] = msgspec.json.Decoder(list[entry])  # type: ignore[valid-type]
+        self._decoder: msgspec.json.Decoder[list[Entry]] = msgspec.json.Decoder(list[entry])  # type: ignore[valid-type]  # a type that is an argument
         self._key = key
         self._entries_max = entries_max
         self._what = what
