@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Run pytest, and run up to three failed tests a second time, alone.
+"""Run pytest, and run up to six failed tests a second time, alone.
 
 usage: tools/run_pytest.py [PYTEST ARGUMENT ...]
 
 Tests use real processes and sockets, and CI's machines are shared: one of three thousand tests now and then meets a machine that
-stands still. A test that fails twice is a failure. A test that passes alone is named in the last lines of the output, and has to
-be mended. More than three failures, an error of pytest itself and a worker that crashed are failures at once.
+stands still, and several at once if it does so for long. A test that fails twice is a failure. A test that passes alone is named in
+the last lines of the output, and has to be mended. More than six failures, an error of pytest itself and a worker that crashed are failures at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-SECOND_RUNS_MAX = 3
+SECOND_RUNS_MAX = 6
 """Failed tests that run a second time, at most."""
 FLAKY_FILE = "SKYMEM_FLAKY"
 """Environment variable with the path of a file that gets the lines about tests which passed alone. CI ends with that file."""

@@ -51,11 +51,11 @@ def test_what_passes_alone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         BAD,
         BAD + ONCE,
-        "".join(ONCE.replace("once", f"once_{number}").replace("was-here", f"was-here-{number}") for number in range(4)),
+        "".join(ONCE.replace("once", f"once_{number}").replace("was-here", f"was-here-{number}") for number in range(7)),
         "import no_such_module\n",
         CRASH,
     ],
-    ids=["twice", "one of two", "four", "no import", "crash"],
+    ids=["twice", "one of two", "seven", "no import", "crash"],
 )
 def test_what_fails_is_a_failure(tmp_path: Path, tests: str) -> None:
     done = run(tmp_path, tests)
