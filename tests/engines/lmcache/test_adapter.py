@@ -197,7 +197,12 @@ def test_vllm_over_it(engine: Engine, lmcache: LMCacheServer, agent: AgentProces
     cold = engine.fresh(prompt)
     assert cold["cached"] == [0]
     wait_until(lambda: puts() >= before + BLOCKS, "LMCache stores its chunks")
-    restart_under(engine, lmcache)
-    warm = engine.fresh(prompt)
-    assert (warm["tokens"], warm["cached"]) == (cold["tokens"], [BLOCKS * BLOCK_TOKENS])
+
+    def is_warm() -> bool:
+        restart_under(engine, lmcache)
+        warm = engine.fresh(prompt)
+        assert warm["tokens"] == cold["tokens"]
+        return warm["cached"] == [BLOCKS * BLOCK_TOKENS]
+
+    engine.again(is_warm)  # on a busy machine a chunk may come too late
     assert f"{BLOCKS}/{BLOCKS} retained keys (0 L1, {BLOCKS} L2)" in lmcache.log()
