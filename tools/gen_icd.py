@@ -61,6 +61,7 @@ def constants(icd: Icd) -> list[tuple[str, int, str]]:
         ("op", "op"),
         ("status", "status"),
         ("flag", "flag"),
+        ("word", "word"),
         ("suite", "security"),
         ("code", "code"),
     ):
@@ -205,6 +206,7 @@ def document(icd: Icd) -> str:
         ("Operations", "op"),
         ("Status", "status"),
         ("Flags", "flag"),
+        ("Word", "word"),
         ("Security suites", "security"),
         ("Erasure codes", "code"),
     ):

@@ -56,7 +56,7 @@ def packets(host: RawHost, where: Satellite) -> Iterator[bytes]:
         if length > HEAD_BYTES:
             yield with_byte(of_length(get, length), START + icd.OFF_VERSION, 1)
             yield with_byte(of_length(get, length), START + icd.OFF_SECURITY, icd.SUITE_HANDSHAKE)
-    for version in (0, 1, 3, 255):
+    for version in (0, 1, 2, 4, 255):
         body = with_byte(get, START + icd.OFF_VERSION, version)[: START + icd.BASE_HEADER_BYTES + icd.PEC_BYTES]
         yield of_length(body, len(body))
     yield get[:-1] + bytes([get[-1] ^ 1])

@@ -21,19 +21,19 @@ from typing import Any, Final
 CRC16_INIT: Final = 65535
 """CRC-16/CCITT-FALSE: poly 0x1021, not reflected, no final xor (CCSDS 132.0-B, 4.1.6.2)"""
 KEY_BYTES: Final = 32
-REQUEST_HEAD: Final = 144
-RESPONSE_HEAD: Final = 152
-HEAD_MAX: Final = 152
+REQUEST_HEAD: Final = 152
+RESPONSE_HEAD: Final = 160
+HEAD_MAX: Final = 160
 """bytes before the payload, at most"""
 TAIL_MAX: Final = 18
 """bytes behind the payload, at most"""
-REQUEST_BYTES: Final = 146
+REQUEST_BYTES: Final = 154
 """a request without payload and tag"""
-RESPONSE_BYTES: Final = 154
+RESPONSE_BYTES: Final = 162
 """a response without payload and tag"""
-REQUEST_OVERHEAD: Final = 162
+REQUEST_OVERHEAD: Final = 170
 """room for all but the payload, tag included"""
-RESPONSE_OVERHEAD: Final = 170
+RESPONSE_OVERHEAD: Final = 178
 BASE_BYTES: Final = 118
 """SKY_Packet_EncodeBase"""
 ISL_COUNT: Final = 4
@@ -117,6 +117,10 @@ class Packet(Structure):
     content: int
     block_version: int
     cookie: int
+    home: Addr
+    """PUT at a stand-in: whose share it is; all 0: the receiver's own"""
+    word: int
+    """SKY_WORD_* of the satellite that answers"""
     payload: int | None
     """length bytes"""
     head: int | None
@@ -162,6 +166,8 @@ class Packet(Structure):
         ("content", c_uint32),
         ("block_version", c_uint64),
         ("cookie", c_uint64),
+        ("home", Addr),
+        ("word", c_uint8),
         ("payload", c_void_p),
         ("head", c_void_p),
         ("tag", c_void_p),

@@ -17,7 +17,7 @@ from support import core_structures as c
 
 _LINKS = tuple(Direction)
 _ALL_LINKS = (1 << len(_LINKS)) - 1
-_ADDRESSES = frozenset(("src", "dst", "gateway"))
+_ADDRESSES = frozenset(("src", "dst", "gateway", "home"))
 _SPECIAL = _ADDRESSES | {"key", "length", "payload", "payload_crc16", "head", "tag"}
 _PLAIN = tuple(str(name) for name, *_ in c.Packet._fields_ if name not in _SPECIAL)
 

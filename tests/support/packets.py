@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.packets import KEY_BYTES, Packet
+from skymemory.wire.packets import KEY_BYTES, NOWHERE, Packet
 
 U8, U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
 addresses = st.builds(Satellite, U16, U16)
+homes = st.builds(Satellite, st.integers(1, 0xFFFF), st.integers(1, 0xFFFF))
 
 
 def carries_chunk(packet: Packet) -> bool:
@@ -19,13 +20,14 @@ def carries_chunk(packet: Packet) -> bool:
 
 @st.composite
 def packets(draw: st.DrawFn) -> Packet:
-    """Draw a packet: every field takes every value; only a chunk's lengths agree, as no encoder writes them otherwise."""
+    """Draw a packet: every field takes every value; only a chunk's lengths, home and word are as encoders write them."""
     is_request = draw(st.booleans())
     payload = draw(st.binary(max_size=400) | st.binary(min_size=6000, max_size=6000))
+    op = draw(st.sampled_from((icd.OP_PUT, icd.OP_GET)) | U8)
     packet = Packet(
         is_request=is_request,
         apid=draw(st.integers(0, 0x7FF)),
-        op=draw(st.sampled_from((icd.OP_PUT, icd.OP_GET)) | U8),
+        op=op,
         src=draw(addresses),
         dst=draw(addresses),
         request_id=draw(U64),
@@ -54,6 +56,8 @@ def packets(draw: st.DrawFn) -> Packet:
         content=draw(U32),
         block_version=draw(U64),
         cookie=draw(U64),
+        home=draw(st.just(NOWHERE) | homes) if is_request and op == icd.OP_PUT else NOWHERE,
+        word=0 if is_request else draw(st.integers(0, icd.WORD_SETTLED | icd.WORD_CAUGHT_UP)),
         tag=draw(st.binary(min_size=icd.TAG_BYTES, max_size=icd.TAG_BYTES)) if security else b"",
         payload=payload,
         seq_flags=draw(st.integers(0, 3)),

@@ -228,7 +228,7 @@ def check_header(parsed: dict[str, Any], packet: Packet) -> None:
         if name in ("version", "length"):
             continue
         end, _, part = name.partition("_")
-        value = getattr(getattr(packet, end), part) if end in ("src", "dst", "gateway") else getattr(packet, name)
+        value = getattr(getattr(packet, end), part) if end in ("src", "dst", "gateway", "home") else getattr(packet, name, 0)
         assert parsed[f"SKY_{name}"] == value, name
     assert parsed["CCSDS_APID"] == packet.apid
     assert parsed["CCSDS_Type"] == packet.is_request

@@ -28,6 +28,9 @@ from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 
+_PACKET_BYTES_MIN: Final = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.HEADER_BYTES + icd.TAG_BYTES + icd.PEC_BYTES + 1
+"""Least packet size of a client: a response with a byte of a chunk."""
+
 Server = tuple[Satellite, Satellite, str, int]
 """A satellite; its entry satellite; the entry satellite's IPv4 address and UDP port."""
 Places = Sequence[Sequence[Server]]
@@ -176,7 +179,7 @@ class NativeClient:
             if error.value == EINVAL:
                 raise ValueError(
                     f"packet_bytes {packet_bytes}, burst {burst}, window_max {window_max}, receive_bytes {receive_bytes}:"
-                    f" packets have 171 to {icd.LIMIT_PACKET_BYTES} bytes, bursts and windows at most"
+                    f" packets have {_PACKET_BYTES_MIN} to {icd.LIMIT_PACKET_BYTES} bytes, bursts and windows at most"
                     f" {icd.LIMIT_CHUNK_SET} chunks"
                 )
             raise OSError(error.value, f"cannot open a UDP socket: {reason}")

@@ -113,6 +113,10 @@ class Packet(Structure):
     content: int
     block_version: int
     cookie: int
+    home: Addr
+    """PUT at a stand-in: whose share it is; all 0: the receiver's own"""
+    word: int
+    """SKY_WORD_* of the satellite that answers"""
     payload: int | None
     """length bytes"""
     head: int | None
@@ -158,6 +162,8 @@ class Packet(Structure):
         ("content", c_uint32),
         ("block_version", c_uint64),
         ("cookie", c_uint64),
+        ("home", Addr),
+        ("word", c_uint8),
         ("payload", c_void_p),
         ("head", c_void_p),
         ("tag", c_void_p),

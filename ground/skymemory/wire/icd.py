@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Version of the SkyMemory header."""
 UDP_PORT: Final = 4919
 """Port of a satellite unless the constellation says otherwise."""
@@ -13,7 +13,7 @@ REQUEST_SECONDARY_BYTES: Final = 2
 """Function code, checksum."""
 RESPONSE_SECONDARY_BYTES: Final = 10
 """Seconds (4), subseconds (2), spare (4)."""
-HEADER_BYTES: Final = 136
+HEADER_BYTES: Final = 144
 """SkyMemory header."""
 BASE_HEADER_BYTES: Final = 100
 """Its first bytes, which every version has."""
@@ -100,9 +100,9 @@ STATUS_REFUSED: Final = 13
 STATUS_BAD_CHECKSUM: Final = 14
 """Command checksum wrong."""
 STATUS_BAD_HEADER: Final = 15
-"""Primary or secondary header malformed."""
+"""Primary or secondary header malformed; or `home_plane`, `home_slot`, `word` or `spare` is not as it must be."""
 STATUS_BAD_ADDRESS: Final = 16
-"""Source or destination outside the constellation."""
+"""Source, destination or home outside the constellation."""
 STATUS_BAD_KEY: Final = 17
 """A PUT contradicts what its version of the block was declared as (total, lengths, content), or another chunk is held under its id: PURGE first."""
 STATUS_SHORT: Final = 18
@@ -145,6 +145,10 @@ FLAG_FREE: Final = 32
 """PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full."""
 FLAG_USE: Final = 64
 """HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so."""
+WORD_SETTLED: Final = 1
+"""All that belongs here in this row of the schedule has arrived."""
+WORD_CAUGHT_UP: Final = 2
+"""All that was put elsewhere while this satellite was away has come."""
 SUITE_NONE: Final = 0
 """No tag."""
 SUITE_GMAC_HEADER: Final = 1
@@ -162,7 +166,7 @@ CODE_NONE: Final = 0
 CODE_CAUCHY: Final = 1
 """Systematic Reed-Solomon over GF(256) (polynomial 0x11d): parity chunk i of a row of k data chunks has the coefficient 1 / ((k + i) xor j) for data chunk j; in a row of one data chunk each parity chunk is a copy of it."""
 OFF_VERSION: Final = 0
-"""Version of this header: 2."""
+"""Version of this header: 3."""
 OFF_OP: Final = 1
 """Operation; a response repeats its request's."""
 OFF_STATUS: Final = 2
@@ -229,6 +233,14 @@ OFF_BLOCK_VERSION: Final = 120
 """Version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; in a response it is that of the block that is held."""
 OFF_COOKIE: Final = 128
 """Proof that the sender's address can be reached, as the entry satellite gave it; 0: none."""
+OFF_HOME_PLANE: Final = 136
+"""PUT at a stand-in: plane of the satellite whose share this is, from 1; 0: the receiver's own share. 0 in all other packets."""
+OFF_HOME_SLOT: Final = 138
+"""Slot of that satellite, from 1; 0 with plane 0."""
+OFF_WORD: Final = 140
+"""Bit set, table `word`: what the satellite that answers says of itself. 0 in requests; all other bits are 0."""
+OFF_SPARE: Final = 141
+"""0."""
 CHUNK_SET_OFF_STRIDE: Final = 0
 """Distance between two neighbours of the set, at least 1."""
 CHUNK_SET_OFF_COUNT: Final = 4
@@ -400,7 +412,7 @@ STATS_LINK_JITTER_US: Final = 18
 STATS_LINK_COUNT: Final = 19
 """Counters of link, 8 bytes each."""
 
-HEADER_STRUCT: Final = ">BBBBBBHHHHHHHIIIQ32sIIIIIIIIQBBBBIQQ"
+HEADER_STRUCT: Final = ">BBBBBBHHHHHHHIIIQ32sIIIIIIIIQBBBBIQQHHB3s"
 """Struct format of the SkyMemory header."""
 HEADER_FIELDS: Final = (
     "version",
@@ -437,6 +449,10 @@ HEADER_FIELDS: Final = (
     "content",
     "block_version",
     "cookie",
+    "home_plane",
+    "home_slot",
+    "word",
+    "spare",
 )
 
 
@@ -474,9 +490,9 @@ class Status(StrEnum):
     BAD_CHECKSUM = "bad_checksum"
     """Command checksum wrong."""
     BAD_HEADER = "bad_header"
-    """Primary or secondary header malformed."""
+    """Primary or secondary header malformed; or `home_plane`, `home_slot`, `word` or `spare` is not as it must be."""
     BAD_ADDRESS = "bad_address"
-    """Source or destination outside the constellation."""
+    """Source, destination or home outside the constellation."""
     BAD_KEY = "bad_key"
     """A PUT contradicts what its version of the block was declared as (total, lengths, content), or another chunk is held under its id: PURGE first."""
     SHORT = "short"

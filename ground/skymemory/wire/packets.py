@@ -31,7 +31,9 @@ _SEQUENCE_MASK: Final = 0x3FFF
 KEY_BYTES: Final = icd.LIMIT_KEY_BYTES
 NO_KEY: Final = bytes(KEY_BYTES)
 NOWHERE: Final = Satellite(0, 0)
-"""Gateway of a new packet: the first satellite fills in itself."""
+"""Gateway of a new packet: the first satellite fills in itself. Home of a packet that is no PUT at a stand-in."""
+_WORDS: Final = icd.WORD_SETTLED | icd.WORD_CAUGHT_UP
+_SPARE: Final = bytes(icd.HEADER_BYTES - icd.OFF_SPARE)
 GROUND_PLANE: Final = 0
 """Plane of a ground host's address; its slot is the host's number."""
 
@@ -79,6 +81,10 @@ class Packet:
     content: int = 0
     block_version: int = 0
     cookie: int = 0
+    home: Satellite = NOWHERE
+    """Satellite whose share a PUT at a stand-in brings; `NOWHERE`: the share of the receiver."""
+    word: int = 0
+    """Bits `WORD_*` that the satellite that answers says of itself."""
     payload: bytes = b""
     tag: bytes = b""
     """Tag of 16 bytes with a security suite, else empty."""
@@ -131,6 +137,9 @@ class Packet:
                 self.content,
                 self.block_version,
                 self.cookie,
+                *self.home,
+                self.word,
+                _SPARE,
             )
             secondary = bytes(2) if self.is_request else _RESPONSE_TIME.pack(self.time_s, self.time_subs)
         except struct.error as error:
@@ -199,6 +208,14 @@ def decode_base(datagram: bytes) -> Base:
     return Base(version, is_request, status, Satellite(plane, slot), request_id)
 
 
+def _check_last(spare: bytes, word: int, home: Satellite, *, is_request: bool, op: int) -> None:
+    """Raise PacketError if the last fields are not as they must be: only a PUT names a home, and only a response has a word."""
+    if spare != _SPARE or word & ~(0 if is_request else _WORDS):
+        raise PacketError(icd.STATUS_BAD_HEADER, f"word {word:#x}, or spare bytes that are not 0")
+    if home != NOWHERE and (0 in home or not is_request or op != icd.OP_PUT):
+        raise PacketError(icd.STATUS_BAD_HEADER, f"home {home}")
+
+
 def decode(datagram: bytes) -> Packet:
     """Parse a datagram, trusting none of its lengths; the order of checks is that of `SKY_Packet_Decode` in the flight core.
 
@@ -234,8 +251,9 @@ def decode(datagram: bytes) -> Packet:
     payload = datagram[start + icd.HEADER_BYTES : end_of_payload]
     if fields.pop("length") != len(payload):
         raise PacketError(icd.STATUS_BAD_LENGTH, f"the payload has {len(payload)} bytes, the header says otherwise")
-    for end in ("src", "dst", "gateway"):
+    for end in ("src", "dst", "gateway", "home"):
         fields[end] = Satellite(fields.pop(f"{end}_plane"), fields.pop(f"{end}_slot"))
+    _check_last(fields.pop("spare"), fields["word"], fields["home"], is_request=is_request, op=fields["op"])
     carries_chunk = fields["op"] == icd.OP_PUT if is_request else fields["op"] == icd.OP_GET and fields["status"] == 0
     if carries_chunk and not fields["offset"] + len(payload) <= fields["chunk_len"] <= icd.LIMIT_CHUNK_BYTES:
         raise PacketError(icd.STATUS_BAD_CHUNK, f"part at {fields['offset']} of a chunk of {fields['chunk_len']} bytes")

@@ -390,9 +390,9 @@ static void test_no_answer_to_a_stranger_is_long(void)
             uint32_t     len = 0;
 
             pkt.dst = i < 6u ? self : in_the_east; /* which it would be passed on to */
-            if (i % 6u == 0u)                      /* version 1, at its shortest */
+            if (i % 6u == 0u)                      /* an earlier version, at its shortest */
             {
-                len = encode_as_version(&pkt, 1, wire);
+                len = encode_as_version(&pkt, 2, wire);
             }
             else if (i % 6u == 1u) /* version 1 again, and the function code is wrong too */
             {

@@ -55,6 +55,8 @@ static SKY_Packet_t Sample(bool is_request, uint32_t length)
     pkt.content       = 0x0B0C0D0Eu;
     pkt.block_version = UINT64_C(0x1112131415161718);
     pkt.cookie        = UINT64_C(0x191A1B1C1D1E1F20);
+    pkt.home          = is_request ? (SKY_Addr_t){0x2122, 0x2324} : (SKY_Addr_t){0, 0};
+    pkt.word          = is_request ? 0u : SKY_WORD_SETTLED | SKY_WORD_CAUGHT_UP;
     pkt.payload       = payload;
     return pkt;
 }
@@ -70,7 +72,8 @@ static bool SameFields(const SKY_Packet_t *a, const SKY_Packet_t *b)
            a->block_len == b->block_len && a->chunk_len == b->chunk_len && a->offset == b->offset && a->length == b->length &&
            a->chunk_crc == b->chunk_crc && a->spi == b->spi && a->sequence == b->sequence && a->code_k == b->code_k &&
            a->code_m == b->code_m && a->code_scheme == b->code_scheme && a->track == b->track && a->content == b->content &&
-           a->block_version == b->block_version && a->cookie == b->cookie;
+           a->block_version == b->block_version && a->cookie == b->cookie && SKY_Addr_Equal(a->home, b->home) &&
+           a->word == b->word;
 }
 
 /* Make checksum and PEC right again after a test has changed a packet. */
@@ -91,7 +94,7 @@ static void Seal(uint8_t *packet, size_t len)
 static void Layout(void)
 {
     static const uint8_t fields[] = {
-        0x02, 0x01, 0x00, 0x01, 0x09, 0x00, 0x11, 0x12,                         /* version .. credit */
+        0x03, 0x01, 0x00, 0x01, 0x09, 0x00, 0x11, 0x12,                         /* version .. credit */
         0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44, /* addresses */
         0x51, 0x52, 0x53, 0x54, 0x61, 0x62, 0x63, 0x64, 0x71, 0x72, 0x73, 0x74, /* tenant, epoch, deadline */
         0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88,                         /* request id */
@@ -102,23 +105,25 @@ static void Layout(void)
         0xF1, 0xF2, 0xF3, 0xF4, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,                         /* spi, sequence */
         0x0A, 0x02, 0x01, 0x03, 0x0B, 0x0C, 0x0D, 0x0E,                                                 /* code, track, content */
         0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F, 0x20, /* version, cookie */
+        0x21, 0x22, 0x23, 0x24, 0x00, 0x00, 0x00, 0x00,                                                 /* home, word, spare */
     };
     SKY_Packet_t pkt = Sample(true, 3);
     size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
 
     CHECK_EQ(sizeof(fields), SKY_HEADER_BYTES);
-    CHECK_EQ(len, 149);
-    CHECK(memcmp(wire, "\x19\xD0\xEA\xBC\x00\x8E\x01", 7) == 0); /* telecommand, APID 0x1D0, whole, 149 - 7, PUT */
+    CHECK_EQ(len, 157);
+    CHECK(memcmp(wire, "\x19\xD0\xEA\xBC\x00\x96\x01", 7) == 0); /* telecommand, APID 0x1D0, whole, 157 - 7, PUT */
     CHECK_EQ(SKY_Xor8(0xFF, wire, len - SKY_PEC_BYTES), 0);
     CHECK(memcmp(wire + 8, fields, sizeof(fields)) == 0);
-    CHECK(memcmp(wire + 144, payload, 3) == 0);
+    CHECK(memcmp(wire + 152, payload, 3) == 0);
     CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, wire, len), 0); /* the residue of a message with its CRC */
 
     pkt = Sample(false, 3);
     len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
-    CHECK_EQ(len, 157);
-    CHECK(memcmp(wire, "\x09\xD0\xEA\xBC\x00\x96\x01\x02\x03\x04\x05\x06\x00\x00\x00\x00\x02\x02", 18) == 0);
-    CHECK(memcmp(wire + 18, fields + 2, sizeof(fields) - 2u) == 0);
+    CHECK_EQ(len, 165);
+    CHECK(memcmp(wire, "\x09\xD0\xEA\xBC\x00\x9E\x01\x02\x03\x04\x05\x06\x00\x00\x00\x00\x03\x02", 18) == 0);
+    CHECK(memcmp(wire + 18, fields + 2, SKY_OFF_HOME_PLANE - 2u) == 0);
+    CHECK(memcmp(wire + 16 + SKY_OFF_HOME_PLANE, "\x00\x00\x00\x00\x03\x00\x00\x00", 8) == 0);
     CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, wire, len), 0);
 }
 
@@ -216,6 +221,7 @@ static void RefusesBadHeaders(void)
     CHECK(pkt.spi == 0u && pkt.sequence == 0u && pkt.cookie == 0u); /* another version may have other fields there */
     CHECK(pkt.code_k == 0u && pkt.code_m == 0u && pkt.code_scheme == 0u && pkt.track == 0u);
     CHECK(pkt.content == 0u && pkt.block_version == 0u && pkt.tag == NULL);
+    CHECK(pkt.home.plane == 0u && pkt.home.slot == 0u && pkt.word == 0u);
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, SKY_SUITE_HANDSHAKE + 1u, &pkt), SKY_STATUS_BAD_VERSION);
     CHECK_EQ(pkt.security, SKY_SUITE_NONE);                                                  /* nobody can check a tag of it */
     CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, 1, &pkt), SKY_STATUS_BAD_LENGTH); /* 16 bytes are the tag now */
@@ -228,6 +234,41 @@ static void RefusesBadHeaders(void)
     CHECK(pkt.payload == NULL);
 
     CHECK_EQ(DecodeChanged(&response, 6, 0xFF, &pkt), SKY_STATUS_OK); /* a time, not a function code */
+}
+
+/* A home is a satellite or none, and only a PUT has one; a word has no bits but those of the ICD, and only a response has one. */
+static void RefusesBadLastFields(void)
+{
+    const size_t of_request  = SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES;
+    const size_t of_response = SKY_PRIMARY_BYTES + SKY_RESPONSE_SECONDARY_BYTES;
+    SKY_Packet_t request     = Sample(true, 20);
+    SKY_Packet_t response    = Sample(false, 20);
+    SKY_Packet_t pkt;
+
+    for (size_t i = 0; i < SKY_HEADER_BYTES - SKY_OFF_SPARE; ++i)
+    {
+        CHECK_EQ(DecodeChanged(&request, of_request + SKY_OFF_SPARE + i, 1, &pkt), SKY_STATUS_BAD_HEADER);
+        CHECK_EQ(DecodeChanged(&response, of_response + SKY_OFF_SPARE + i, 0x80, &pkt), SKY_STATUS_BAD_HEADER);
+    }
+    CHECK_EQ(DecodeChanged(&request, of_request + SKY_OFF_WORD, SKY_WORD_SETTLED, &pkt), SKY_STATUS_BAD_HEADER);
+    CHECK_EQ(DecodeChanged(&response, of_response + SKY_OFF_WORD, SKY_WORD_CAUGHT_UP << 1, &pkt), SKY_STATUS_BAD_HEADER);
+    CHECK_EQ(DecodeChanged(&response, of_response + SKY_OFF_WORD, SKY_WORD_CAUGHT_UP, &pkt), SKY_STATUS_OK);
+    CHECK_EQ(pkt.word, SKY_WORD_CAUGHT_UP);
+    CHECK_EQ(DecodeChanged(&response, of_response + SKY_OFF_HOME_SLOT, 1, &pkt), SKY_STATUS_BAD_HEADER);
+    CHECK_EQ(DecodeChanged(&response, of_response + SKY_OFF_HOME_PLANE, 1, &pkt), SKY_STATUS_BAD_HEADER);
+
+    request.home = (SKY_Addr_t){0, 0};
+    CHECK_EQ(DecodeChanged(&request, of_request + SKY_OFF_HOME_PLANE + 1u, 1, &pkt), SKY_STATUS_BAD_HEADER);
+    CHECK_EQ(DecodeChanged(&request, of_request + SKY_OFF_HOME_SLOT + 1u, 1, &pkt), SKY_STATUS_BAD_HEADER);
+    CHECK_EQ(DecodeChanged(&request, 0, 0x19, &pkt), SKY_STATUS_OK); /* the receiver's own share */
+    CHECK(pkt.home.plane == 0u && pkt.home.slot == 0u);
+    request.home = (SKY_Addr_t){3, 10};
+    CHECK_EQ(DecodeChanged(&request, 0, 0x19, &pkt), SKY_STATUS_OK);
+    CHECK(SKY_Addr_Equal(pkt.home, request.home));
+    wire[6]                       = SKY_OP_GET;
+    wire[of_request + SKY_OFF_OP] = SKY_OP_GET;
+    Seal(wire, SKY_REQUEST_BYTES + 20u);
+    CHECK_EQ(SKY_Packet_Decode(wire, SKY_REQUEST_BYTES + 20u, &pkt), SKY_STATUS_BAD_HEADER); /* a home, and no PUT */
 }
 
 static void RefusesBadChunks(void)
@@ -256,6 +297,7 @@ static void RefusesBadChunks(void)
     /* No chunk, no rule: a GET request, a GET that found nothing, the answer to a PUT. */
     sent.chunk_len = 0;
     sent.op        = SKY_OP_GET;
+    sent.home      = (SKY_Addr_t){0, 0};
     CHECK_EQ(DecodeChanged(&sent, 0, 0x19, &pkt), SKY_STATUS_OK);
     sent           = Sample(false, 20);
     sent.chunk_len = 0;
@@ -479,6 +521,7 @@ static void Replies(void)
     CHECK_EQ(reply.spi, 0); /* how a reply is authenticated is for the sender to say */
     CHECK_EQ(reply.sequence, 0);
     CHECK_EQ(reply.cookie, 0);
+    CHECK(reply.home.plane == 0u && reply.home.slot == 0u && reply.word == 0u);
     CHECK_EQ(reply.length, 0);
     CHECK(reply.payload == NULL);
     CHECK_EQ(SKY_Packet_Encode(&reply, wire, sizeof(wire)), SKY_RESPONSE_BYTES);
@@ -506,7 +549,7 @@ static void EncodesWhatEveryVersionHas(void)
     CHECK_EQ(SKY_Packet_Decode(wire, len, &pkt), SKY_STATUS_OK);
     CHECK(SKY_Packet_IsOurs(&pkt));
     pkt = Sample(true, 20);
-    CHECK_EQ(DecodeChanged(&pkt, SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES, 3, &pkt), SKY_STATUS_BAD_VERSION);
+    CHECK_EQ(DecodeChanged(&pkt, SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES, 2, &pkt), SKY_STATUS_BAD_VERSION);
     CHECK(!SKY_Packet_IsOurs(&pkt));
 }
 
@@ -521,6 +564,7 @@ int main(void)
     RUN(EncodesAroundWhatItDoesNotRead);
     RUN(EncodesNoMoreThanFits);
     RUN(RefusesBadHeaders);
+    RUN(RefusesBadLastFields);
     RUN(RefusesBadChunks);
     RUN(RefusesWrongSizes);
     RUN(SeesEveryFlippedBit);

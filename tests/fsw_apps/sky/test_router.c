@@ -21,6 +21,16 @@ static SKY_Addr_t Host(uint32_t number)
     return addr;
 }
 
+/* A PUT to this satellite, which stands in for another one. */
+static SKY_Packet_t PutOf(SKY_Addr_t src, SKY_Addr_t home)
+{
+    SKY_Packet_t pkt = Packet(true, src, self);
+
+    pkt.op   = SKY_OP_PUT;
+    pkt.home = home;
+    return pkt;
+}
+
 static void Decide(const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
     (void)memset(&route, 0xA5, sizeof(route));
@@ -117,6 +127,7 @@ static void SpoofsFromTheGround(void)
     CheckRefusedFromGround(Packet(true, Host(7), Host(8)), SKY_STATUS_BAD_ADDRESS, SKY_ROUTE_ANSWER);
     CheckRefusedFromGround(Packet(true, Host(7), Satellite(6, 1)), SKY_STATUS_BAD_ADDRESS, SKY_ROUTE_ANSWER);
     CheckRefusedFromGround(Packet(true, Host(7), Satellite(1, 20)), SKY_STATUS_BAD_ADDRESS, SKY_ROUTE_ANSWER);
+    CheckRefusedFromGround(PutOf(Host(7), Satellite(6, 1)), SKY_STATUS_BAD_ADDRESS, SKY_ROUTE_ANSWER);
     CheckRefusedFromGround(Packet(false, Host(7), Host(8)), SKY_STATUS_REFUSED, SKY_ROUTE_DROP);      /* a forged answer */
     CheckRefusedFromGround(Packet(false, Satellite(1, 1), self), SKY_STATUS_REFUSED, SKY_ROUTE_DROP); /* another */
     CHECK_EQ(EndpointOf(7), 0); /* nobody was learnt from any of it */
@@ -163,6 +174,13 @@ static void BadAddressesOverLinks(void)
     Decide(&pkt, SKY_LINK_NORTH, 0);
     CHECK_EQ(route.action, SKY_ROUTE_DROP);
     CHECK_EQ(router.counters.drops[SKY_STATUS_BAD_ADDRESS], 8);
+    pkt = PutOf(Satellite(1, 1), Satellite(5, 20));
+    Decide(&pkt, SKY_LINK_NORTH, 0);
+    CHECK_EQ(route.action, SKY_ROUTE_ANSWER);
+    CHECK_EQ(route.status, SKY_STATUS_BAD_ADDRESS);
+    pkt = PutOf(Satellite(1, 1), Satellite(5, 19));
+    Decide(&pkt, SKY_LINK_NORTH, 0);
+    CHECK_EQ(route.action, SKY_ROUTE_DELIVER);
 }
 
 static void ResponsesFindTheirGateway(void)

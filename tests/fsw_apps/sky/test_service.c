@@ -184,7 +184,7 @@ static void test_get_names_what_is_missing(void)
 
 static void test_get_in_parts(void)
 {
-    const uint32_t part = 552 - SKY_RESPONSE_OVERHEAD; /* 382: 382 + 382 + 236 */
+    const uint32_t part = 552 - SKY_RESPONSE_OVERHEAD; /* 374: 374 + 374 + 252 */
     uint8_t        joined[1000], data[1000];
 
     rig_open(&rig, self, 64, 552);

@@ -5,12 +5,12 @@
 #ifndef SKY_ICD_H
 #define SKY_ICD_H
 
-#define SKY_VERSION 2u /**< version of the SkyMemory header */
+#define SKY_VERSION 3u /**< version of the SkyMemory header */
 #define SKY_UDP_PORT 4919u /**< port of a satellite unless the constellation says otherwise */
 #define SKY_PRIMARY_BYTES 6u /**< CCSDS 133.0-B-2, 4.1.3 */
 #define SKY_REQUEST_SECONDARY_BYTES 2u /**< function code, checksum */
 #define SKY_RESPONSE_SECONDARY_BYTES 10u /**< seconds (4), subseconds (2), spare (4) */
-#define SKY_HEADER_BYTES 136u /**< SkyMemory header */
+#define SKY_HEADER_BYTES 144u /**< SkyMemory header */
 #define SKY_BASE_HEADER_BYTES 100u /**< its first bytes, which every version has */
 #define SKY_TAG_BYTES 16u /**< tag of a packet with a security suite */
 #define SKY_PEC_BYTES 2u /**< packet error control */
@@ -53,8 +53,8 @@
 #define SKY_STATUS_BUSY 12u /**< no room for another job, or the block is just being moved away; ask again */
 #define SKY_STATUS_REFUSED 13u /**< not allowed; from the gateway: host number in use, draw another */
 #define SKY_STATUS_BAD_CHECKSUM 14u /**< command checksum wrong */
-#define SKY_STATUS_BAD_HEADER 15u /**< primary or secondary header malformed */
-#define SKY_STATUS_BAD_ADDRESS 16u /**< source or destination outside the constellation */
+#define SKY_STATUS_BAD_HEADER 15u /**< primary or secondary header malformed; or `home_plane`, `home_slot`, `word` or `spare` is not as it must be */
+#define SKY_STATUS_BAD_ADDRESS 16u /**< source, destination or home outside the constellation */
 #define SKY_STATUS_BAD_KEY 17u /**< a PUT contradicts what its version of the block was declared as (total, lengths, content), or another chunk is held under its id: PURGE first */
 #define SKY_STATUS_SHORT 18u /**< datagram shorter than its headers */
 #define SKY_STATUS_UNAUTHENTICATED 19u /**< no association of this `spi`, a wrong tag, or none where one is needed. The response repeats `spi` and `sequence`, and has no tag itself */
@@ -76,6 +76,8 @@
 #define SKY_FLAG_GOSSIP 16u /**< PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else only one without a code. HELLO: news of link states. Taken from neighbours only, and never answered */
 #define SKY_FLAG_FREE 32u /**< PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full */
 #define SKY_FLAG_USE 64u /**< HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so */
+#define SKY_WORD_SETTLED 1u /**< all that belongs here in this row of the schedule has arrived */
+#define SKY_WORD_CAUGHT_UP 2u /**< all that was put elsewhere while this satellite was away has come */
 #define SKY_SUITE_NONE 0u /**< no tag */
 #define SKY_SUITE_GMAC_HEADER 1u /**< GMAC (NIST SP 800-38D) with AES-256 over headers and payload, but not over bytes of a chunk, which `length` and `chunk_crc` bind */
 #define SKY_SUITE_GMAC_PACKET 2u /**< GMAC with AES-256 over headers and payload */
@@ -84,7 +86,7 @@
 #define SKY_SUITE_HANDSHAKE 5u /**< keyed BLAKE2b of 16 bytes over headers and payload, under the pair key: ASSOCIATE only */
 #define SKY_CODE_NONE 0u /**< the block has no parity; `code_k` and `code_m` are 0 */
 #define SKY_CODE_CAUCHY 1u /**< systematic Reed-Solomon over GF(256) (polynomial 0x11d): parity chunk i of a row of k data chunks has the coefficient 1 / ((k + i) xor j) for data chunk j; in a row of one data chunk each parity chunk is a copy of it */
-#define SKY_OFF_VERSION 0u /**< version of this header: 2 */
+#define SKY_OFF_VERSION 0u /**< version of this header: 3 */
 #define SKY_OFF_OP 1u /**< operation; a response repeats its request's */
 #define SKY_OFF_STATUS 2u /**< 0 in requests */
 #define SKY_OFF_FLAGS 3u /**< bit set, table `flag` */
@@ -118,6 +120,10 @@
 #define SKY_OFF_CONTENT 116u /**< content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET 0 stands for any; in a response it is that of the block that is held, 0 if none is */
 #define SKY_OFF_BLOCK_VERSION 120u /**< version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; in a response it is that of the block that is held */
 #define SKY_OFF_COOKIE 128u /**< proof that the sender's address can be reached, as the entry satellite gave it; 0: none */
+#define SKY_OFF_HOME_PLANE 136u /**< PUT at a stand-in: plane of the satellite whose share this is, from 1; 0: the receiver's own share. 0 in all other packets */
+#define SKY_OFF_HOME_SLOT 138u /**< slot of that satellite, from 1; 0 with plane 0 */
+#define SKY_OFF_WORD 140u /**< bit set, table `word`: what the satellite that answers says of itself. 0 in requests; all other bits are 0 */
+#define SKY_OFF_SPARE 141u /**< 0 */
 #define SKY_CHUNK_SET_OFF_STRIDE 0u /**< distance between two neighbours of the set, at least 1 */
 #define SKY_CHUNK_SET_OFF_COUNT 4u /**< bits in the bitmap, at most limits.chunk_set */
 #define SKY_CHUNK_SET_OFF_RESERVED 6u /**< 0 */

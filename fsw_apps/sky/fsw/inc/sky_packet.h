@@ -82,6 +82,8 @@ typedef struct
     uint32_t   content;
     uint64_t   block_version;
     uint64_t   cookie;
+    SKY_Addr_t home; /**< PUT at a stand-in: whose share it is; all 0: the receiver's own */
+    uint8_t    word; /**< SKY_WORD_* of the satellite that answers */
 
     const uint8_t *payload; /**< @c length bytes */
     const uint8_t *head;    /**< set by decoding: the datagram; not encoded */
@@ -91,9 +93,9 @@ typedef struct
 
 /**
  * Decode a datagram. Checks, in this order: size, primary header and its length against @p len, secondary header flag, PEC,
- * command checksum, function code against operation, header version and security suite, length, and offset + length <=
- * chunk_len <= SKY_LIMIT_CHUNK_BYTES when there is a chunk (PUT request, GET response with status ok). The tag is not checked:
- * that takes a key (SKY_Packet_Authenticated).
+ * command checksum, function code against operation, header version and security suite, length, home, word and spare bytes, and
+ * offset + length <= chunk_len <= SKY_LIMIT_CHUNK_BYTES when there is a chunk (PUT request, GET response with status ok). The tag is
+ * not checked: that takes a key (SKY_Packet_Authenticated).
  *
  * The bytes are read once for the PEC (header and payload apart, which also gives payload_crc16) and, in requests, once
  * for the checksum. Nothing is copied.
@@ -156,7 +158,7 @@ size_t SKY_Packet_Authenticated(const SKY_Packet_t *pkt, uint8_t *head);
 void SKY_Packet_Relabel(uint8_t *data, size_t len, uint8_t hop_limit, SKY_Addr_t gateway);
 
 /** Make @p reply the response to @p req: same operation, request id, tenant, key, chunk fields; src and dst exchanged.
- *  Version and content are 0, as those of an answer are of what the satellite holds. */
+ *  Version, content and word are 0, as those of an answer are of what the satellite holds, and of itself. */
 void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t status, SKY_Packet_t *reply);
 
 static inline bool SKY_Addr_Equal(SKY_Addr_t a, SKY_Addr_t b)

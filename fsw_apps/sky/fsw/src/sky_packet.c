@@ -22,7 +22,8 @@
 #define SUBS_PER_S       65536u
 #define LENGTH_BIAS      (SKY_PRIMARY_BYTES + 1u)    /* the length field counts the bytes behind the primary header, less one */
 #define RELABELLED_BYTES (SKY_OFF_GATEWAY_SLOT + 2u) /* bytes of our header up to the end of its last mutable field */
-#define JOIN_BYTES       64u                         /* below this many bytes reading again is faster than joining CRCs */
+#define WORDS            (SKY_WORD_SETTLED | SKY_WORD_CAUGHT_UP)
+#define JOIN_BYTES       64u /* below this many bytes reading again is faster than joining CRCs */
 
 static uint16_t Load16(const uint8_t *p)
 {
@@ -131,6 +132,8 @@ static void LoadRest(const uint8_t *header, SKY_Packet_t *pkt)
     pkt->content       = Load32(header + SKY_OFF_CONTENT);
     pkt->block_version = Load64(header + SKY_OFF_BLOCK_VERSION);
     pkt->cookie        = Load64(header + SKY_OFF_COOKIE);
+    pkt->home          = LoadAddr(header + SKY_OFF_HOME_PLANE);
+    pkt->word          = header[SKY_OFF_WORD];
     SKY_ASSERT(header[SKY_OFF_VERSION] == SKY_VERSION); /* other versions may have other fields here */
     SKY_ASSERT(pkt->security <= SKY_SUITE_HANDSHAKE);
 }
@@ -146,11 +149,25 @@ static void ClearRest(SKY_Packet_t *pkt)
     pkt->content       = 0;
     pkt->block_version = 0;
     pkt->cookie        = 0;
+    pkt->home          = (SKY_Addr_t){0, 0};
+    pkt->word          = 0;
 }
 
 static bool CarriesChunk(const SKY_Packet_t *pkt)
 {
     return pkt->is_request ? pkt->op == SKY_OP_PUT : pkt->op == SKY_OP_GET && pkt->status == SKY_STATUS_OK;
+}
+
+/* Return true if home, word and spare bytes are as they must be: only a PUT names a home, and only a response has a word. */
+static bool AreLastFieldsSound(const uint8_t *header, const SKY_Packet_t *pkt)
+{
+    static const uint8_t spare[SKY_HEADER_BYTES - SKY_OFF_SPARE] = {0};
+    const bool           is_put                                  = pkt->is_request && pkt->op == SKY_OP_PUT;
+    const bool           is_home_sound = (pkt->home.plane == 0u) == (pkt->home.slot == 0u) && (is_put || pkt->home.plane == 0u);
+    SKY_ASSERT(header[SKY_OFF_VERSION] == SKY_VERSION); /* other versions may have other fields here */
+
+    return is_home_sound && (pkt->word & ~(pkt->is_request ? 0u : WORDS)) == 0u &&
+           memcmp(header + SKY_OFF_SPARE, spare, sizeof(spare)) == 0;
 }
 
 /* Return the PEC that a packet should have, and the CRC of its payload on the way. */
@@ -237,6 +254,10 @@ static SKY_Status_t CheckFields(const uint8_t *data, const Parts_t *parts, SKY_P
     }
     pkt->security = header[SKY_OFF_SECURITY];
     LoadRest(header, pkt);
+    if (!AreLastFieldsSound(header, pkt))
+    {
+        return SKY_STATUS_BAD_HEADER;
+    }
     if (CarriesChunk(pkt) && (pkt->chunk_len > SKY_LIMIT_CHUNK_BYTES || pkt->offset > pkt->chunk_len ||
                               parts->payload_len > pkt->chunk_len - pkt->offset))
     {
@@ -330,6 +351,8 @@ size_t SKY_Packet_EncodeHead(const SKY_Packet_t *pkt, uint8_t *head)
     SKY_ASSERT(pkt->seq_flags <= SKY_SEQ_WHOLE);
     SKY_ASSERT(pkt->apid <= APID_MASK);
     SKY_ASSERT(pkt->security <= SKY_SUITE_HANDSHAKE);
+    SKY_ASSERT((pkt->word & ~(pkt->is_request ? 0u : WORDS)) == 0u);
+    SKY_ASSERT(pkt->home.plane == 0u || (pkt->is_request && pkt->op == SKY_OP_PUT && pkt->home.slot != 0u));
     (void)memset(head, 0, head_len);
     Store16(head, (pkt->is_request ? TYPE_REQUEST : 0u) | SECONDARY_FLAG | (pkt->apid & APID_MASK));
     Store16(head + 2, ((uint32_t)pkt->seq_flags << 14) | (pkt->seq_count & SKY_SEQ_COUNT_MASK));
@@ -373,6 +396,8 @@ size_t SKY_Packet_EncodeHead(const SKY_Packet_t *pkt, uint8_t *head)
     Store32(header + SKY_OFF_CONTENT, pkt->content);
     Store64(header + SKY_OFF_BLOCK_VERSION, pkt->block_version);
     Store64(header + SKY_OFF_COOKIE, pkt->cookie);
+    StoreAddr(header + SKY_OFF_HOME_PLANE, pkt->home);
+    header[SKY_OFF_WORD] = pkt->word;
     return head_len;
 }
 
@@ -517,6 +542,8 @@ void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t sta
     reply->spi           = 0;
     reply->sequence      = 0;
     reply->cookie        = 0;
+    reply->home          = (SKY_Addr_t){0, 0};
+    reply->word          = 0;
     reply->payload       = NULL;
     reply->head          = NULL;
     reply->tag           = NULL;

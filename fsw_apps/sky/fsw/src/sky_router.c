@@ -139,13 +139,19 @@ static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t
     return true;
 }
 
+/* Return true if the satellite that a PUT at a stand-in names as home is one of the constellation, or none is named. */
+static bool HomeIsSound(const SKY_Router_t *router, const SKY_Packet_t *pkt)
+{
+    return pkt->home.plane == 0u || SKY_Torus_Contains(&router->torus, pkt->home);
+}
+
 static SKY_Status_t AdmitFromGround(const SKY_Router_t *router, const SKY_Packet_t *pkt)
 {
     if (!pkt->is_request)
     {
         return SKY_STATUS_REFUSED;
     }
-    if (!IsHost(pkt->src) || !SKY_Torus_Contains(&router->torus, pkt->dst))
+    if (!IsHost(pkt->src) || !SKY_Torus_Contains(&router->torus, pkt->dst) || !HomeIsSound(router, pkt))
     {
         return SKY_STATUS_BAD_ADDRESS;
     }
@@ -265,7 +271,7 @@ void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t
     }
     else
     {
-        route->status = DestinationIsSound(router, pkt) ? SKY_STATUS_OK : SKY_STATUS_BAD_ADDRESS;
+        route->status = DestinationIsSound(router, pkt) && HomeIsSound(router, pkt) ? SKY_STATUS_OK : SKY_STATUS_BAD_ADDRESS;
     }
     if (route->status == SKY_STATUS_OK)
     {

@@ -12,13 +12,13 @@ from support.agents import AgentProcess, tell_up
 from support.other_satellites import OtherSatellites
 from support.waiting import wait_until
 
-WORDS = "speak version 1 of the packets, and this program version 2: see docs/upgrading.md"
+WORDS = "speak version 2 of the packets, and this program version 3: see docs/upgrading.md"
 
 
 def test_no_satellite_speaks_its_version(start_agent: Callable[..., AgentProcess]) -> None:
     planned = Constellation().replace(constellation={"planes": 3, "slots": 4}, cache={"servers": 6, "centre": [2, 2]})
     constellation = planned.replace(network={"port": free_port(planned)})
-    with OtherSatellites(constellation, constellation.torus.satellites(), 1):
+    with OtherSatellites(constellation, constellation.torus.satellites(), 2):
         agent = start_agent(None, "--log-json")
         RunRecord(agent.folder).save(Running("docker", constellation, {}))
         wait_until(lambda: WORDS in agent.ready().get("reason", ""), lambda: str(agent.ready()))
@@ -37,7 +37,7 @@ def test_some_satellites_speak_another(
     other = [Satellite(2, 3), Satellite(2, 4)]
     for place in other:
         local.kill(place)
-    with OtherSatellites(local.constellation, other, 1):
+    with OtherSatellites(local.constellation, other, 2):
         agent = start_agent(None, "--log-level", "warning")
         tell_up(agent.folder, local)
         wait_until(lambda: f"2 satellites {WORDS}" in agent.ready().get("versions", ""), lambda: str(agent.ready()))

@@ -300,8 +300,8 @@ def test_another_version_is_named(file: Path, keys: Path, local: LocalConstellat
     with OtherSatellites(local.constellation, [place], 1):
         told = skymem("keys", "load", *given, status=1).stderr.splitlines()
         assert told[0] == "satellite [2, 1] speaks version 1 of the packets"
-        assert told[1].startswith("1 satellite speaks version 1 of the packets, and this program version 2")
+        assert told[1].startswith("1 satellite speaks version 1 of the packets, and this program version 3")
         told = skymem("keys", "load", *given, "--satellite", "2,1", status=1).stderr.splitlines()
-        assert told[-1].startswith("Error: 1 satellite speaks version 1 of the packets, and this program version 2")
+        assert told[-1].startswith("Error: 1 satellite speaks version 1 of the packets, and this program version 3")
         told = skymem("keys", "forget", *given, status=1).stderr.splitlines()
         assert "satellite [2, 1] speaks version 1 of the packets" in told

@@ -25,13 +25,13 @@ def constellation() -> Constellation:
     return planned.replace(network={"port": free_port(planned)})
 
 
-@pytest.mark.parametrize("version", [1, 3, 255])
+@pytest.mark.parametrize("version", [1, 2, 4, 255])
 def test_another_version_is_named_and_silence_is_not(constellation: Constellation, version: int) -> None:
     with OtherSatellites(constellation, PLACES, version):
         found = other_versions(constellation, [*PLACES, Satellite(3, 3)], SHORT_S)
     assert found == dict.fromkeys(PLACES, version)
     assert version_words(found) == (
-        f"2 satellites speak version {version} of the packets, and this program version 2: see docs/upgrading.md"
+        f"2 satellites speak version {version} of the packets, and this program version 3: see docs/upgrading.md"
     )
 
 
@@ -42,8 +42,8 @@ def test_satellites_of_this_version_are_left_out(start_sky: Callable[..., LocalC
 
 
 def test_each_version_is_told() -> None:
-    words = version_words({Satellite(1, 1): 3, Satellite(1, 2): 1, Satellite(1, 3): 1})
-    assert words.startswith("2 satellites speak version 1 and 1 satellite speaks version 3 of the packets, and this program")
+    words = version_words({Satellite(1, 1): 4, Satellite(1, 2): 1, Satellite(1, 3): 1})
+    assert words.startswith("2 satellites speak version 1 and 1 satellite speaks version 4 of the packets, and this program")
 
 
 @pytest.mark.parametrize("damage", ["short", "crc", "request", "other id", "not a packet"])

@@ -14,7 +14,8 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode, migrate_payload
 from support.packets import carries_chunk, packets
 
-CHECKED_OFFSETS = (icd.OFF_VERSION, icd.OFF_SECURITY, icd.OFF_CHUNK_LEN, icd.OFF_OFFSET, icd.OFF_LENGTH, icd.OFF_LENGTH + 3)
+CHECKED_OFFSETS = (icd.OFF_VERSION, icd.OFF_SECURITY, icd.OFF_CHUNK_LEN, icd.OFF_OFFSET, icd.OFF_LENGTH, icd.OFF_LENGTH + 3,
+                   icd.OFF_HOME_SLOT + 1, icd.OFF_WORD, icd.OFF_SPARE)  # fmt: skip
 """Offsets of the header's bytes that the decoder checks."""
 
 
@@ -142,6 +143,15 @@ def test_reasons() -> None:
     assert why(damaged(request(payload=bytes(16)).encode(), header + icd.OFF_SECURITY, b"\x01")) == "bad_length"
     assert why(damaged(whole, header + icd.OFF_LENGTH, struct.pack(">I", 4))) == "bad_length"
     put = request(op=icd.OP_PUT, payload=b"abc", chunk_len=3)
+    assert why(damaged(whole, header + icd.OFF_HOME_PLANE, b"\0\1\0\1")) == "bad_header"  # no PUT
+    assert why(damaged(put.encode(), header + icd.OFF_HOME_PLANE, b"\0\1\0\0")) == "bad_header"
+    assert why(damaged(put.encode(), header + icd.OFF_HOME_PLANE, b"\0\0\0\1")) == "bad_header"
+    assert why(damaged(put.encode(), header + icd.OFF_WORD, b"\1")) == "bad_header"  # no response
+    response = request(is_request=False).encode()
+    header_of_response = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES
+    assert why(damaged(response, header_of_response + icd.OFF_WORD, b"\4")) == "bad_header"
+    for at in range(icd.OFF_SPARE, icd.HEADER_BYTES):
+        assert why(damaged(put.encode(), header + at, b"\1")) == "bad_header"
     assert why(damaged(put.encode(), header + icd.OFF_OFFSET, struct.pack(">I", 1))) == "bad_chunk"
     assert why(damaged(put.encode(), header + icd.OFF_CHUNK_LEN, struct.pack(">I", 61441))) == "bad_chunk"
     wrong = bytearray(whole[:-2])
@@ -159,7 +169,7 @@ def test_reasons() -> None:
         {"key": b"short"},
         {"request_id": -1},
         {"src": Satellite(65536, 1)},
-        {"payload": bytes(65362)},
+        {"payload": bytes(65354)},
         {"security": 1},
         {"tag": bytes(16)},
         {"security": 1, "tag": bytes(15)},
@@ -172,7 +182,7 @@ def test_what_does_not_fit_is_not_sent(fields: dict[str, object]) -> None:
 
 
 def test_largest_packet() -> None:
-    largest = request(payload=bytes(65361))
+    largest = request(payload=bytes(65353))
     assert len(largest.encode()) == icd.LIMIT_PACKET_BYTES
     assert decode(largest.encode()) == largest
 
