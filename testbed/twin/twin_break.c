@@ -85,7 +85,7 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
         }
         if (twin->broken == SKYT_BREAK_REVERT && SKYT_Version_Held(twin, index, pkt) > pkt->block_version)
         {
-            (void)SKY_Store_Purge(&node->store, pkt->tenant, pkt->key, 0);
+            (void)SKY_Store_Purge(&node->store, pkt->tenant, pkt->key, NULL);
         }
         changed->epoch = twin->broken == SKYT_BREAK_LEAVE ? 0 : pkt->epoch;
         if (twin->broken == SKYT_BREAK_SECONDS)

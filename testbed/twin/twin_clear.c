@@ -67,14 +67,22 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_PurgeStep_t s
     }
 }
 
-/* Ask the satellites. @return false if there are none */
+/* Ask the satellites. The rest of a block that was missed is one content, and what waits for a row to come is none of it. @return false
+ * if there are none */
 static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
+    const uint32_t     row = active->clear.row;
     SKY_HostQuestion_t what;
 
     (void)memset(&what, 0, sizeof(what));
     what.op            = SKY_OP_PURGE;
     what.block_version = active->version;
+    what.epoch         = SKY_SCHEDULE_STAYS;
+    if (active->is_lazy)
+    {
+        what.content = SKYT_Content_Instance(active->block, active->version);
+        what.epoch   = active->epoch > row ? active->epoch : row;
+    }
     return SKYT_OpQuestions_All(twin, active, &what, SKYT_OpQuestions_WaitUs(twin, active, active->clear.is_hurried));
 }
 

@@ -140,7 +140,7 @@ static void relieve(SKYT_Twin_t *twin, uint32_t index)
     for (uint32_t i = 0; i < node->junk; ++i)
     {
         junk_key(i, key);
-        (void)SKY_Store_Purge(&node->store, SKYT_JUNK_TENANT, key, 0); /* some junk has been evicted itself */
+        (void)SKY_Store_Purge(&node->store, SKYT_JUNK_TENANT, key, NULL); /* some junk has been evicted itself */
     }
     node->junk = 0;
 }

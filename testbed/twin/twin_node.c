@@ -44,6 +44,7 @@ static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
     before.rumoured = counters->gossip_purged;
     before.slots    = node->store.counters.slots_used;
     before.version  = SKYT_Version_Held(node->twin, index_of(node), pkt);
+    before.spared   = SKYT_Purge_Spared(node->twin, index_of(node), pkt);
     if (is_put(pkt))
     {
         before.is_known  = SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE;
@@ -87,6 +88,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     node->begun = from;
     SKYT_Truth_Put(twin, index, before.evicted);
     SKYT_Version_Served(twin, index, from, &before);
+    SKYT_Purge_Served(twin, index, from, &before);
     if (is_put(pkt))
     {
         twin->repaired_us =

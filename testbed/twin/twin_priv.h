@@ -133,6 +133,7 @@ typedef struct
     uint64_t evicted, scrubbed, puts, hits, rumoured;
     uint64_t version; /**< of the value of a PUT or PURGE, as it was held; 0: it was not held, or is no value */
     uint32_t slots;
+    uint32_t spared;       /**< chunks of the block of a PURGE, which that has to spare; 0: none */
     bool     is_known;     /**< the block of a PUT was known */
     bool     is_moving;    /**< at a PUT for a row, the satellite was handing something over */
     bool     could_be_had; /**< SKYT_Rows_CanBeHad before a satellite may have purged a block with parity */
@@ -483,6 +484,13 @@ uint32_t SKYT_Use_Epoch(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 uint64_t SKYT_Use_PutUntil(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 /** Return the time at which it last took in a chunk of the block, or a part of one. */
 uint64_t SKYT_Use_TakenUs(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+
+/* ---- twin_purge.c ---------------------------------------------------------------------------------------------------- */
+
+/** Return the chunks that a satellite holds of the block of a PURGE that has to spare it; 0 for other packets. */
+uint32_t SKYT_Purge_Spared(const SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
+/** Check that a PURGE has spared what it had to. */
+void SKYT_Purge_Served(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before);
 
 /* ---- twin_version.c -------------------------------------------------------------------------------------------------- */
 

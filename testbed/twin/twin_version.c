@@ -2,8 +2,8 @@
  * @file
  * Values: blocks that hosts put again and again with other content, each time under a newer version. Of them must hold
  *
- *     at a satellite  no older version takes the place of a newer one; a purge of a version removes that and older ones, and no newer one;
- *                     what is held under a version is of that version
+ *     at a satellite  no older version takes the place of a newer one; a purge of a version removes that and older ones, and no newer one,
+ *                     but what it has to spare (twin_purge.c); what is held under a version is of that version
  *     at a host       what a get brings is of one version, and none older than the newest that the host knew when it began: by a put or a
  *                     get of its own
  *
@@ -132,7 +132,7 @@ void SKYT_Version_Served(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *p
     {
         fail(twin, node, pkt, "a purge removed a newer version of a value than it named");
     }
-    if (!is_put && (pkt->flags & SKY_FLAG_GOSSIP) == 0 && held != 0 && held <= pkt->block_version)
+    if (!is_put && (pkt->flags & SKY_FLAG_GOSSIP) == 0 && before->spared == 0 && held != 0 && held <= pkt->block_version)
     {
         fail(twin, node, pkt, "a purge left a version of a value that is not newer than the one that it named");
     }

@@ -194,6 +194,14 @@ static bool make_response(input_t *in, SKY_Packet_t *pkt, uint8_t *payload)
     return true;
 }
 
+/* Name what a purge means, or whatever is there. */
+static void make_bounds(uint8_t bounds, SKY_Packet_t *pkt)
+{
+    pkt->block_version = bounds & 3u;
+    pkt->content       = bounds >> 2 & 3u;
+    pkt->epoch         = bounds >> 4 == 15u ? SKY_SCHEDULE_STAYS : bounds;
+}
+
 static bool make_packet(input_t *in, SKY_Packet_t *pkt, uint8_t *payload)
 {
     static const uint8_t ops[8]        = {SKY_OP_PUT,   SKY_OP_PUT,     SKY_OP_GET,   SKY_OP_HAS,
@@ -234,6 +242,7 @@ static bool make_packet(input_t *in, SKY_Packet_t *pkt, uint8_t *payload)
         case SKY_OP_PURGE:
             pkt->flags  = take(in); /* of the neighbours, when the source is spoilt */
             pkt->credit = payload_bytes;
+            make_bounds(take(in), pkt);
             break;
         default:
             pkt->length  = payload_bytes * 5u;

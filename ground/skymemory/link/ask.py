@@ -24,6 +24,9 @@ class Ask:
     flags: int = 0
     tenant: int = 0
     epoch: int = 0
+    """PURGE: the latest row for which the block may be kept; `SCHEDULE_STAYS`: any."""
+    content: int = 0
+    """PURGE: the content of that version that goes; 0: any does."""
     version: int = 0
     """PURGE: the newest version that goes; 0: any does."""
     key: bytes = NO_KEY

@@ -25,6 +25,7 @@ from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import GROUND_PLANE, ChunkSet, PacketError, migrate_payload
@@ -37,6 +38,19 @@ LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
 
 OTHERS_NUMBER: Final = 2**32
 """Number in the record of all tenants without a quota of their own."""
+
+
+class PurgeOrder(NamedTuple):
+    """An order to satellites to forget their chunks of a block. Older versions than `version` go whatever else they are."""
+
+    key: bytes
+    routes: Sequence[Route]
+    version: int = 0
+    """Newest version that goes; 0: any does."""
+    content: int = 0
+    """Content instance of that version that goes; 0: any does."""
+    epoch: int = SCHEDULE_STAYS
+    """Latest row for which the block may be kept; `SCHEDULE_STAYS`: it goes whatever it is kept for."""
 
 
 class Move(NamedTuple):
@@ -436,7 +450,7 @@ class ControlPlane:
 
     def purge(
         self,
-        blocks: Sequence[tuple[bytes, int, Sequence[Route]]],
+        orders: Sequence[PurgeOrder],
         tenant: int,
         deadline_s: float,
         homes: Sequence[Collection[Satellite] | None] = (),
@@ -444,20 +458,20 @@ class ControlPlane:
         """Let satellites forget their chunks of blocks, all at once.
 
         Args:
-            blocks: The key of each block, the newest version that goes (0: any does), and the satellites to ask.
+            orders: The order for each block.
             tenant: The tenant of the blocks.
             deadline_s: Seconds from now.
             homes: For servers 0, 1, ... the satellites that may have the shares of these blocks; None if a lost one may. With
                 parity nothing counts as gone without them.
         """
         asks = [
-            Ask(route, icd.OP_PURGE, tenant=tenant, key=key, version=version)
-            for key, version, routes in blocks
-            for route in routes
+            Ask(route, icd.OP_PURGE, tenant=tenant, key=one.key, version=one.version, content=one.content, epoch=one.epoch)
+            for one in orders
+            for route in one.routes
         ]
         answers = iter(self.exchange(asks, deadline_s))
         parity = self.constellation.cache.parity
-        return [answers_of({route.satellite: next(answers) for route in routes}, homes, parity) for _, _, routes in blocks]
+        return [answers_of({route.satellite: next(answers) for route in one.routes}, homes, parity) for one in orders]
 
     def migrate(self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0) -> list[SatelliteAnswer | None]:
         """Let satellites send chunks of blocks to others, all at once; a satellite without room for another job is asked again.

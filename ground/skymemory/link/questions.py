@@ -174,6 +174,7 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
                 ask.flags,
                 ask.tenant,
                 ask.epoch,
+                ask.content,
                 ask.version,
                 ask.chunk_id,
                 ask.credit,

@@ -229,6 +229,9 @@ class Question(Structure):
     flags: int
     tenant: int
     epoch: int
+    """PURGE: what is kept for a later row stays; SKY_SCHEDULE_STAYS: nothing does for that"""
+    content: int
+    """PURGE: the content of that version that goes; 0: any does"""
     block_version: int
     """PURGE: the newest version that goes; 0: any does"""
     chunk_id: int
@@ -271,6 +274,7 @@ class Question(Structure):
         ("flags", c_uint8),
         ("tenant", c_uint32),
         ("epoch", c_uint32),
+        ("content", c_uint32),
         ("block_version", c_uint64),
         ("chunk_id", c_uint32),
         ("credit", c_uint16),

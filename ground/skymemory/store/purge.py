@@ -4,12 +4,12 @@ The core decides who is asked next and when a block counts as gone (`sky_purge.h
 another block under a key one request may be enough (`make_way`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from skymemory.link.ask import is_confirmed
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import Purged
+from skymemory.link.control import Purged, PurgeOrder
 from skymemory.link.structures import PurgeAnswers
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import PurgeStep, PurgeSteps
@@ -24,9 +24,14 @@ class Purges(Operation):
         return self._routes.all_routes(entry.epoch for key in keys if (entry := self._index.get(key)) is not None)
 
     def forget(self, entries: Sequence[BlockEntry], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
-        """Forget blocks here, and purge them on the satellites of these routes, but no newer versions of them."""
-        epochs = {entry.epoch for entry in entries}
-        cleared = self._clear({entry.key: entry.version for entry in entries}, routes, epochs, patience_s)
+        """Forget blocks here, and purge them on the satellites of these routes.
+
+        Spared are newer versions, other contents of the same version, and what is kept for a row to come that this host does not
+        know of: another host may have put or prefetched it since this host asked.
+        """
+        epochs, row = {entry.epoch for entry in entries}, self._routes.row()
+        orders = [PurgeOrder(one.key, routes, one.version, one.content, max(one.epoch, row)) for one in entries]
+        cleared = self._clear(orders, routes, epochs, patience_s)
         if routes:
             self._count(purges=len(entries))
         return Purged(sum(one.chunks for one in cleared), all(map(is_confirmed, cleared)))
@@ -44,9 +49,9 @@ class Purges(Operation):
             return
         asked = {*self._routes.lookup_routes(), *now.places[0]}
         servers = self._routes.to_servers()
-        blocks = [(one.key, one.version - 1, [*asked.difference(servers[: one.chunk_total])]) for one in replacing]
-        if routes := {route for _, _, some in blocks for route in some}:
-            self._control.purge(blocks, self._tenant, self._control.hurry_s(routes))
+        orders = [PurgeOrder(one.key, [*asked.difference(servers[: one.chunk_total])], one.version - 1) for one in replacing]
+        if routes := {route for one in orders for route in one.routes}:
+            self._control.purge(orders, self._tenant, self._control.hurry_s(routes))
 
     def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks wherever they may be. The purge is repeated for blocks of which a satellite said nothing."""
@@ -75,7 +80,7 @@ class Purges(Operation):
                 each = self._clear_first_shares([(one.key, entries[one.key]) for one in some])
             else:
                 routes = list(dict.fromkeys([*self._routes.all_routes(epochs), *self._late_search.routes()]))
-                each = self._clear({one.key: 0 for one in some}, routes, epochs)
+                each = self._clear([PurgeOrder(one.key, routes) for one in some], routes, epochs)
             is_same_row = self._routes.row() == row
             for one, cleared in zip(some, each, strict=True):
                 one.told(cleared, is_over=is_over, is_same_row=is_same_row)
@@ -84,25 +89,24 @@ class Purges(Operation):
         return [one.purged for one in blocks]
 
     def _clear(
-        self, versions: Mapping[bytes, int], routes: Sequence[Route], epochs: Iterable[int], patience_s: float | None = None
+        self, orders: Sequence[PurgeOrder], routes: Sequence[Route], epochs: Iterable[int], patience_s: float | None = None
     ) -> list[PurgeAnswers]:
         """Forget blocks here, and purge them on the satellites of these routes. Without routes nothing is confirmed.
 
         Args:
-            versions: The newest version of each block that goes, by its key; 0: any does.
+            orders: The order for each block, for the satellites of these routes.
             routes: Routes to the satellites that are asked.
             epochs: The epochs of the blocks.
             patience_s: Seconds to wait for their answers; None for the usual time.
         """
-        for key in versions:
-            self._index.remove(key)
-        if not versions or not routes:
-            return [PurgeAnswers() for _ in versions]  # no satellite was asked, so the blocks may still be there
+        for one in orders:
+            self._index.remove(one.key)
+        if not orders or not routes:
+            return [PurgeAnswers() for _ in orders]  # no satellite was asked, so the blocks may still be there
         patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
-        blocks = [(key, version, routes) for key, version in versions.items()]
-        cleared = self._control.purge(blocks, self._tenant, patience_s, self._routes.homes(epochs))
-        for key in versions:  # a concurrent lookup may have found a block before it was purged
-            self._index.remove(key)
+        cleared = self._control.purge(orders, self._tenant, patience_s, self._routes.homes(epochs))
+        for one in orders:  # a concurrent lookup may have found a block before it was purged
+            self._index.remove(one.key)
         return cleared
 
     def _clear_first_shares(self, blocks: Sequence[tuple[bytes, BlockEntry | None]]) -> list[PurgeAnswers]:
@@ -122,9 +126,10 @@ class Purges(Operation):
             return [PurgeAnswers() for _ in blocks]
         homes = self._routes.homes(ways)[:servers]
         asked = self._routes.lookup_routes()
-        places = []
+        orders = []
         for key, entry in blocks:
             self._index.remove(key)
-            places.append((key, 0, list(dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ()))))))
+            places = dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ())))
+            orders.append(PurgeOrder(key, list(places)))
         routes = list(dict.fromkeys((*asked, *(route for one in first.values() for route in one))))
-        return self._control.purge(places, self._tenant, self._control.patience_s(routes), homes)
+        return self._control.purge(orders, self._tenant, self._control.patience_s(routes), homes)

@@ -14,7 +14,7 @@ from threading import Condition, Thread
 from typing import Final, NamedTuple
 
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import ControlPlane, PurgeOrder
 from skymemory.link.native import Transfer
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.parts import Operation, StoreParts
@@ -165,8 +165,8 @@ class PutsAgain(Operation):
 
     def _put_again(self, wanted: _Wanted) -> float:
         if wanted.wrong:
-            block = wanted.entry.key, wanted.entry.version, wanted.wrong
-            self._asks.purge([block], wanted.tenant, self._asks.patience_s(wanted.wrong))
+            order = PurgeOrder(wanted.entry.key, wanted.wrong, wanted.entry.version, wanted.entry.content)
+            self._asks.purge([order], wanted.tenant, self._asks.patience_s(wanted.wrong))
         entry = self._index.current(wanted.entry)
         if (holders := self._holders(entry, wanted.tenant)) is None:
             return 0.0
@@ -181,8 +181,8 @@ class PutsAgain(Operation):
         self._count(puts_again=put.status is Status.DONE)
         if self._is_gone(entry.key):
             routes = self._routes.all_routes([entry.epoch])
-            block = entry.key, entry.version, routes
-            self._asks.purge([block], wanted.tenant, self._asks.patience_s(routes))
+            order = PurgeOrder(entry.key, routes, entry.version, entry.content)
+            self._asks.purge([order], wanted.tenant, self._asks.patience_s(routes))
         return time.perf_counter() - start_s
 
     def _is_gone(self, key: bytes) -> bool:

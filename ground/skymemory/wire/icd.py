@@ -54,7 +54,7 @@ OP_GET: Final = 2
 OP_HAS: Final = 3
 """Say which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none."""
 OP_PURGE: Final = 4
-"""Forget every chunk of the block. The response's chunk_total is the number of removed chunks; block_len, chunk_len and epoch describe the block (0: none is here). With flag gossip it is a neighbour's word, and has no response."""
+"""Forget every chunk of the block that `block_version`, `content` and `epoch` name. The response's chunk_total is the number of removed chunks; block_len and chunk_len are the block's (0: none was removed). block_version, content and epoch are those of the block that was removed, or of the one that is held instead (all 0: none). With flag gossip it is a neighbour's word, and has no response."""
 OP_MIGRATE: Final = 5
 """Send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began."""
 OP_PING: Final = 6
@@ -140,7 +140,7 @@ FLAG_ANY: Final = 4
 FLAG_TLM: Final = 8
 """RELAY: send the destination's telemetry to this ground host for the lease time."""
 FLAG_GOSSIP: Final = 16
-"""PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else only one without a code. HELLO: news of link states. Taken from neighbours only, and never answered."""
+"""PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else one without a code, within the bounds of any PURGE. HELLO: news of link states. Taken from neighbours only, and never answered."""
 FLAG_FREE: Final = 32
 """PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full."""
 FLAG_USE: Final = 64
@@ -194,7 +194,7 @@ OFF_GATEWAY_SLOT: Final = 18
 OFF_TENANT: Final = 20
 """Name space of the key."""
 OFF_EPOCH: Final = 24
-"""PUT, MIGRATE: row of the schedule for whose window the chunk is prefetched; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself."""
+"""PUT, MIGRATE: row of the schedule for whose window the chunk is prefetched; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself. PURGE spares what is kept for a later row than this: with 0 all that is kept for a row, with 4294967295 nothing."""
 OFF_DEADLINE_MS: Final = 28
 """Time left when the packet was sent. PUT: time for which an incomplete chunk is kept; MIGRATE: time that the job may take; both within the satellite's own limits. Other operations ignore it. 0 = none."""
 OFF_REQUEST_ID: Final = 32
@@ -228,9 +228,9 @@ OFF_CODE_SCHEME: Final = 114
 OFF_TRACK: Final = 115
 """Schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one."""
 OFF_CONTENT: Final = 116
-"""Content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET 0 stands for any; in a response it is that of the block that is held, 0 if none is."""
+"""Content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET and PURGE 0 stands for any, else PURGE spares other contents of its version; in a response it is that of the block that is held, 0 if none is."""
 OFF_BLOCK_VERSION: Final = 120
-"""Version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; in a response it is that of the block that is held."""
+"""Version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; older ones go whatever their content and epoch; in a response it is that of the block that is held."""
 OFF_COOKIE: Final = 128
 """Proof that the sender's address can be reached, as the entry satellite gave it; 0: none."""
 OFF_HOME_PLANE: Final = 136

@@ -79,7 +79,7 @@ static void forget(uint32_t satellite, uint32_t number)
     uint8_t key[SKY_KEY_BYTES];
 
     fx_key(key, number);
-    CHECK(SKY_Store_Purge(&rig.satellites[satellite].store, 0, key, 0) > 0);
+    CHECK(SKY_Store_Purge(&rig.satellites[satellite].store, 0, key, NULL) > 0);
 }
 
 static void test_a_last_row_with_a_short_chunk(void)

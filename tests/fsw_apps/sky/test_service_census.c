@@ -306,7 +306,7 @@ static void test_purged_in_the_middle(void)
         fx_key(key, block.number);
         for (uint32_t i = 0; i < NODES; ++i)
         {
-            (void)SKY_Store_Purge(&nodes[i].store, 0, key, 0);
+            (void)SKY_Store_Purge(&nodes[i].store, 0, key, NULL);
         }
         if (polls == 0)
         {
@@ -431,7 +431,7 @@ static void test_silence_about_a_block_that_changes(void)
         else
         {
             put_at(home_of(3), &other, 3, 0);
-            (void)SKY_Store_Purge(&node->store, 0, key, 0);
+            (void)SKY_Store_Purge(&node->store, 0, key, NULL);
         }
         run(3u * PERIOD_US / 2u);
         CHECK_EQ(info_at(node, &block).suspect_us, 0);

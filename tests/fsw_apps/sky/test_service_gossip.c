@@ -157,6 +157,97 @@ static void test_a_block_with_parity_goes_by_a_word_of_its_own(void)
     CHECK_EQ(held(&other), 18);
 }
 
+/* A word about a block with parity means its content exactly, and takes nothing that waits for a row to come, whatever row it names. */
+static void test_a_word_of_parity_is_exact(void)
+{
+    static const struct
+    {
+        uint32_t content, epoch;
+        bool     goes;
+    } cases[] = {{0, 0, false}, {71, 0, false}, {70, 5, false}, {70, 0, true}};
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        SKY_Packet_t pkt;
+        uint8_t      data[CHUNK];
+
+        old = a_block(1, 18);
+        sky_open(ROOM, true);
+        fx_put(&old, 4, data, &pkt);
+        code_word(&pkt, 14, 7, 2);
+        pkt.content = 70;
+        pkt.epoch   = cases[i].epoch;
+        node_serve(node_at(centre), &pkt);
+        CHECK_EQ(held_at(centre, &old), 1);
+        now_us += QUIET_US;
+        word_from((SKY_Addr_t){3, 3}, centre, &old, CREDIT, &pkt);
+        code_word(&pkt, 14, 7, 2);
+        pkt.content = cases[i].content;
+        pkt.epoch   = 9;
+        node_serve(node_at(centre), &pkt);
+        CHECK_EQ(held_at(centre, &old), cases[i].goes ? 0 : 1);
+        fleet_count = 0;
+    }
+}
+
+/* A word without parity means one content, and nothing that is kept for a row to come; the words that a satellite begins name both. */
+static void test_a_word_names_content_and_row(void)
+{
+    static const struct
+    {
+        uint32_t content, epoch;
+        bool     goes;
+    } cases[] = {{71, 3, false}, {70, 2, false}, {70, 3, true}, {0, 4, true}};
+    SKY_Packet_t pkt;
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        uint8_t data[CHUNK];
+
+        old = a_block(1, 2);
+        sky_open(ROOM, true);
+        fx_put(&old, 1, data, &pkt);
+        pkt.content = 70;
+        pkt.epoch   = 3;
+        node_serve(node_at(centre), &pkt);
+        now_us += QUIET_US;
+        word_from((SKY_Addr_t){3, 3}, centre, &old, CREDIT, &pkt);
+        pkt.content = cases[i].content;
+        pkt.epoch   = cases[i].epoch;
+        node_serve(node_at(centre), &pkt);
+        CHECK_EQ(held_at(centre, &old), cases[i].goes ? 0 : 1);
+        CHECK_EQ(SKY_Packet_Decode(fleet[fleet_first].bytes, fleet[fleet_first].len, &pkt), SKY_STATUS_OK);
+        CHECK_EQ(pkt.content, cases[i].content);
+        CHECK_EQ(pkt.epoch, cases[i].epoch);
+        CHECK_EQ(pkt.credit, cases[i].goes ? CREDIT : CREDIT - 1u);
+        fleet_count = 0;
+    }
+    word_from((SKY_Addr_t){3, 3}, centre, &old, CREDIT, &pkt);
+    pkt.epoch = 5; /* this is another word than those of before */
+    node_serve(node_at(centre), &pkt);
+    CHECK_EQ(fleet_count, 3);
+}
+
+/* Who evicts a share that is kept for a row to come tells of that row. */
+static void test_an_eviction_tells_content_and_row(void)
+{
+    SKY_Packet_t pkt;
+    uint8_t      data[CHUNK];
+
+    old = a_block(1, 2);
+    sky_open(ROOM, true);
+    fx_put(&old, 0, data, &pkt);
+    pkt.content = 70;
+    pkt.epoch   = 3;
+    node_serve(node_at(centre), &pkt);
+    now_us += QUIET_US;
+    press(centre);
+    CHECK_EQ(fleet_count, 4);
+    CHECK_EQ(SKY_Packet_Decode(fleet[fleet_first].bytes, fleet[fleet_first].len, &pkt), SKY_STATUS_OK);
+    CHECK_EQ(pkt.content, 70);
+    CHECK_EQ(pkt.epoch, 3);
+}
+
 static void test_several_evict_the_same(void)
 {
     open_filled(true);
@@ -426,6 +517,9 @@ int main(void)
     RUN(test_all_shares_go);
     RUN(test_a_block_with_parity_stays);
     RUN(test_a_block_with_parity_goes_by_a_word_of_its_own);
+    RUN(test_a_word_of_parity_is_exact);
+    RUN(test_a_word_names_content_and_row);
+    RUN(test_an_eviction_tells_content_and_row);
     RUN(test_several_evict_the_same);
     RUN(test_off);
     RUN(test_crosses_holes_of_two);

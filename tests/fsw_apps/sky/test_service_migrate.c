@@ -251,7 +251,7 @@ static void test_chunks_vanish_meanwhile(void)
     put_all(&a, &block, 0, 1);
     CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_OK);
     fx_key(key, block.number);
-    CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, 0), 50);
+    CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, NULL), 50);
     (void)run(100);
     CHECK(rig_holds(&b, &block, 0) && !rig_holds(&b, &block, 49));
     CHECK_EQ(a.store.counters.slots_used, 0);
@@ -494,7 +494,7 @@ static void test_blocks_vanish_from_lanes(void)
     for (some.number = 1; some.number <= 3; ++some.number)
     {
         fx_key(key, some.number);
-        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, 0), 30);
+        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, NULL), 30);
     }
     for (uint32_t steps = 0; steps < 400; ++steps)
     {
@@ -520,7 +520,7 @@ static void test_a_block_is_declared_anew_in_a_lane(void)
         CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
         rig_poll(&a, &next_us);
         queued = 0; /* the first chunks are lost */
-        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, 0), 100);
+        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, NULL), 100);
         put_all(&a, &anew[i], 0, 1);
         for (uint32_t steps = 0; steps < 400; ++steps)
         {

@@ -160,7 +160,7 @@ static void test_answers_that_say_nothing(void)
 
     now_us += PERIOD_US;
     node = catch_question();
-    CHECK(SKY_Store_Purge(&node->store, 0, question.key, 0) > 0);
+    CHECK(SKY_Store_Purge(&node->store, 0, question.key, NULL) > 0);
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     node_serve(node, &pkt);
     CHECK_EQ(node->svc.core.counters.unsolicited, 0);

@@ -207,7 +207,7 @@ static void test_a_silent_satellite_costs_little(void)
     fx_key(key, block.number);
     for (uint32_t i = 0; i < NODES; ++i)
     {
-        (void)SKY_Store_Purge(&nodes[i].store, 0, key, 0);
+        (void)SKY_Store_Purge(&nodes[i].store, 0, key, NULL);
     }
     sky_run(2u * PERIOD_US, STEP_US);
     other_node = node_at((SKY_Addr_t){PLANES, SLOTS - 1u}); /* of the silent one's group */

@@ -48,15 +48,21 @@ static void ask_as(rig_t *rig, uint8_t op, uint64_t version, uint32_t content)
     rig_serve(rig, &pkt);
 }
 
-static void purge_up_to(rig_t *rig, uint64_t version)
+static void purge_within(rig_t *rig, uint64_t version, uint32_t content, uint32_t epoch)
 {
     SKY_Packet_t pkt;
 
     rig_request(&pkt, SKY_OP_PURGE, block.number);
     pkt.block_version = version;
-    pkt.content       = 1; /* whatever its content is */
+    pkt.content       = content;
+    pkt.epoch         = epoch;
     rig_serve(rig, &pkt);
     CHECK_EQ(rig_status(rig), SKY_STATUS_OK);
+}
+
+static void purge_up_to(rig_t *rig, uint64_t version)
+{
+    purge_within(rig, version, 0, SKY_SCHEDULE_STAYS);
 }
 
 static void test_put_is_told_what_is_held(void)
@@ -135,6 +141,47 @@ static void test_purge_spares_newer_versions(void)
     purge_up_to(&a, 0);
     CHECK_EQ(a.out[0].pkt.chunk_total, 50);
     CHECK_EQ(a.store.counters.blocks, 0);
+}
+
+/* A purge means a content and a row: what is spared is described, and of what went so are the lengths. */
+static void test_purge_spares_other_contents_and_rows_to_come(void)
+{
+    static const struct
+    {
+        uint32_t content, epoch;
+        bool     goes;
+    } cases[] = {{CONTENT + 1u, SKY_SCHEDULE_STAYS, false}, {CONTENT, 2, false}, {0, 0, false}, {CONTENT, 3, true}};
+
+    rig_open(&a, home, 64, 1472);
+    for (uint32_t id = 0; id < block.chunk_total; ++id)
+    {
+        uint8_t      data[1000];
+        SKY_Packet_t pkt;
+
+        fx_put(&block, id, data, &pkt);
+        pkt.block_version = OLD;
+        pkt.content       = CONTENT;
+        pkt.epoch         = 3;
+        rig_serve(&a, &pkt);
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        const uint32_t gone = cases[i].goes ? block.chunk_total : 0u;
+
+        purge_within(&a, OLD, cases[i].content, cases[i].epoch);
+        CHECK_EQ(a.out[0].pkt.chunk_total, gone);
+        CHECK_EQ(a.out[0].pkt.block_len, cases[i].goes ? block.block_len : 0);
+        CHECK_EQ(a.out[0].pkt.block_version, OLD);
+        CHECK_EQ(a.out[0].pkt.content, CONTENT);
+        CHECK_EQ(a.out[0].pkt.epoch, 3);
+        CHECK_EQ(a.svc.core.counters.purges, gone);
+        CHECK(rig_holds(&a, &block, 0) == !cases[i].goes);
+    }
+    purge_within(&a, OLD, CONTENT, 3); /* nothing is here any more */
+    CHECK_EQ(a.out[0].pkt.chunk_total, 0);
+    CHECK_EQ(a.out[0].pkt.block_version, 0);
+    CHECK_EQ(a.out[0].pkt.content, 0);
+    CHECK_EQ(a.out[0].pkt.epoch, 0);
 }
 
 static void test_moves_with_version_and_content(void)
@@ -240,6 +287,7 @@ int main(void)
     RUN(test_get_is_of_one_content);
     RUN(test_has_tells_the_version);
     RUN(test_purge_spares_newer_versions);
+    RUN(test_purge_spares_other_contents_and_rows_to_come);
     RUN(test_moves_with_version_and_content);
     RUN(test_keeps_the_track);
     RUN(test_meets_another_version);

@@ -320,7 +320,7 @@ static void test_purge_and_drop(void)
 
     open_store(8, 4);
     fx_key(key, one.number);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 0), 0);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key, NULL), 0);
     CHECK(!SKY_Store_Drop(&store, SKY_Store_Find(&store, 0, key), 0));
     for (uint32_t i = 0; i < 4; ++i)
     {
@@ -338,10 +338,10 @@ static void test_purge_and_drop(void)
     CHECK_EQ(put(&one, 0), SKY_STATUS_OK);
     CHECK_EQ(put(&one, 1), SKY_STATUS_OK);
     CHECK_EQ(put_at(&one, 2, 0, 50, 10), SKY_STATUS_OK);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 0), 2);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key, NULL), 2);
     fx_key(key, two.number);
     CHECK(!SKY_Store_Drop(&store, SKY_Store_Find(&store, 0, key), 0)); /* parts only */
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 0), 0);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key, NULL), 0);
     CHECK_EQ(store.counters.blocks + store.counters.slots_used + store.counters.partial + store.counters.bytes, 0);
 }
 

@@ -337,7 +337,7 @@ static void do_purge(void)
     uint8_t        key[SKY_KEY_BYTES];
 
     fx_key(key, number);
-    CHECK_EQ(SKY_Store_Purge(&store, tenant_of(number), key, 0), model_count(&model[number], true));
+    CHECK_EQ(SKY_Store_Purge(&store, tenant_of(number), key, NULL), model_count(&model[number], true));
     model_forget(&model[number]);
 }
 

@@ -142,6 +142,14 @@ static void test_parts(void)
     instance_is(4, 71);
 }
 
+static uint32_t purge(SKY_StoreBounds_t bounds)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    fx_key(key, one.number);
+    return SKY_Store_Purge(&store, 0, key, &bounds);
+}
+
 static void test_find_and_purge(void)
 {
     uint8_t key[SKY_KEY_BYTES];
@@ -149,7 +157,7 @@ static void test_find_and_purge(void)
     open_store(8, 4);
     fx_key(key, one.number);
     CHECK_EQ(SKY_Store_FindInstance(&store, 0, key, 0, 0), SKY_STORE_NONE);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 5), 0);
+    CHECK_EQ(purge((SKY_StoreBounds_t){5, 0, SKY_SCHEDULE_STAYS}), 0);
     CHECK_EQ(put_as(&one, 0, 5, 70, false), SKY_STATUS_OK);
     const uint32_t block = SKY_Store_Find(&store, 0, key);
 
@@ -160,14 +168,73 @@ static void test_find_and_purge(void)
     CHECK_EQ(SKY_Store_FindInstance(&store, 0, key, 4, 70), SKY_STORE_NONE);
     CHECK_EQ(SKY_Store_FindInstance(&store, 0, key, 6, 0), SKY_STORE_NONE);
     CHECK_EQ(SKY_Store_FindInstance(&store, 0, key, 5, 71), SKY_STORE_NONE);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 4), 0);
+    CHECK_EQ(purge((SKY_StoreBounds_t){4, 0, SKY_SCHEDULE_STAYS}), 0);
     CHECK(has(&one, 0));
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 5), 1);
+    CHECK_EQ(purge((SKY_StoreBounds_t){5, 0, SKY_SCHEDULE_STAYS}), 1);
     CHECK_EQ(put_as(&one, 0, 5, 70, false), SKY_STATUS_OK);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 6), 1);
+    CHECK_EQ(purge((SKY_StoreBounds_t){6, 0, SKY_SCHEDULE_STAYS}), 1);
     CHECK_EQ(put_as(&one, 0, 5, 70, false), SKY_STATUS_OK);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 0), 1);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key, NULL), 1);
     CHECK(!has(&one, 0));
+}
+
+/* What is held is of version 5 and content 70, and kept for row 3. */
+static void test_a_purge_goes_by_version_content_and_epoch(void)
+{
+    static const struct
+    {
+        SKY_StoreBounds_t bounds;
+        bool              goes;
+    } cases[] = {
+        {{5, 70, 3}, true},
+        {{5, 0, 3}, true},
+        {{0, 70, 3}, true},
+        {{0, 0, SKY_SCHEDULE_STAYS}, true},
+        {{5, 70, 4}, true},
+        {{5, 71, SKY_SCHEDULE_STAYS}, false}, /* another content of the same version */
+        {{0, 71, SKY_SCHEDULE_STAYS}, false},
+        {{5, 70, 2}, false}, /* it waits for a row to come */
+        {{0, 0, 0}, false},
+        {{4, 70, SKY_SCHEDULE_STAYS}, false}, /* it is newer */
+        {{6, 71, 0}, true},                   /* it is older, whatever else it is */
+    };
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        for (uint32_t is_half = 0; is_half < 2u; ++is_half)
+        {
+            SKY_Packet_t pkt;
+
+            open_store(8, 4);
+            fx_put(&one, 0, data, &pkt);
+            if (is_half != 0u)
+            {
+                fx_part(&pkt, 0, pkt.length / 2u);
+            }
+            pkt.block_version = 5;
+            pkt.content       = 70;
+            pkt.epoch         = 3;
+            CHECK_EQ(SKY_Store_Put(&store, EXPIRES_US, &pkt), SKY_STATUS_OK);
+            CHECK_EQ(purge(cases[i].bounds), cases[i].goes && is_half == 0u ? 1 : 0);
+            CHECK_EQ(store.counters.slots_used, cases[i].goes ? 0 : 1);
+        }
+    }
+}
+
+/* What never moves stays, unless a purge means whatever epoch; what lies in the window of the moment has none that could spare it. */
+static void test_a_purge_spares_what_never_moves(void)
+{
+    for (uint32_t stays = 0; stays < 2u; ++stays)
+    {
+        SKY_Packet_t pkt;
+
+        open_store(8, 4);
+        fx_put(&one, 0, data, &pkt);
+        pkt.epoch = stays != 0u ? SKY_SCHEDULE_STAYS : SKY_SCHEDULE_NONE;
+        CHECK_EQ(SKY_Store_Put(&store, EXPIRES_US, &pkt), SKY_STATUS_OK);
+        CHECK_EQ(purge((SKY_StoreBounds_t){0, 0, SKY_SCHEDULE_STAYS - 1u}), 1u - stays);
+        CHECK_EQ(purge((SKY_StoreBounds_t){0, 0, SKY_SCHEDULE_STAYS}), stays);
+    }
 }
 
 static void test_tells_the_version_that_it_evicted(void)
@@ -188,6 +255,8 @@ int main(void)
     RUN(test_contents_of_one_version_do_not_mix);
     RUN(test_parts);
     RUN(test_find_and_purge);
+    RUN(test_a_purge_goes_by_version_content_and_epoch);
+    RUN(test_a_purge_spares_what_never_moves);
     RUN(test_tells_the_version_that_it_evicted);
     free(memory);
     return CHECK_RESULT();

@@ -21,7 +21,7 @@ static void test_walk_over_blocks(void)
     block.number = 7;
     CHECK_EQ(put_at(&block, 0, 0, 50, 10), SKY_STATUS_OK); /* not complete: left out */
     fx_key(info.key, 3);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, info.key, 0), 1);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, info.key, NULL), 1);
     while (SKY_Store_NextBlock(&store, &cursor, &info))
     {
         seen |= 1u << info.key[0];
@@ -98,10 +98,10 @@ static void test_walk_by_last_use(void)
     (void)memset(&walk, 0, sizeof(walk));
     CHECK_EQ(walk_on(&walk, 2), 26);
     fx_key(key, 6);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 0), 1);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key, NULL), 1);
     CHECK_EQ(walk_on(&walk, 1), 5);
     fx_key(key, 5);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key, 0), 1);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key, NULL), 1);
     some.number = 8;
     CHECK_EQ(put(&some, 0), SKY_STATUS_OK);
     CHECK_EQ(walk_on(&walk, 1), 4);

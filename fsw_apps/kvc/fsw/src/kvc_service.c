@@ -366,7 +366,7 @@ bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks)
     ready = KVC_Service.store_ready;
     if (ready)
     {
-        *chunks = SKY_Store_Purge(&KVC_Service.store, tenant, key, 0);
+        *chunks = SKY_Store_Purge(&KVC_Service.store, tenant, key, NULL);
     }
     KVC_Service_Leave();
     return ready;

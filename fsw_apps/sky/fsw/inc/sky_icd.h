@@ -30,7 +30,7 @@
 #define SKY_OP_PUT 1u /**< store one chunk, or a part of it */
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of chunks that were looked up and are not held, if any */
 #define SKY_OP_HAS 3u /**< say which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none */
-#define SKY_OP_PURGE 4u /**< forget every chunk of the block. The response's chunk_total is the number of removed chunks; block_len, chunk_len and epoch describe the block (0: none is here). With flag gossip it is a neighbour's word, and has no response */
+#define SKY_OP_PURGE 4u /**< forget every chunk of the block that `block_version`, `content` and `epoch` name. The response's chunk_total is the number of removed chunks; block_len and chunk_len are the block's (0: none was removed). block_version, content and epoch are those of the block that was removed, or of the one that is held instead (all 0: none). With flag gossip it is a neighbour's word, and has no response */
 #define SKY_OP_MIGRATE 5u /**< send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
@@ -73,7 +73,7 @@
 #define SKY_FLAG_KEEP 2u /**< MIGRATE: keep the source's copy */
 #define SKY_FLAG_ANY 4u /**< HAS: ask for any chunk of the block; the response names the lowest that is held */
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground host for the lease time */
-#define SKY_FLAG_GOSSIP 16u /**< PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else only one without a code. HELLO: news of link states. Taken from neighbours only, and never answered */
+#define SKY_FLAG_GOSSIP 16u /**< PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else one without a code, within the bounds of any PURGE. HELLO: news of link states. Taken from neighbours only, and never answered */
 #define SKY_FLAG_FREE 32u /**< PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full */
 #define SKY_FLAG_USE 64u /**< HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so */
 #define SKY_WORD_SETTLED 1u /**< all that belongs here in this row of the schedule has arrived */
@@ -100,7 +100,7 @@
 #define SKY_OFF_GATEWAY_PLANE 16u /**< satellite through which the ground host is reached; filled in by the first satellite */
 #define SKY_OFF_GATEWAY_SLOT 18u /**< slot of that satellite */
 #define SKY_OFF_TENANT 20u /**< name space of the key */
-#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: row of the schedule for whose window the chunk is prefetched; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself */
+#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: row of the schedule for whose window the chunk is prefetched; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself. PURGE spares what is kept for a later row than this: with 0 all that is kept for a row, with 4294967295 nothing */
 #define SKY_OFF_DEADLINE_MS 28u /**< time left when the packet was sent. PUT: time for which an incomplete chunk is kept; MIGRATE: time that the job may take; both within the satellite's own limits. Other operations ignore it. 0 = none */
 #define SKY_OFF_REQUEST_ID 32u /**< number chosen by the requester, repeated in responses */
 #define SKY_OFF_KEY 40u /**< block key, opaque */
@@ -117,8 +117,8 @@
 #define SKY_OFF_CODE_M 113u /**< parity chunks of a row */
 #define SKY_OFF_CODE_SCHEME 114u /**< erasure code of the block, table `code` */
 #define SKY_OFF_TRACK 115u /**< schedule for whose window the chunk was placed, kept with it; 0: the constellation's only one */
-#define SKY_OFF_CONTENT 116u /**< content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET 0 stands for any; in a response it is that of the block that is held, 0 if none is */
-#define SKY_OFF_BLOCK_VERSION 120u /**< version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; in a response it is that of the block that is held */
+#define SKY_OFF_CONTENT 116u /**< content instance: 32 bits of the block's seal. Chunks of unequal bytes under one key never mix, because their instances differ. In GET and PURGE 0 stands for any, else PURGE spares other contents of its version; in a response it is that of the block that is held, 0 if none is */
+#define SKY_OFF_BLOCK_VERSION 120u /**< version of the content under its key; a larger one replaces a smaller one. 0: the key names the content, which has no versions. In GET 0 stands for any; PURGE spares newer versions than its own, and none with 0; older ones go whatever their content and epoch; in a response it is that of the block that is held */
 #define SKY_OFF_COOKIE 128u /**< proof that the sender's address can be reached, as the entry satellite gave it; 0: none */
 #define SKY_OFF_HOME_PLANE 136u /**< PUT at a stand-in: plane of the satellite whose share this is, from 1; 0: the receiver's own share. 0 in all other packets */
 #define SKY_OFF_HOME_SLOT 138u /**< slot of that satellite, from 1; 0 with plane 0 */

@@ -164,8 +164,9 @@ typedef struct
     uint32_t     tenant;
     uint8_t      key[SKY_KEY_BYTES];
     uint64_t     version;  /**< newer versions are not meant; 0: any is */
-    uint32_t     content;  /**< of a block with parity; else 0 */
-    SKY_Stripe_t stripe;   /**< likewise; else all 0 */
+    uint32_t     content;  /**< content instance that is meant of this version; 0: without parity any is */
+    uint32_t     epoch;    /**< what is kept for a later row is not meant */
+    SKY_Stripe_t stripe;   /**< of a block with parity; else all 0 */
     uint16_t     credit;   /**< credit with which it is passed on */
     uint8_t      links;    /**< bit (1 << link): neighbours that are still to be told */
     uint64_t     until_us; /**< time until which it is known */

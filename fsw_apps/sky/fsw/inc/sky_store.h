@@ -76,6 +76,14 @@ typedef struct
     uint64_t     suspect_us;   /**< time given to SKY_Store_Suspect; 0: none, or a chunk was put or went since */
 } SKY_BlockInfo_t;
 
+/** Bounds of a purge: which block under a key goes. An older version than the one that is named goes whatever else it is. */
+typedef struct
+{
+    uint64_t version; /**< newest version that goes; 0: any does */
+    uint32_t content; /**< content instance of that version that goes; 0: any does */
+    uint32_t epoch;   /**< latest row for which it may be kept; SKY_SCHEDULE_STAYS: it goes whatever it is kept for */
+} SKY_StoreBounds_t;
+
 /** Position of a walk by last use. */
 typedef struct
 {
@@ -217,11 +225,14 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
 uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from);
 /** Walk over the complete chunks of a block, any order: @p cursor starts at 0. @return false at the end */
 bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cursor, uint32_t *chunk_id);
+/** Does a block of this version, content and epoch lie within the bounds of a purge? */
+bool SKY_StoreBounds_Hold(const SKY_StoreBounds_t *bounds, uint64_t version, uint32_t content, uint32_t epoch);
 /**
- * Forget a block, unless it is newer than @p version; 0: whatever version it has. Walks over its chunks.
+ * Forget a block if it lies within the bounds. Walks over its chunks.
+ * @param bounds  NULL: whatever block is under the key
  * @return complete chunks that were removed
  */
-uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint64_t version);
+uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, const SKY_StoreBounds_t *bounds);
 /** Forget one complete chunk of a block that was found (after it has moved elsewhere). @return false if it was not held */
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
 /** Note the time at which a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */

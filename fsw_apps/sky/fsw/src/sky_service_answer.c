@@ -204,19 +204,20 @@ static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         SKY_Gossip_Hear(core, &svc->gossip, now_us, req);
         return;
     }
-    const uint32_t block = SKY_Store_Find(core->store, req->tenant, req->key);
+    const uint32_t          block  = SKY_Store_Find(core->store, req->tenant, req->key);
+    const SKY_StoreBounds_t bounds = {req->block_version, req->content, req->epoch};
 
     reply_with(core, answer, req, SKY_STATUS_OK, 0);
+    answer->reply.epoch = 0;
     (void)describe_block(core, answer, block); /* the lengths of a block that is not here stay 0 */
-    answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key, req->block_version);
-    if (answer->reply.chunk_total ==
-        0) /* nothing was purged, not even if a newer block is here: that one is described by its version */
+    answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key, &bounds);
+    if (answer->reply.chunk_total == 0) /* nothing was purged: a block that is spared shows by its version, content and epoch */
     {
         answer->reply.block_len = 0;
         answer->reply.chunk_len = 0;
     }
     SKY_ASSERT(block != SKY_STORE_NONE || answer->reply.chunk_total == 0);
-    SKY_ASSERT(req->block_version != 0 || SKY_Store_Find(core->store, req->tenant, req->key) == SKY_STORE_NONE);
+    SKY_ASSERT(answer->reply.chunk_total == 0 || SKY_Store_Find(core->store, req->tenant, req->key) == SKY_STORE_NONE);
     core->counters.purges += answer->reply.chunk_total;
 }
 

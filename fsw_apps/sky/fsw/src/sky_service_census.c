@@ -315,7 +315,8 @@ static void end(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, 
 static void condemn(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
                     uint32_t block)
 {
-    const SKY_BlockInfo_t *info = &census->block;
+    const SKY_BlockInfo_t  *info   = &census->block;
+    const SKY_StoreBounds_t bounds = {info->version, info->content, info->epoch};
     SKY_ASSERT(info->stripe.code_m > 0);
     SKY_ASSERT(census->begun_us <= now_us);
 
@@ -326,7 +327,7 @@ static void condemn(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Gossip_t 
         return;
     }
     end(core, census, now_us, block, now_us);
-    core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, info->version);
+    core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, &bounds);
     SKY_Gossip_Begin(core, gossip, now_us, info);
     SKY_ASSERT(census->state == SKY_CENSUS_IDLE);
 }

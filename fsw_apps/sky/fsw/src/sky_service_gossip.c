@@ -11,7 +11,8 @@
  * A word about a block with parity says that no more can be decoded. Only a census finds that out (sky_service_census.c); who evicts a
  * share of such a block tells nobody, as one share less leaves the others enough. It means one version, content and stripe: others
  * under the key may be whole. A word about a block without parity means no block that has parity: an old share may lie somewhere under
- * the key of a block that was put with parity since.
+ * the key of a block that was put with parity since. It means one content, and older versions of the block. No word means what is kept
+ * for a row to come, as the other shares of that lie elsewhere.
  *
  * What else a word must not destroy: a block that was evicted and is put anew. A word does not say when the share went. So a satellite
  * that may have taken a PUT of the block since ignores it until the PUT's deadline (or the lifetime of parts), and then for as
@@ -52,7 +53,7 @@ static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Word_t 
         SKY_Word_t *word = &gossip->words[i];
 
         if (now_us < word->until_us && word->tenant == like->tenant && word->version == like->version &&
-            word->content == like->content && memcmp(word->key, like->key, SKY_KEY_BYTES) == 0 &&
+            word->content == like->content && word->epoch == like->epoch && memcmp(word->key, like->key, SKY_KEY_BYTES) == 0 &&
             SKY_Stripe_Equal(&word->stripe, &like->stripe))
         {
             return word;
@@ -100,33 +101,44 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
     SKY_ASSERT(word->until_us > now_us);
 }
 
+/* Return the row of the schedule that holds now; 0: none. */
+static uint32_t row_of(const SKY_ServiceCore_t *core, uint64_t now_us)
+{
+    return core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : SKY_SCHEDULE_NONE;
+}
+
 void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_BlockInfo_t *block)
 {
-    const uint8_t links = links_but(core, core->cfg.self);
-    SKY_Word_t    word  = {.tenant = block->tenant, .version = block->version};
+    const uint8_t  links = links_but(core, core->cfg.self);
+    const uint32_t row   = row_of(core, now_us);
+    SKY_Word_t     word  = {.tenant = block->tenant, .version = block->version, .content = block->content};
     SKY_ASSERT(links >> SKY_ISL_COUNT == 0);
 
     if (core->cfg.gossip && links != 0)
     {
         (void)memcpy(word.key, block->key, SKY_KEY_BYTES);
+        word.epoch = block->epoch > row ? block->epoch : row;
         if (block->stripe.code_m > 0)
         {
-            word.content = block->content;
-            word.stripe  = block->stripe;
+            word.stripe = block->stripe;
         }
         spread(core, gossip, now_us, &word, CREDIT, links);
     }
 }
 
-/* Return true if a word is about a block: without parity, about any of its key that has none and is not newer. Of a block with parity that
- * waits for a later row the others may lie where that row has them, and who began the word has not asked there. */
-static bool is_about(const SKY_Word_t *word, const SKY_BlockInfo_t *info, uint32_t row)
+/* Return true if a word is about a block: without parity, about one of its key that has none and is within the bounds. Of a block with
+ * parity that waits for a later row the others may lie where that row has them, and who began the word has not asked there. */
+static bool is_about(const SKY_Word_t *word, const SKY_StoreBounds_t *bounds, const SKY_BlockInfo_t *info, uint32_t row)
 {
     SKY_ASSERT(info->held > 0);
-    SKY_ASSERT(word->stripe.code_m > 0 || word->content == 0);
+    SKY_ASSERT(bounds->version == word->version);
+    if (!SKY_StoreBounds_Hold(bounds, info->version, info->content, info->epoch))
+    {
+        return false;
+    }
     if (word->stripe.code_m == 0)
     {
-        return info->stripe.code_m == 0 && (word->version == 0 || info->version <= word->version);
+        return info->stripe.code_m == 0;
     }
     return info->epoch <= row && info->version == word->version && info->content == word->content &&
            SKY_Stripe_Equal(&info->stripe, &word->stripe);
@@ -135,12 +147,12 @@ static bool is_about(const SKY_Word_t *word, const SKY_BlockInfo_t *info, uint32
 /* Return true if the word may be passed on, with @p credit. */
 static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Word_t *word, uint16_t *credit)
 {
-    const uint32_t  row = core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : 0u;
-    SKY_BlockInfo_t info;
+    const SKY_StoreBounds_t bounds = {word->version, word->content, word->epoch};
+    SKY_BlockInfo_t         info;
 
     /* Who holds another block under the key holds no share of the one that the word is about. */
     if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, word->tenant, word->key), &info) != SKY_STATUS_OK ||
-        !is_about(word, &info, row))
+        !is_about(word, &bounds, &info, row_of(core, now_us)))
     {
         const uint16_t left = word->credit < CREDIT ? word->credit : CREDIT;
 
@@ -152,7 +164,7 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Word_t *
     {
         return false; /* the block may have been put since */
     }
-    core->counters.gossip_purged += SKY_Store_Purge(core->store, word->tenant, word->key, word->version);
+    core->counters.gossip_purged += SKY_Store_Purge(core->store, word->tenant, word->key, &bounds);
     *credit = CREDIT;
     return true;
 }
@@ -166,7 +178,8 @@ static bool word_of(const SKY_Packet_t *pkt, SKY_Word_t *word)
     word->tenant  = pkt->tenant;
     word->version = pkt->block_version;
     word->credit  = pkt->credit;
-    word->content = is_coded ? pkt->content : 0;
+    word->content = pkt->content;
+    word->epoch   = pkt->epoch;
     (void)memcpy(word->key, pkt->key, SKY_KEY_BYTES);
     return !is_coded || SKY_Stripe_OfPacket(&word->stripe, pkt);
 }
@@ -233,6 +246,7 @@ bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     pkt.tenant        = word->tenant;
     pkt.block_version = word->version;
     pkt.content       = word->content;
+    pkt.epoch         = word->epoch;
     if (word->stripe.code_m > 0)
     {
         SKY_Stripe_ToPacket(&word->stripe, &pkt);

@@ -92,7 +92,9 @@ static void suspect(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *g
     }
     else if (SKY_Survey_IsSettled(survey, scrub->row, scrub->look_us))
     {
-        core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, info->version);
+        const SKY_StoreBounds_t bounds = {info->version, info->content, info->epoch};
+
+        core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key, &bounds);
         SKY_Gossip_Begin(core, gossip, now_us, info);
     }
 }

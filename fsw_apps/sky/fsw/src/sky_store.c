@@ -440,12 +440,24 @@ bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_Blo
 
 /* ---- forget ------------------------------------------------------------------------------------------------------- */
 
-uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint64_t version)
+bool SKY_StoreBounds_Hold(const SKY_StoreBounds_t *bounds, uint64_t version, uint32_t content, uint32_t epoch)
 {
-    const uint32_t block = SKY_Store_Find(store, tenant, key);
+    if (bounds->version != 0 && version != bounds->version)
+    {
+        return version < bounds->version;
+    }
+    return (bounds->content == 0 || content == bounds->content) && epoch <= bounds->epoch;
+}
 
-    SKY_ASSERT(block == NONE || block < store->fresh_block);
-    return block == NONE || (version != 0 && store->blocks[block].version > version) ? 0 : SKY_StoreTable_DropBlock(store, block);
+uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, const SKY_StoreBounds_t *bounds)
+{
+    const uint32_t          index = SKY_Store_Find(store, tenant, key);
+    const SKY_StoreBlock_t *block = index != NONE ? &store->blocks[index] : NULL;
+
+    SKY_ASSERT(index == NONE || index < store->fresh_block);
+    return block == NULL || (bounds != NULL && !SKY_StoreBounds_Hold(bounds, block->version, block->content, block->epoch))
+               ? 0
+               : SKY_StoreTable_DropBlock(store, index);
 }
 
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id)

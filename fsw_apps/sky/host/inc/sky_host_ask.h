@@ -35,7 +35,8 @@ typedef struct
     uint8_t         op;
     uint8_t         flags;
     uint32_t        tenant;
-    uint32_t        epoch;
+    uint32_t        epoch;         /**< PURGE: what is kept for a later row stays; SKY_SCHEDULE_STAYS: nothing does for that */
+    uint32_t        content;       /**< PURGE: the content of that version that goes; 0: any does */
     uint64_t        block_version; /**< PURGE: the newest version that goes; 0: any does */
     uint32_t        chunk_id;
     uint16_t        credit;

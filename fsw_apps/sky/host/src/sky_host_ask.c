@@ -77,6 +77,7 @@ static void SendQuestion(SKY_Host_t *host, SKY_HostQuestion_t *question)
     pkt.request_id    = question->request_id;
     pkt.chunk_id      = question->chunk_id;
     pkt.block_version = question->block_version;
+    pkt.content       = question->content;
     pkt.length        = question->payload_bytes;
     pkt.payload       = question->payload;
     (void)memcpy(pkt.key, question->key, SKY_KEY_BYTES);

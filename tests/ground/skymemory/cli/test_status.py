@@ -203,8 +203,8 @@ REPORT = {
     "slots": 19,
     "window": {"servers": [(1, 1), (2, 1)]},
     "satellites": [
-        {"plane": p, "slot": s, "alive": (p, s) != (2, 2), "refuses": False, "version": icd.VERSION, "chunks": 2600, "bytes": 15_600_000}
-        | {"hits": 123_456, "misses": 7, "evictions": 4321}
+        {"plane": p, "slot": s, "alive": (p, s) != (2, 2), "refuses": False, "chunks": 2600, "bytes": 15_600_000}
+        | {"version": icd.VERSION, "hits": 123_456, "misses": 7, "evictions": 4321}
         for p in range(1, 6)
         for s in range(1, 20)
     ],

@@ -39,7 +39,7 @@ def test_what_is_packed_lies_where_the_library_reads_it() -> None:
     """In the order in which questions are written."""
     question = structures.Question()
     memory = bytearray(ctypes.sizeof(question))
-    values = [*range(1, 6), False, bytes(range(32)), *range(6, 19)]
+    values = [*range(1, 6), False, bytes(range(32)), *range(6, 20)]
     ASKED.pack_into(memory, 0, *values)
     found = structures.Question.from_buffer(memory)
     place = found.place

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from skymemory.link.control import Purged
+from skymemory.link.control import Purged, PurgeOrder
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.track import Track
@@ -55,9 +55,9 @@ def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: L
         store.put([(key("small"), b"small"), (key("large"), bytes(60_001))])
         purge, asked = store.control.purge, []
 
-        def count(blocks: list[tuple[bytes, int, list[Route]]], *rest: Any) -> list[object]:
-            asked.append([len(routes) for _, _, routes in blocks])
-            return [*purge(blocks, *rest)]
+        def count(orders: list[PurgeOrder], *rest: Any) -> list[object]:
+            asked.append([len(one.routes) for one in orders])
+            return [*purge(orders, *rest)]
 
         store.control.purge = count  # type: ignore[method-assign, assignment]
         assert all(one.confirmed for one in store.make_way([key("new"), key("small")]))

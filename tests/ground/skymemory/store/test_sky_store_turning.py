@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from skymemory.common import defaults
-from skymemory.link.control import ControlPlane, Move
+from skymemory.link.control import ControlPlane, Move, PurgeOrder
 from skymemory.link.native import NativeClient
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route, server_routes
@@ -333,6 +333,23 @@ def test_who_was_told_of_a_block_before_it_was_prefetched_anew_finds_it(sky: Con
         assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 4) + 1))
         assert [result.status for result in store.get(entries)] == ["done"] * len(items)
         check_all_there(store, items)
+
+
+def test_a_purge_spares_what_waits_for_a_row_to_come(sky: Constellation) -> None:
+    items = blocks()
+    playing = turning(sky, 1)
+    with SkyStore(sky, playing=playing) as store, SkyStore(sky, playing=playing) as other:
+        store.put(list(items.items()))
+        entries = other.find_longest(list(items)).entries
+        assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 3) + 1))
+        routes = [Route(one, one) for one in sky.torus.satellites()]
+        for epoch, is_held in ((1, True), (2, True), (3, False)):
+            orders = [PurgeOrder(one.key, routes, one.version, one.content, epoch) for one in entries]
+            purged = other.control.purge(orders, sky.cache.tenant, 10)
+            assert all((one.chunks == 0) == is_held for one in purged)
+            if is_held:
+                check_all_there(store, items)
+        assert {result.status for result in store.get(list(items))} == {"miss"}
 
 
 @pytest.mark.parametrize("row", [2, 3, 4])

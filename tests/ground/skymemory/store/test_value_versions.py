@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from skymemory.link.control import Move
+from skymemory.link.control import Move, PurgeOrder
 from skymemory.link.native import NativeClient, Transfer
 from skymemory.sky.entry_satellites import server_routes
 from skymemory.sky.whereabouts import Whereabouts
@@ -132,3 +133,45 @@ def test_a_late_migration_brings_no_older_version_back(full_sky: LocalConstellat
         before = store.control.store_stats([routes[0]], 5.0)[routes[0].satellite]["requests"]
         wait_until(lambda: store.control.store_stats([routes[0]], 5.0)[routes[0].satellite]["requests"] > before + 1)
         assert KeyValue(other, "late").get("name") == b"new"
+
+
+def test_a_purge_means_one_content(full_sky: LocalConstellation) -> None:
+    """One host purges the block that it knew, which another host has replaced by its own."""
+    key = os.urandom(32)
+    ours, theirs = (bytes(seal(Kind.PROMPT, key, b"", os.urandom(60_000), keys=SEALS)) for _ in range(2))
+    sky = full_sky.constellation
+    routes = server_routes(Whereabouts(sky), 0.0)
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        assert store.put([(key, ours)])[0].ok
+        [known] = other.find_longest([key]).entries
+        assert store.purge([key]).confirmed
+        assert store.put([(key, theirs)])[0].ok
+        [newer] = store.find_longest([key]).entries
+        for entry, is_held in ((known, True), (newer, False)):
+            order = PurgeOrder(key, routes, entry.version, entry.content)
+            [purged] = other.control.purge([order], sky.cache.tenant, 10)
+            assert (purged.chunks == 0) == is_held
+            assert (store.get([key])[0].data == theirs) == is_held
+
+
+def test_a_purge_after_a_miss_spares_what_was_put_meanwhile(full_sky: LocalConstellation) -> None:
+    """A host asks what has become of a block, and another one puts its own before the first one purges the rest."""
+    key = os.urandom(32)
+    ours, theirs = (bytes(seal(Kind.PROMPT, key, b"", os.urandom(60_000), keys=SEALS)) for _ in range(2))
+    sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
+    routes = server_routes(Whereabouts(sky), 0.0)
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        assert store.put([(key, ours)])[0].ok
+        assert evict(other.control, routes[1:3], [key], sky.cache.tenant).chunks > 0
+        purge = store.control.purge
+
+        def put_meanwhile(*asked: Any) -> list[Any]:
+            assert other.purge([key]).confirmed
+            assert other.put([(key, theirs)])[0].ok
+            return [*purge(*asked)]
+
+        # After the store has asked and before it purges: no thread can be timed to come there
+        store.control.purge = put_meanwhile  # type: ignore[method-assign, assignment]
+        assert store.get([key])[0].data is None
+        assert store.stats().purges == 1
+        assert other.get([key])[0].data == theirs

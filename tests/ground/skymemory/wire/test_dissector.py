@@ -15,7 +15,7 @@ from skymemory.fsw.messages import Message
 from skymemory.fsw.structures import KVC_CMD_MID
 from skymemory.link.ask import Ask
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import ControlPlane, PurgeOrder
 from skymemory.link.native import NativeClient, Transfer
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
@@ -98,7 +98,7 @@ def test_tshark_reads_every_packet(start_sky: Callable[..., LocalConstellation])
         assert store.get([key])[0].data == value
         control.relay([route], Message(KVC_CMD_MID).encode(), 5.0)
         control.store_stats([route], 5.0)
-        control.purge([(key, 0, [route])], 0, 5.0)
+        control.purge([PurgeOrder(key, [route])], 0, 5.0)
         put_in_single_packets(sky)
         packets = until(seen, b"the last", ping)
 
