@@ -117,6 +117,7 @@ MODULES = (
             f"{_CORE}sky_packet.h": ("SKY_Addr_t",),
             f"{_CORE}sky_torus.h": ("SKY_Torus_t", "SKY_Torus_Init"),
             f"{_CORE}sky_stripe.h": ("SKY_STRIPE_ROW_MAX",),
+            f"{_CORE}sky_spread.h": None,
             f"{_CORE}sky_placement.h": (
                 "SKY_PLACEMENT_SERVERS_MAX",
                 "SKY_PLACEMENT_CELL_MAX",

@@ -21,19 +21,16 @@ static void add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satel
     }
 }
 
-/* Add the places of these servers. */
-static void add_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t servers)
+/* Add the places of a share. */
+static void add_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share)
 {
-    for (uint32_t server = 0; server < servers; ++server)
+    for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
     {
-        for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
-        {
-            const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + server];
+        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + share];
 
-            if (place->plane != 0u)
-            {
-                add(twin, active, (SKY_Addr_t){place->plane, place->slot});
-            }
+        if (place->plane != 0u)
+        {
+            add(twin, active, (SKY_Addr_t){place->plane, place->slot});
         }
     }
 }
@@ -51,16 +48,22 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_PurgeStep_t s
     }
     if (step == SKY_PURGE_FIRST)
     {
-        const uint32_t count = SKYT_Reach_First(ground, first);
+        const uint32_t count = SKYT_Reach_First(ground, active->block, first);
 
-        add_places(twin, active, active->block_state.stripe.code_m + 1u);
+        for (uint32_t i = 0; i <= active->block_state.stripe.code_m; ++i)
+        {
+            add_places(twin, active, SKYT_Content_Asked(twin, active->block, i));
+        }
         for (uint32_t i = 0; i < count; ++i)
         {
             add(twin, active, first[i]);
         }
         return;
     }
-    add_places(twin, active, twin->config.servers);
+    for (uint32_t share = 0; share < twin->config.servers; ++share)
+    {
+        add_places(twin, active, share);
+    }
     if (!active->is_lazy)
     {
         SKYT_OpQuestions_AddLate(twin, active);
@@ -88,14 +91,14 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
-/* Return true if all places of a server's share have confirmed, and no lost satellite may have it. */
-static bool is_gone(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server)
+/* Return true if all places of a share have confirmed, and no lost satellite may have it. */
+static bool is_gone(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share)
 {
     const SKY_HostQuestion_t *questions = SKYT_OpQuestions_Of(twin, active);
 
     for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
     {
-        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + server];
+        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + share];
         uint32_t               at    = 0;
 
         while (at < active->asks && (questions[at].place.plane != place->plane || questions[at].place.slot != place->slot))
@@ -129,9 +132,9 @@ static SKY_PurgeAnswers_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *act
             active->failed_on = (SKY_Addr_t){questions[i].place.plane, questions[i].place.slot};
         }
     }
-    for (uint32_t server = 0; active->asks > 0u && server < twin->config.servers; ++server)
+    for (uint32_t share = 0; active->asks > 0u && share < twin->config.servers; ++share)
     {
-        SKY_PurgeAnswers_AddShare(&cleared, is_gone(twin, active, server));
+        SKY_PurgeAnswers_AddShare(&cleared, is_gone(twin, active, share));
     }
     return cleared;
 }
@@ -184,12 +187,13 @@ void SKYT_Clear_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_hurried)
 {
     const SKYT_Clear_t none        = {0};
     const bool         is_way_made = !active->is_lazy && active->op % 2u == 1u;
+    const uint32_t     first       = SKYT_Content_Asked(twin, active->block, 0);
     uint32_t           holder;
 
     active->clear            = none;
     active->clear.is_hurried = is_hurried;
-    active->clear.is_calm =
-        !active->is_lazy && !SKYT_Clear_IsLate(twin) && (!is_way_made || SKYT_Holders(twin, active->block, 0, &holder, 1) > 0u);
+    active->clear.is_calm    = !active->is_lazy && !SKYT_Clear_IsLate(twin) &&
+                            (!is_way_made || SKYT_Holders(twin, active->block, first, &holder, 1) > 0u);
     active->has_asked_lost = false;
     active->failed_on      = (SKY_Addr_t){0, 0};
     SKY_Purge_Init(&active->clear.core, is_way_made);

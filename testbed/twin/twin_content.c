@@ -7,7 +7,8 @@
 #include "sky_code.h"
 #include "twin_priv.h"
 
-#define GOLDEN UINT64_C(0x9E3779B97F4A7C15)
+#define NAME_WORD 3u /* word of a key that names the block */
+#define GOLDEN    UINT64_C(0x9E3779B97F4A7C15)
 
 /* The finalizer of SplitMix64 (Steele, Lea, Flood 2014). */
 static uint64_t mix(uint64_t z)
@@ -63,14 +64,15 @@ static void store(uint8_t *data, uint64_t word)
     }
 }
 
-/* Blocks of different tenants have the same key: only the tenant keeps them apart. */
+/* Blocks of different tenants have the same key: only the tenant keeps them apart. The first bytes are as random as those of a digest, because
+ * they say which servers have the block. */
 void SKYT_Content_Key(const SKYT_Twin_t *twin, uint32_t block, uint8_t *key)
 {
     const uint64_t name = block / twin->config.tenants;
 
     for (uint32_t i = 0; i < SKY_KEY_BYTES / 8u; ++i)
     {
-        store(&key[(size_t)8 * i], i == 0 ? name + 1u : mix(name * GOLDEN + i)); /* a key is never all 0 */
+        store(&key[(size_t)8 * i], i == NAME_WORD ? name + 1u : mix(name * GOLDEN + i)); /* a key is never all 0 */
     }
 }
 
@@ -81,7 +83,7 @@ uint32_t SKYT_Content_Tenant(const SKYT_Twin_t *twin, uint32_t block)
 
 uint32_t SKYT_Content_BlockOf(const SKYT_Twin_t *twin, uint32_t tenant, const uint8_t *key)
 {
-    const uint64_t name = load(key) - 1u;
+    const uint64_t name = load(&key[(size_t)8 * NAME_WORD]) - 1u;
     uint8_t        same[SKY_KEY_BYTES];
 
     if (tenant == 0 || tenant > twin->config.tenants || name >= twin->block_count)
@@ -125,6 +127,28 @@ uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint64_t *versio
 uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version)
 {
     return version == 0 ? 0 : (uint32_t)mix((uint64_t)block * GOLDEN ^ version) | 1u;
+}
+
+uint32_t SKYT_Content_Server(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    SKYT_Content_Key(twin, block, key);
+    return SKY_Spread_Server(key, SKYT_Content_Total(twin, block), twin->config.servers, chunk);
+}
+
+SKY_Addr_t SKYT_Content_Home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint32_t chunk)
+{
+    return SKY_Schedule_Server(&twin->schedule, row, SKYT_Content_Server(twin, block, chunk));
+}
+
+uint32_t SKYT_Content_Asked(const SKYT_Twin_t *twin, uint32_t block, uint32_t index)
+{
+    const uint32_t servers = twin->config.servers;
+    uint8_t        key[SKY_KEY_BYTES];
+
+    SKYT_Content_Key(twin, block, key);
+    return SKY_Spread_Share(key, SKYT_Content_Total(twin, block), servers, (SKY_Spread_OfKey(key, servers) + index) % servers);
 }
 
 SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block)

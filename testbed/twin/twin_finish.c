@@ -34,7 +34,7 @@ static SKY_Addr_t home_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chun
     const uint32_t row   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
     const uint32_t epoch = twin->truth[block].epoch;
 
-    return SKY_Schedule_Server(&twin->schedule, row > epoch ? row : epoch, chunk);
+    return SKYT_Content_Home(twin, row > epoch ? row : epoch, block, chunk);
 }
 
 static void look_at_block(SKYT_Twin_t *twin, const Census_t *census, uint32_t node, const SKY_BlockInfo_t *info, uint32_t block)

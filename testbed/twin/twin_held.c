@@ -55,19 +55,19 @@ void SKYT_Held_Free(SKYT_Ground_t *ground)
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
-static const SKY_HostPlace_t *place_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, uint32_t round)
+static const SKY_HostPlace_t *place_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t share, uint32_t round)
 {
-    return &active->places[(size_t)round * twin->config.servers + server];
+    return &active->places[(size_t)round * twin->config.servers + share];
 }
 
-/* Find the satellites of a server's places. @return the number of them */
-static uint32_t places_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t *found)
+/* Find the satellites of a share's places. @return the number of them */
+static uint32_t places_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t share, SKY_Addr_t *found)
 {
     uint32_t count = 0;
 
     for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
     {
-        const SKY_HostPlace_t *place = place_of(twin, active, server, round);
+        const SKY_HostPlace_t *place = place_of(twin, active, share, round);
 
         if (place->plane != 0u)
         {
@@ -82,32 +82,32 @@ static uint32_t places_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, 
 /* ---- questions ------------------------------------------------------------------------------------------------------- */
 
 /* Ask the next place of a share. No place is asked once the time is over. */
-static void ask_next(SKYT_Ground_t *ground, uint32_t server)
+static void ask_next(SKYT_Ground_t *ground, uint32_t number)
 {
     SKYT_Held_t        *held     = &ground->held;
     SKYT_Twin_t        *twin     = ground->twin;
     SKYT_Active_t      *active   = held->active;
-    SKY_HeldShare_t    *share    = &held->shares[server];
-    SKY_HostQuestion_t *question = &held->questions[server];
-    uint8_t            *payload  = &held->payloads[(size_t)server * SKY_CHUNKSET_MAX_BYTES];
+    SKY_HeldShare_t    *share    = &held->shares[number];
+    SKY_HostQuestion_t *question = &held->questions[number];
+    uint8_t            *payload  = &held->payloads[(size_t)number * SKY_CHUNKSET_MAX_BYTES];
 
     for (uint32_t round = SKY_HeldShare_Next(share); round != SKY_HELD_NOWHERE; round = SKY_HeldShare_Next(share))
     {
         (void)memset(question, 0, sizeof(*question));
-        question->place         = *place_of(twin, active, server, round);
+        question->place         = *place_of(twin, active, number, round);
         question->apid          = SKY_APID_KVC;
         question->op            = SKY_OP_HAS;
         question->tenant        = active->block_state.tenant;
         question->payload_bytes = SKY_HeldShare_Ask(share, payload, &question->chunk_id);
         question->payload       = payload;
         question->room_bytes    = SKY_CHUNKSET_MAX_BYTES;
-        question->room          = &held->rooms[(size_t)server * SKY_CHUNKSET_MAX_BYTES];
+        question->room          = &held->rooms[(size_t)number * SKY_CHUNKSET_MAX_BYTES];
         (void)memcpy(question->key, active->block_state.key, SKY_KEY_BYTES);
         if (twin->now_us < held->end_us)
         {
             question->deadline_ms = (uint32_t)((held->end_us - twin->now_us + US_PER_MS - 1u) / US_PER_MS);
             SKYT_ShareRecord_Share(twin, active, SKYT_NodeOf(twin, (SKY_Addr_t){question->place.plane, question->place.slot}),
-                                   server);
+                                   number);
             (void)SKY_Host_Ask(&ground->core, twin->now_us, question); /* the question is sound, and others may wait */
             ++held->running;
             return;
@@ -145,19 +145,19 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
     {
         return false; /* one block at a time */
     }
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    for (uint32_t share = 0; share < twin->config.servers; ++share)
     {
         SKY_Addr_t    *places  = &held->places[count];
-        const uint32_t several = places_of(twin, active, server, places);
+        const uint32_t several = places_of(twin, active, share, places);
 
-        (void)memset(&held->shares[server], 0, sizeof(held->shares[server]));
-        if (SKY_HeldShare_Pieces(&block, twin->config.servers, server) == 1u) /* no block of the twin has more pieces */
+        (void)memset(&held->shares[share], 0, sizeof(held->shares[share]));
+        if (SKY_HeldShare_Pieces(&block, twin->config.servers, share) == 1u) /* no block of the twin has more pieces */
         {
             const bool asks =
-                SKY_Presence_Asks(&held->presence, twin->now_us, block.stripe.chunk_total, server, true, places, several);
+                SKY_Presence_Asks(&held->presence, twin->now_us, block.stripe.chunk_total, share, true, places, several);
 
-            SKY_HeldShare_Init(&held->shares[server], &block, twin->config.servers, server, 0, asks ? several : 0u,
-                               (active->astray & SKYT_ShareRecord_Bit(twin, server)) != 0u);
+            SKY_HeldShare_Init(&held->shares[share], &block, twin->config.servers, share, 0, asks ? several : 0u,
+                               (active->astray & SKYT_ShareRecord_Bit(twin, share)) != 0u);
             count += asks ? several : 0u;
         }
     }
@@ -176,9 +176,9 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
     held->silent_count = 0;
     (void)memcpy(held->rows, ground->shares.rows, held->row_count * sizeof(held->rows[0]));
     note_nowhere(twin, active);
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    for (uint32_t share = 0; share < twin->config.servers; ++share)
     {
-        ask_next(ground, server);
+        ask_next(ground, share);
     }
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), held->end_us + GRACE_US);
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
@@ -211,9 +211,9 @@ static bool has_moved(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
 /* Return a chunk that is held nowhere, as all said who may have it. What stand-ins deny the lost satellite may have. */
 static uint32_t gone_of(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
 {
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    for (uint32_t i = 0; i < twin->config.servers; ++i)
     {
-        const SKY_HeldShare_t *share = &held->shares[server];
+        const SKY_HeldShare_t *share = &held->shares[i];
         const uint32_t         first = SKY_ChunkSet_Next(&share->missing, 0);
 
         if (first < share->missing.count && !share->is_unanswered && !share->is_stand_in)
@@ -229,11 +229,11 @@ static void tell_presence(const SKYT_Twin_t *twin, SKYT_Held_t *held)
 {
     uint32_t count = 0;
 
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    for (uint32_t share = 0; share < twin->config.servers; ++share)
     {
-        if (held->shares[server].asked > 0u)
+        if (held->shares[share].asked > 0u)
         {
-            const SKY_HostPlace_t *place = place_of(twin, held->active, server, 0);
+            const SKY_HostPlace_t *place = place_of(twin, held->active, share, 0);
 
             held->places[count].plane = place->plane;
             held->places[count].slot  = place->slot;
@@ -252,11 +252,11 @@ static void end(SKYT_Ground_t *ground)
     uint32_t       gone   = SKYT_NONE;
 
     (void)memset(held->rows_of, 0, SKYT_Content_RowsMost(&twin->config) * sizeof(*held->rows_of));
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    for (uint32_t share = 0; share < twin->config.servers; ++share)
     {
-        if (held->shares[server].missing.count > 0u)
+        if (held->shares[share].missing.count > 0u)
         {
-            SKY_Held_Add(&told, &held->shares[server]);
+            SKY_Held_Add(&told, &held->shares[share]);
         }
     }
     tell_presence(twin, held);
@@ -289,7 +289,7 @@ bool SKYT_Held_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *questio
     {
         return false;
     }
-    const uint32_t server = (uint32_t)(at / sizeof(*question));
+    const uint32_t share = (uint32_t)(at / sizeof(*question));
 
     if (!is_done)
     {
@@ -297,9 +297,9 @@ bool SKYT_Held_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *questio
         held->silent[held->silent_count].slot  = question->place.slot;
         ++held->silent_count;
     }
-    SKY_HeldShare_Take(&held->shares[server], question->key, is_done ? &question->answer : NULL);
+    SKY_HeldShare_Take(&held->shares[share], question->key, is_done ? &question->answer : NULL);
     --held->running;
-    ask_next(ground, server);
+    ask_next(ground, share);
     if (held->running == 0u)
     {
         end(ground);

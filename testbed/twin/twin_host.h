@@ -133,7 +133,7 @@ typedef struct
     uint32_t                 row_count;
     uint32_t                 running;
     uint32_t                 silent_count;
-    SKY_HeldShare_t         *shares; /**< shares by server */
+    SKY_HeldShare_t         *shares;
     SKY_HostQuestion_t      *questions;
     uint8_t                 *payloads, *rooms;
     SKY_Addr_t              *silent; /**< satellites that said nothing; room for all questions */
@@ -193,7 +193,7 @@ struct SKYT_Active
     uint8_t               *have; /**< memory of the core's host, as are the next two */
     uint8_t               *parity;
     SKY_HostRow_t         *rows;
-    SKY_HostPlace_t       *places; /**< places at round x servers + server */
+    SKY_HostPlace_t       *places; /**< places at round x servers + share */
     SKY_HostBlock_t        block_state;
     SKY_TransferAttempts_t attempts;
     SKYT_Wait_t            waits;
@@ -201,21 +201,21 @@ struct SKYT_Active
     SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
     bool                   doubts;         /**< a stand-in did not have its share */
     bool                   has_asked_lost; /**< lost satellites were asked before the next attempt */
-    uint32_t               astray; /**< bits as SKYT_ShareRecord_Bit: servers for which others stood in, in the last attempt, */
-    bool                   at_stand_in; /**< and for that of the chunk that was denied */
-    bool                   is_stray; /**< the denied chunk lies where this host could not look for it: SKYT_ShareRecord_IsStray */
-    SKYT_First_t           first;
-    bool                   is_useless;   /**< servers said before the get that a chunk is gone for good */
-    uint32_t               asks;         /**< number of satellites that are asked at once: twin_op_questions.c */
-    uint32_t               asking;       /**< number of them that have yet to answer */
-    bool                   has_searched; /**< late satellites were searched for in this step */
-    bool                   is_missed;    /**< the block was looked up, and not found */
-    SKYT_Clear_t           clear;
-    SKYT_Look_t            look;
-    SKYT_Confirm_t         confirms;
-    bool                   is_ahead;    /**< the block is prefetched for a row to come, */
-    uint32_t               ahead_epoch; /**< this one */
-    uint64_t               aside_us;    /**< time at which stand-ins were asked what they hold */
+    uint32_t       astray; /**< bits as SKYT_ShareRecord_Bit: shares for whose servers others stood in, in the last attempt, */
+    bool           at_stand_in; /**< and for that of the chunk that was denied */
+    bool           is_stray;    /**< the denied chunk lies where this host could not look for it: SKYT_ShareRecord_IsStray */
+    SKYT_First_t   first;
+    bool           is_useless;   /**< servers said before the get that a chunk is gone for good */
+    uint32_t       asks;         /**< number of satellites that are asked at once: twin_op_questions.c */
+    uint32_t       asking;       /**< number of them that have yet to answer */
+    bool           has_searched; /**< late satellites were searched for in this step */
+    bool           is_missed;    /**< the block was looked up, and not found */
+    SKYT_Clear_t   clear;
+    SKYT_Look_t    look;
+    SKYT_Confirm_t confirms;
+    bool           is_ahead;    /**< the block is prefetched for a row to come, */
+    uint32_t       ahead_epoch; /**< this one */
+    uint64_t       aside_us;    /**< time at which stand-ins were asked what they hold */
 };
 
 /* ---- twin_op_places.c ------------------------------------------------------------------------------------------------ */
@@ -269,12 +269,14 @@ SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr);
 /** Find the satellites of all servers in a row, with stand-ins for lost ones. */
 void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers);
 /**
- * Find the satellites that the host asks first for a block of which it knows only the key: in each row the server nearest to it, and
- * server 0; with parity the first servers, one more than hold parity. While the block may move these are several rows.
+ * Find the satellites that the host asks first for a block of which it knows only the key: in each row the server nearest to it, and that
+ * which has share 0 of a small block; with parity that one and those behind it, one more than hold parity. While the block may move these are
+ * several rows.
+ * @param block  number of the block
  * @param found  room for SKYT_REACH_FIRST_MAX
  * @return number of satellites; 0 if none is in sight
  */
-uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found);
+uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, uint32_t block, SKY_Addr_t *found);
 bool     SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite);
 /** Return the host's knowledge of satellites. @param is_searched  it looks for shares at late ones */
 SKY_PlacesKnown_t SKYT_Reach_Known(const SKYT_Ground_t *ground, bool is_searched);
@@ -370,7 +372,7 @@ bool SKYT_Clear_IsLate(const SKYT_Twin_t *twin);
 /** Begin a get. */
 void SKYT_ShareRecord_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Note the places at which a host asks for a share. */
-void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found,
+void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t share, const SKY_Addr_t *found,
                              uint32_t count);
 /** Note a request of the host. */
 void SKYT_ShareRecord_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
@@ -383,7 +385,7 @@ uint32_t SKYT_ShareRecord_Bit(const SKYT_Twin_t *twin, uint32_t chunk);
 /** Return true if a satellite is among the places of a server in the running attempt, or the last one. */
 bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite);
 /** Return true if a satellite keeps a chunk for which it was never the server: stand-ins do in the layout hop, and without a schedule. */
-bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t chunk, uint32_t index);
+bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t index);
 /** Return true if others stood in for lost satellites, and this host could ask none of the holders of a chunk. */
 bool SKYT_ShareRecord_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 /** Return true if a satellite that stands in first has held some of the block since before the host asked it for that. */

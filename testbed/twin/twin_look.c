@@ -106,7 +106,8 @@ static bool find_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
         return false;
     }
     active->has_asked_lost = false;
-    active->look.count     = may == SKYT_MAY_NOW ? SKYT_Reach_First(&twin->grounds[active->host - 1u], active->look.first) : 0u;
+    active->look.count =
+        may == SKYT_MAY_NOW ? SKYT_Reach_First(&twin->grounds[active->host - 1u], active->block, active->look.first) : 0u;
     return true;
 }
 

@@ -20,8 +20,9 @@ static SKYT_Ground_t *ground_of(const SKYT_Twin_t *twin, const SKYT_Active_t *ac
     return &twin->grounds[active->host - 1u];
 }
 
-/* Let these be a server's places. */
-static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count)
+/* Let these be the places of a share. */
+static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, bool is_stand_in, const SKY_Addr_t *found,
+                       uint32_t count)
 {
     const uint32_t   servers = twin->config.servers;
     SKY_HostBlock_t *block   = &active->block_state;
@@ -34,10 +35,10 @@ static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
     {
         const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0, false};
 
-        SKY_HostPlace_t *place = &active->places[(size_t)round * servers + server];
+        SKY_HostPlace_t *place = &active->places[(size_t)round * servers + share];
 
         *place             = round < count ? SKYT_Reach_Place(ground_of(twin, active), found[round]) : nowhere;
-        place->is_stand_in = ground_of(twin, active)->shares.is_replaced[server];
+        place->is_stand_in = is_stand_in;
     }
 }
 
@@ -62,23 +63,25 @@ static void find_shares(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
 bool SKYT_OpPlaces_Take(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_Shares_t *shares = &ground_of(twin, active)->shares;
+    const SKY_Shares_t    *shares = &ground_of(twin, active)->shares;
+    const SKY_HostBlock_t *block  = &active->block_state;
 
     find_shares(twin, active);
     active->astray = 0;
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    for (uint32_t share = 0; share < twin->config.servers; ++share)
     {
-        SKY_Addr_t *found = &shares->found[(size_t)server * SKY_PLACES_MAX];
-        uint32_t    count = shares->counts[server];
+        const uint32_t server = SKY_Spread_Server(block->key, block->stripe.chunk_total, twin->config.servers, share);
+        SKY_Addr_t    *found  = &shares->found[(size_t)server * SKY_PLACES_MAX];
+        uint32_t       count  = shares->counts[server];
 
-        active->astray |= shares->is_replaced[server] ? SKYT_ShareRecord_Bit(twin, server) : 0u;
+        active->astray |= shares->is_replaced[server] ? SKYT_ShareRecord_Bit(twin, share) : 0u;
         if (active->kind != SKYT_OP_PUT && !active->attempts.is_searched)
         {
             count = SKYT_Break_Places(twin, found, count);
         }
-        SKYT_ShareRecord_Places(twin, active, server, found, count);
-        set_places(twin, active, server, found, count);
-        if (active->places[server].plane == 0u)
+        SKYT_ShareRecord_Places(twin, active, share, found, count);
+        set_places(twin, active, share, shares->is_replaced[server], found, count);
+        if (active->places[share].plane == 0u)
         {
             return false;
         }

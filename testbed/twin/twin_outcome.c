@@ -131,13 +131,13 @@ static bool was_there(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     const uint32_t       row    = SKY_Schedule_RowAt(&twin->schedule, active->started_us);
     bool                 was    = false;
 
-    for (uint32_t server = 0; !was && row == SKY_Schedule_RowAt(&twin->schedule, twin->now_us) && server <= twin->config.parity;
-         ++server)
+    for (uint32_t i = 0; !was && row == SKY_Schedule_RowAt(&twin->schedule, twin->now_us) && i <= twin->config.parity; ++i)
     {
-        const SKY_Addr_t satellite = SKY_Schedule_Server(&twin->schedule, row, server);
+        const uint32_t   chunk     = SKYT_Content_Asked(twin, active->block, i);
+        const SKY_Addr_t satellite = SKYT_Content_Home(twin, row, active->block, chunk);
         const uint32_t   home      = SKYT_NodeOf(twin, satellite);
 
-        was = SKYT_Truth_Holds(twin, home, active->block, server) && !SKYT_Truth_IsAside(twin, active->block, home) &&
+        was = SKYT_Truth_Holds(twin, home, active->block, chunk) && !SKYT_Truth_IsAside(twin, active->block, home) &&
               SKYT_Use_TakenUs(twin, home, active->block) < active->started_us && !SKYT_Reach_IsLost(ground, satellite);
     }
     return was;
@@ -230,22 +230,23 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
-/* Return a holder of the first chunk: the first server, if it is one. A host need not ask a stand-in that has kept an old copy. With parity
- * the host asks several servers, so that the first one of them that is a holder is meant. */
+/* Return a holder of a chunk that a look-up asks for: the server that it asks, if that is one. A host need not ask a stand-in that has kept an
+ * old copy. With parity the host asks several servers, so that the first one of them that is a holder is meant. */
 static uint32_t first_holder(const SKYT_Twin_t *twin, uint32_t block)
 {
     const uint32_t row    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
     uint32_t       holder = SKYT_NONE;
 
-    for (uint32_t server = 0; server <= twin->config.parity; ++server)
+    for (uint32_t i = 0; i <= twin->config.parity; ++i)
     {
-        const uint32_t home = SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, row, server));
+        const uint32_t chunk = SKYT_Content_Asked(twin, block, i);
+        const uint32_t home  = SKYT_NodeOf(twin, SKYT_Content_Home(twin, row, block, chunk));
 
-        if (SKYT_Truth_Holds(twin, home, block, server) && !SKYT_Truth_IsAside(twin, block, home))
+        if (SKYT_Truth_Holds(twin, home, block, chunk) && !SKYT_Truth_IsAside(twin, block, home))
         {
             return home;
         }
-        holder = holder == SKYT_NONE ? SKYT_Truth_Holder(twin, block, server, false) : holder;
+        holder = holder == SKYT_NONE ? SKYT_Truth_Holder(twin, block, chunk, false) : holder;
     }
     return holder;
 }
@@ -255,14 +256,15 @@ static bool is_kept_aside(const SKYT_Twin_t *twin, uint32_t block)
 {
     bool is_kept = true;
 
-    for (uint32_t server = 0; is_kept && server <= twin->config.parity; ++server)
+    for (uint32_t asked = 0; is_kept && asked <= twin->config.parity; ++asked)
     {
+        const uint32_t chunk = SKYT_Content_Asked(twin, block, asked);
         uint32_t       holders[SKY_HOST_LATE];
-        const uint32_t count = SKYT_Holders(twin, block, server, holders, SKY_HOST_LATE);
+        const uint32_t count = SKYT_Holders(twin, block, chunk, holders, SKY_HOST_LATE);
 
         for (uint32_t i = 0; is_kept && i < count; ++i)
         {
-            is_kept = SKYT_ShareRecord_IsKept(twin, server, holders[i]);
+            is_kept = SKYT_ShareRecord_IsKept(twin, block, chunk, holders[i]);
         }
     }
     return is_kept;

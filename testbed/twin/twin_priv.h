@@ -377,6 +377,12 @@ uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint64_t *versio
 /** Return the content instance of a value; 0 for a block without versions. */
 uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version);
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block);
+/** Return the server of a chunk. */
+uint32_t SKYT_Content_Server(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk);
+/** Return the satellite at which a row of the schedule has a chunk. */
+SKY_Addr_t SKYT_Content_Home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint32_t chunk);
+/** Return the first chunk at the server that a look-up by the key alone asks: at the first of them with index 0, and so on. */
+uint32_t SKYT_Content_Asked(const SKYT_Twin_t *twin, uint32_t block, uint32_t index);
 /** Return the stripe of a block. */
 SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block);
 /** Write what a chunk must be, be it data or parity. */

@@ -164,7 +164,7 @@ static bool is_among(SKY_Addr_t satellite, const SKY_Addr_t *found, uint32_t cou
     return at < count;
 }
 
-uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found)
+uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, uint32_t block, SKY_Addr_t *found)
 {
     const SKYT_Twin_t *twin   = ground->twin;
     const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
@@ -173,7 +173,9 @@ uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found)
     const uint32_t     row_count = SKY_Places_IsMoving(&places, twin->now_us) ? several : 1u;
     uint32_t           before    = 0; /* index of the first satellite of the row before */
     uint32_t           count     = 0;
+    uint8_t            key[SKY_KEY_BYTES];
 
+    SKYT_Content_Key(twin, block, key);
     for (uint32_t i = 0; i < row_count; ++i)
     {
         SKYT_Reach_Servers(ground, rows[i], ground->placed);
@@ -185,11 +187,14 @@ uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found)
         }
         const uint32_t from = count;
 
-        for (uint32_t at = 0; at < 2u + twin->config.parity; ++at)
+        for (uint32_t at = twin->config.parity > 0u ? 1u : 0u; at < 2u + twin->config.parity; ++at)
         {
-            const uint32_t server = at == 0u ? nearest : at - 1u;
+            const uint32_t first  = SKY_Spread_OfKey(key, twin->config.servers);
+            const uint32_t server = at == 0u ? nearest : (first + at - 1u) % twin->config.servers;
 
-            if ((at == 0u || server != nearest) && !is_among(ground->placed[server], &found[before], from - before))
+            const bool is_new = at == 0u || twin->config.parity > 0u || server != nearest;
+
+            if (is_new && !is_among(ground->placed[server], &found[before], from - before))
             {
                 found[count] = ground->placed[server];
                 ++count;

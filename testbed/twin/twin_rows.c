@@ -226,11 +226,11 @@ static bool is_mended(const SKYT_Twin_t *twin, uint32_t block)
 }
 
 /* Return the satellite at which the schedule has a chunk. */
-static uint32_t home_of(const SKYT_Twin_t *twin, uint32_t chunk)
+static uint32_t home_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
 {
     const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
-    return SKYT_NodeOf(twin, SKY_Schedule_Server(&twin->schedule, row, chunk));
+    return SKYT_NodeOf(twin, SKYT_Content_Home(twin, row, block, chunk));
 }
 
 /* Count the chunks of a row that are at their homes. */
@@ -240,7 +240,7 @@ static uint32_t held_at_home(const SKYT_Twin_t *twin, uint32_t block, SKY_Stripe
 
     for (uint32_t chunk = row.first; chunk < row.first + row.data + row.parity; ++chunk)
     {
-        held += SKYT_Truth_Holds(twin, home_of(twin, chunk), block, chunk) ? 1u : 0u;
+        held += SKYT_Truth_Holds(twin, home_of(twin, block, chunk), block, chunk) ? 1u : 0u;
     }
     return held;
 }
@@ -267,8 +267,8 @@ static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
 
     for (uint32_t chunk = row.first; chunk < row.first + row.data + row.parity; ++chunk)
     {
-        const SKYT_Node_t *home = &twin->nodes[home_of(twin, chunk)];
-        const bool         has  = SKYT_Truth_Holds(twin, home_of(twin, chunk), block, chunk);
+        const SKYT_Node_t *home = &twin->nodes[home_of(twin, block, chunk)];
+        const bool         has  = SKYT_Truth_Holds(twin, home_of(twin, block, chunk), block, chunk);
 
         lost = has ? lost : chunk;
         room = room && home->is_up && home->store.cfg.slot_count - home->store.counters.slots_used >= SPARE_SLOTS;
@@ -277,7 +277,7 @@ static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
     {
         return false;
     }
-    SKYT_Check_Fail(twin, SKYT_INVARIANT_REPAIRED, home_of(twin, lost), SKYT_NONE, block, lost,
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_REPAIRED, home_of(twin, block, lost), SKYT_NONE, block, lost,
                     "in the end a lost chunk is not back on this satellite, although the others of its row suffice");
     return true;
 }

@@ -50,8 +50,8 @@ static bool is_among(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satelli
     return at < count;
 }
 
-/* Return a chunk of a server's share that this satellite holds, or SKY_STORE_NONE if it holds none. */
-static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uint32_t block, uint32_t server)
+/* Return a chunk of a share that this satellite holds, or SKY_STORE_NONE if it holds none. */
+static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uint32_t block, uint32_t share)
 {
     const SKY_Store_t *store = &twin->nodes[SKYT_NodeOf(twin, satellite)].store;
     uint8_t            key[SKY_KEY_BYTES];
@@ -63,7 +63,7 @@ static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uin
 
     while (entry != SKY_STORE_NONE && SKY_Store_EachChunk(store, entry, &cursor, &chunk))
     {
-        if (chunk % twin->config.servers == server)
+        if (chunk % twin->config.servers == share)
         {
             return chunk;
         }
@@ -71,7 +71,7 @@ static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uin
     return SKY_STORE_NONE;
 }
 
-void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found,
+void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t share, const SKY_Addr_t *found,
                              uint32_t count)
 {
     const SKYT_Ground_t  *ground      = &twin->grounds[active->host - 1u];
@@ -83,9 +83,9 @@ void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uin
                              (row == now || twin->now_us - SKY_Schedule_EndUs(schedule, row) < handover_us);
          --row)
     {
-        const SKY_Addr_t satellite = SKY_Schedule_Server(schedule, row, server);
+        const SKY_Addr_t satellite = SKYT_Content_Home(twin, row, active->block, share);
         const bool       is_known  = is_among(found, count, satellite) || SKYT_Reach_IsLost(ground, satellite);
-        const uint32_t   chunk     = is_known ? SKY_STORE_NONE : held_of_share(twin, satellite, active->block, server);
+        const uint32_t   chunk     = is_known ? SKY_STORE_NONE : held_of_share(twin, satellite, active->block, share);
 
         if (chunk != SKY_STORE_NONE)
         {
@@ -122,7 +122,7 @@ static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active,
 {
     const SKYT_Node_t *node = &twin->nodes[index];
 
-    return had_it(twin, chunk % twin->config.servers, SKYT_AddrOf(twin, index)) && node->is_up &&
+    return had_it(twin, SKYT_Content_Server(twin, active->block, chunk), SKYT_AddrOf(twin, index)) && node->is_up &&
            node->up_us <= active->started_us && SKYT_Use_TakenUs(twin, index, active->block) < active->started_us &&
            node->service.core.schedule != NULL && SKYT_Op_HasLeft(twin, index) &&
            may_be_known(&twin->grounds[active->host - 1u], index) &&
@@ -146,11 +146,11 @@ uint32_t SKYT_ShareRecord_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_
 
 /* ---- stand-ins ------------------------------------------------------------------------------------------------------- */
 
-bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite)
+bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t share, SKY_Addr_t satellite)
 {
     for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
     {
-        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + server];
+        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + share];
 
         if (place->plane == satellite.plane && place->slot == satellite.slot)
         {
@@ -160,10 +160,10 @@ bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
     return false;
 }
 
-bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t chunk, uint32_t index)
+bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t index)
 {
     const bool       may_keep  = twin->config.layout == SKY_LAYOUT_HOP || twin->config.scheduled != SKYT_SCHEDULED_ALL;
-    const uint32_t   server    = chunk % twin->config.servers;
+    const uint32_t   server    = SKYT_Content_Server(twin, block, chunk);
     const SKY_Addr_t satellite = SKYT_AddrOf(twin, index);
     const uint32_t   row       = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
@@ -192,10 +192,10 @@ static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint
 /* Return true if the host could not ask a holder of a chunk, which stands in for another, or was lost to the host. */
 static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
 {
-    const uint32_t   server    = chunk % twin->config.servers;
+    const uint32_t   server    = SKYT_Content_Server(twin, active->block, chunk);
     const SKY_Addr_t satellite = SKYT_AddrOf(twin, index);
 
-    if (SKYT_ShareRecord_IsPlace(twin, active, server, satellite))
+    if (SKYT_ShareRecord_IsPlace(twin, active, chunk % twin->config.servers, satellite))
     {
         return SKYT_Use_TakenUs(twin, index, active->block) >= active->started_us; /* the chunk may have come later */
     }
@@ -231,9 +231,9 @@ bool SKYT_ShareRecord_IsAside(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
     (void)SKYT_Look_Spares(ground, active->aside_us);
     for (uint32_t node = 0; !found && node < twin->node_count; ++node)
     {
-        for (uint32_t server = 0; !found && ground->aside[node] && server < twin->config.servers; ++server)
+        for (uint32_t share = 0; !found && ground->aside[node] && share < twin->config.servers; ++share)
         {
-            found = held_of_share(twin, SKYT_AddrOf(twin, node), active->block, server) != SKY_STORE_NONE &&
+            found = held_of_share(twin, SKYT_AddrOf(twin, node), active->block, share) != SKY_STORE_NONE &&
                     SKYT_Use_TakenUs(twin, node, active->block) < active->aside_us;
         }
     }

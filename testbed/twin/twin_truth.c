@@ -286,7 +286,7 @@ static bool is_disturbed(const SKYT_Truth_t *truth, uint64_t began_us)
 
 uint32_t SKYT_Truth_Unpurged(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
-    const uint32_t server = chunk % twin->config.servers;
+    const uint32_t share = chunk % twin->config.servers;
 
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
@@ -294,7 +294,7 @@ uint32_t SKYT_Truth_Unpurged(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
 
         if (SKYT_Truth_Holds(twin, node, active->block, chunk) && !SKYT_Truth_IsAside(twin, active->block, node) &&
             !SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], satellite) &&
-            (twin->config.layout != SKY_LAYOUT_HOP || SKYT_ShareRecord_IsPlace(twin, active, server, satellite)))
+            (twin->config.layout != SKY_LAYOUT_HOP || SKYT_ShareRecord_IsPlace(twin, active, share, satellite)))
         {
             return node;
         }
@@ -303,7 +303,7 @@ uint32_t SKYT_Truth_Unpurged(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
 }
 
 /* A purge does not reach what is on its way from one satellite to another. To make way for another block it is enough that the first
- * server's share is gone. */
+ * share is gone. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth       = &twin->truth[active->block];

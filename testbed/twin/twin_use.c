@@ -193,14 +193,13 @@ uint64_t SKYT_Use_TakenUs(const SKYT_Twin_t *twin, uint32_t node, uint32_t block
 
 void SKYT_Use_Moved(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
 {
-    const uint32_t    from   = SKYT_NodeOf(twin, pkt->src);
-    const uint32_t    block  = SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key);
-    const SKYT_Use_t *use    = use_of(twin, from, pkt->tenant, pkt->key);
-    const uint32_t    server = pkt->chunk_id % twin->config.servers;
+    const uint32_t    from  = SKYT_NodeOf(twin, pkt->src);
+    const uint32_t    block = SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key);
+    const SKYT_Use_t *use   = use_of(twin, from, pkt->tenant, pkt->key);
 
     if (block != SKYT_NONE && twin->arriving != SKYT_NONE && use->raised_us < twin->packets[twin->arriving].began_us &&
         use->epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us) && use->epoch <= twin->schedule.count &&
-        SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, use->epoch, server), pkt->src))
+        SKY_Addr_Equal(SKYT_Content_Home(twin, use->epoch, block, pkt->chunk_id), pkt->src))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_WAITS, from, SKYT_NONE, block, pkt->chunk_id,
                         "this satellite hands over a chunk that is prefetched for a later row");

@@ -228,15 +228,16 @@ class Estimator:
     def _shares(self, entries: Sequence[BlockEntry]) -> Integers:
         """Return of how many of the first k blocks each server has a share, and its bytes: [blocks, servers, 2].
 
-        Chunk i is at server i mod n (paper, section 3.1). With parity data chunk i is at server i mod k, and parity is hardly
-        ever fetched.
+        Chunk i is of share i mod n (paper, section 3.1). With parity data chunk i is of share i mod k, and parity is hardly ever
+        fetched. Of small blocks the shares begin at different servers.
         """
         servers = np.arange(len(self._servers))
+        own = (servers - np.array([entry.offset(len(servers)) for entry in entries])[:, None]) % len(servers)
         sizes = np.array([(entry.chunk_len, entry.block_len, entry.code_k or len(servers)) for entry in entries])[:, :, None]
         chunk_len, block_len, count = sizes.swapaxes(0, 1)
         total = -(-block_len // chunk_len)
-        chunks = np.where(servers < count, (total - servers + count - 1) // count, 0)
-        has_last = (total - 1) % count == servers  # the last chunk may be shorter
+        chunks = np.where(own < count, (total - own + count - 1) // count, 0)
+        has_last = (total - 1) % count == own  # the last chunk may be shorter
         lengths = chunks * chunk_len - has_last * (total * chunk_len - block_len)
         return np.stack((chunks > 0, lengths), axis=2).cumsum(axis=0)
 

@@ -101,7 +101,7 @@ def answers_of(
 
     Args:
         answers: Each satellite's answer.
-        homes: For servers 0, 1, ... the satellites that may have the share; None if a lost one may have it. They matter with
+        homes: For shares 0, 1, ... the satellites that may have the share; None if a lost one may have it. They matter with
             parity alone.
         parity: Servers with parity.
     """

@@ -1,8 +1,13 @@
 """The entry of a block, as the index of the ground keeps it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from skymemory.link.structures import Stripe
+from skymemory.sky.placement import spread
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +40,11 @@ class BlockEntry:
     def stripe(self) -> Stripe:
         """The cut of the block into chunks, as a structure of the core."""
         return Stripe(self.block_len, self.chunk_len, self.chunk_total, self.code_k, self.code_m)
+
+    def offset(self, servers: int) -> int:
+        """Return the server, of so many, that has share 0 of the block."""
+        return spread.offset_of(self.key, self.chunk_total, servers)
+
+    def by_share(self, of_servers: Sequence[_T]) -> Sequence[_T]:
+        """Return what belongs to servers 0 to n - 1 in the order of the block's shares. Share s begins with chunk s."""
+        return spread.by_share(of_servers, self.offset(len(of_servers))) if of_servers else of_servers

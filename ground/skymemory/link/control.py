@@ -25,6 +25,7 @@ from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.placement.spread import by_share, offset_of_key
 from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
@@ -335,13 +336,24 @@ class ControlPlane:
     def find(
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
     ) -> tuple[list[BlockEntry | None], set[bytes]]:
+        """Ask satellites, all at once, which blocks they hold any chunk of (`find_each`)."""
+        return self.find_each([(key, routes) for key in keys], tenant, deadline_s)
+
+    def find_each(
+        self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float
+    ) -> tuple[list[BlockEntry | None], set[bytes]]:
         """Ask satellites, all at once, which blocks they hold any chunk of (HAS with the flag `any`).
+
+        Args:
+            blocks: The key of each block, and the satellites to ask.
+            tenant: The tenant of the blocks.
+            deadline_s: Seconds from now.
 
         Returns:
             For each key the newest entry, or None if no satellite holds a chunk; and the keys that nobody knows while somebody
             said nothing about them.
         """
-        asks = [_has_any(route, key, tenant) for key in keys for route in routes]
+        asks = [_has_any(route, key, tenant) for key, routes in blocks for route in routes]
         found: dict[bytes, BlockEntry] = {}
         silent = set()
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
@@ -350,7 +362,7 @@ class ControlPlane:
                 found[entry.key] = entry
             if word is Word.NOTHING:
                 silent.add(ask.key)
-        return [found.get(key) for key in keys], silent - found.keys()
+        return [found.get(key) for key, _ in blocks], silent - found.keys()
 
     def _word_of(self, ask: Ask, answer: SatelliteAnswer | None) -> tuple[Word, BlockEntry | None]:
         """Return the meaning of an answer to HAS. This host cannot fetch a block that is cut for another number of servers."""
@@ -425,7 +437,7 @@ class ControlPlane:
         ]
 
     def touch(self, blocks: Sequence[tuple[BlockEntry, Sequence[Route]]], tenant: int, deadline_s: float) -> bool:
-        """Fetch one chunk of each block from each server and discard it: stores then count the blocks as used.
+        """Fetch the first chunk of each server's share of blocks and discard it: stores then count the blocks as used.
 
         Args:
             blocks: Each entry with the routes to servers 0 to n - 1, in the order in which they are to count as used.
@@ -439,12 +451,12 @@ class ControlPlane:
                 icd.OP_GET,
                 tenant=tenant,
                 key=entry.key,
-                chunk_id=server,
+                chunk_id=share,
                 credit=1,
-                payload=ChunkSet(server, len(routes), (True,)).encode(),
+                payload=ChunkSet(share, len(routes), (True,)).encode(),
             )
             for entry, routes in blocks
-            for server, route in enumerate(routes[: entry.chunk_total])
+            for share, route in enumerate(entry.by_share(routes)[: entry.chunk_total])
         ]
         return None not in self.exchange(asks, deadline_s)
 
@@ -461,7 +473,7 @@ class ControlPlane:
             orders: The order for each block.
             tenant: The tenant of the blocks.
             deadline_s: Seconds from now.
-            homes: For servers 0, 1, ... the satellites that may have the shares of these blocks; None if a lost one may. With
+            homes: For each server the satellites that may have its shares of these blocks; None if a lost one may. With
                 parity nothing counts as gone without them.
         """
         asks = [
@@ -471,7 +483,10 @@ class ControlPlane:
         ]
         answers = iter(self.exchange(asks, deadline_s))
         parity = self.constellation.cache.parity
-        return [answers_of({route.satellite: next(answers) for route in one.routes}, homes, parity) for one in orders]
+        return [
+            answers_of({route.satellite: next(answers) for route in one.routes}, _from_share_0(one.key, homes), parity)
+            for one in orders
+        ]
 
     def migrate(self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0) -> list[SatelliteAnswer | None]:
         """Let satellites send chunks of blocks to others, all at once; a satellite without room for another job is asked again.
@@ -525,6 +540,11 @@ class ControlPlane:
             self._check_open()
             endpoints = [self._endpoint(route.entry) for route in routes]
         yield from telemetry.listen(self._keys, routes, endpoints, duration_s, lambda: stopped() or self._closed)
+
+
+def _from_share_0(key: bytes, homes: Sequence[Collection[Satellite] | None]) -> Sequence[Collection[Satellite] | None]:
+    """Return the homes of servers in the order of a small block's shares. Of a large block all servers have shares."""
+    return by_share(homes, offset_of_key(key, len(homes))) if homes else homes
 
 
 def _has_any(route: Route, key: bytes, tenant: int) -> Ask:

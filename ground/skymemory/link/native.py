@@ -24,6 +24,7 @@ from skymemory.common.whole_file import Buffer
 from skymemory.link import structures
 from skymemory.link.association_keys import AssociationKeys, suite_names
 from skymemory.link.block_entry import BlockEntry
+from skymemory.sky.placement.spread import by_share
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
@@ -203,7 +204,7 @@ class NativeClient:
     def put(
         self, transfers: Sequence[Transfer], servers: Sequence[Server], deadline_ms: int, progress: Progress | None = None
     ) -> Call:
-        """Send blocks: chunk i of each to server i mod n.
+        """Send blocks, the chunks of each to the servers that `sky_spread.h` says.
 
         Args:
             transfers: Blocks to move; their results are filled in.
@@ -359,11 +360,13 @@ def blocks_of(
         raise ValueError(f"{len(servers)} servers and a deadline of {deadline_ms} ms; a call needs at least 1 server and 1 ms")
     own = [(server,) for server in servers]
     named = [transfer.places if is_get and transfer.places else own for transfer in transfers]
-    distinct = {(id(places), one.replaced): places for places, one in zip(named, transfers, strict=True)}
-    rounds_of = {what: _rounds(tuple(map(tuple, places)), what[1]) for what, places in distinct.items()}
+    offsets = [transfer.entry.offset(len(places)) for transfer, places in zip(transfers, named, strict=True)]
+    whats = [(id(places), one.replaced, offset) for places, one, offset in zip(named, transfers, offsets, strict=True)]
+    distinct = dict(zip(whats, named, strict=True))
+    rounds_of = {what: _rounds(tuple(map(tuple, places)), *what[1:]) for what, places in distinct.items()}
     blocks = (structures.Block * len(transfers))()
-    for block, transfer, places in zip(blocks, transfers, named, strict=True):
-        entry, rounds = transfer.entry, rounds_of[id(places), transfer.replaced]
+    for block, transfer, what in zip(blocks, transfers, whats, strict=True):
+        entry, rounds = transfer.entry, rounds_of[what]
         block.key[:] = entry.key
         block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
         block.stripe = entry.stripe
@@ -372,7 +375,7 @@ def blocks_of(
         if len(rounds) > 1:
             block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
         if transfer.holders and not is_get:
-            held = (transfer.holders.get(server) == one[0] for server, one in enumerate(servers))
+            held = (transfer.holders.get(server) == servers[server][0] for server in entry.by_share(range(len(servers))))
             block.holders = (ctypes.c_bool * len(servers))(*held)
     return blocks
 
@@ -391,16 +394,18 @@ def _served_of(entry: structures.Served) -> Served:
     )
 
 
-@lru_cache(maxsize=64)  # places change when the window moves or a satellite is lost
-def _rounds(places: tuple[tuple[Server, ...], ...], replaced: frozenset[int]) -> list[ctypes.Array[structures.Place]]:
-    """Return the servers' first places and, if there are any, the other places round by round."""
+@lru_cache(maxsize=256)  # places change when the window moves or a satellite is lost
+def _rounds(
+    places: tuple[tuple[Server, ...], ...], replaced: frozenset[int], offset: int
+) -> list[ctypes.Array[structures.Place]]:
+    """Return the shares' first places and, if there are any, the other places round by round, all in the order of shares."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:
         raise ValueError("a server has no place; each needs at least one")
     nowhere = structures.Place()
     entries = [
         [_server_entry(place, server in replaced) for place in one] + [nowhere] * (most - len(one))
-        for server, one in enumerate(places)
+        for server, one in by_share(list(enumerate(places)), offset)
     ]
     first = (structures.Place * len(places))(*(one[0] for one in entries))
     others = (structures.Place * (len(places) * (most - 1)))(*(one[round_] for round_ in range(1, most) for one in entries))

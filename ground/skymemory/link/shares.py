@@ -20,7 +20,7 @@ class Share:
     """Chunks of a block that one server should hold, and the places that may hold them."""
 
     def __init__(self, index: int, server: int, key: bytes, places: Sequence[Route], raw: structures.HeldShare) -> None:
-        """Describe a server's share of the block with this index."""
+        """Describe a server's share, or a piece of it, of the block with this index."""
         self.index = index
         self.server = server
         self._key = key
@@ -84,8 +84,9 @@ def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]], 
         replaced: Servers with a place at a stand-in.
     """
     core, facts, servers = library(), ctypes.byref(facts_of(entry)), len(places)
-    for server, routes in enumerate(places):
-        for piece in range(core.SKY_HeldShare_Pieces(facts, servers, server)):
+    for share, server in enumerate(entry.by_share(range(servers))):
+        routes = places[server]
+        for piece in range(core.SKY_HeldShare_Pieces(facts, servers, share)):
             raw = structures.HeldShare()
-            core.SKY_HeldShare_Init(ctypes.byref(raw), facts, servers, server, piece, len(routes), server in replaced)
+            core.SKY_HeldShare_Init(ctypes.byref(raw), facts, servers, share, piece, len(routes), server in replaced)
             yield Share(index, server, entry.key, routes, raw)

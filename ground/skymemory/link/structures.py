@@ -51,7 +51,7 @@ class PurgeStep(IntEnum):
     """`SKY_PurgeStep_t`."""
 
     FIRST = 0
-    """ask for the shares of the first m + 1 servers, wherever they may be: SKY_Purge_Told"""
+    """ask for the shares of the m + 1 servers of a look-up, wherever they may be: SKY_Purge_Told"""
     ALL = 1
     """ask for all shares, wherever they may be: SKY_Purge_Told"""
     LOOK = 2
@@ -356,8 +356,8 @@ class Row(Structure):
 
 
 class Block(Structure):
-    """`SKY_HostBlock_t`. One block and its transfer. It stays in place until it has an end. While the sky turns a server's
-    chunks move from one satellite to another, one by one. A GET asks for a server's share at its place in `servers` first.
+    """`SKY_HostBlock_t`. One block and its transfer. It stays in place until it has an end. While the sky turns a share's
+    chunks move from one satellite to another, one by one. A GET asks for a share at its server's place in `servers` first.
     Chunks that are not there are asked for at its place in the first round of `fallbacks`, and so on. A chunk is in one of
     its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot
     be reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to
@@ -384,10 +384,11 @@ class Block(Structure):
     rows: Any
     """SKY_Stripe_Rows, likewise; may be NULL without a code"""
     servers: Any
+    """the servers of shares 0, 1, ..."""
     fallbacks: Any
     """rounds x server_count; plane 0: none for this server. May be NULL without rounds"""
     holders: Any
-    """PUT: by server, it holds its share, so nothing is sent there; not all do. NULL: none does"""
+    """PUT: of each share, its server holds it, so nothing is sent there; not all do. NULL: none does"""
     server_count: int
     """with a code: code_k + code_m"""
     rounds: int
@@ -519,7 +520,7 @@ class BlockFacts(Structure):
 
 
 class HeldShare(Structure):
-    """`SKY_HeldShare_t`. A server's share of a block, as far as one request can name it."""
+    """`SKY_HeldShare_t`. A share of a block, as far as one request can name it."""
 
     block: BlockFacts
     places: int

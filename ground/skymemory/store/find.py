@@ -57,19 +57,20 @@ class Lookups(Operation):
             if cancelled():
                 raise CancelledLookupError
             some = LookupSteps(keys, is_over=self._late_search.over() is not None)
-            tried: list[list[Route]] = []
+            tried: list[list[list[Route]]] = []
             while (step := some.next()) is not LookupStep.END:
                 if step is LookupStep.ASK:
-                    routes = self._routes.lookup_routes()
+                    routes = self._routes.lookup_routes(keys)
                     tried += [] if routes in tried else [routes]
-                    groups = self._groups(routes)
-                    if some.begin(1 + tried.index(routes), len(groups)):
-                        self._ask_each(groups, some, found)
+                    passes = self._passes(routes)
+                    if some.begin(1 + tried.index(routes), len(passes)):
+                        self._ask_each(passes, some, found)
                 elif step is LookupStep.LOOK:
-                    self._routes.look({route.satellite for route in tried[-1]})
+                    self._routes.look({route.satellite for one in tried[-1] for route in one})
+                elif step is LookupStep.SEARCH:
+                    self._ask_all([list(self._late_search.look().routes)] * len(keys), some, found)
                 else:
-                    is_search = step is LookupStep.SEARCH
-                    self._ask_all(self._late_search.look().routes if is_search else self._routes.lookup_routes(), some, found)
+                    self._ask_all(self._routes.lookup_routes(keys), some, found)
         told = [FindResult(key, None, some.status(index, self._is_incomplete(key))) for index, key in enumerate(keys)]
         if unanswered := len({one.key for one in told if one.status is Status.UNANSWERED}):
             self._count(unanswered=unanswered)
@@ -84,35 +85,41 @@ class Lookups(Operation):
         found = [next(answers).entry if entry is None else entry for entry in known]
         return found, {one.key for one in told if one.status is Status.UNANSWERED}
 
-    def _groups(self, routes: Sequence[Route]) -> list[Sequence[Route]]:
-        """Return these routes in groups that are asked at once: each alone, or all if blocks have parity."""
-        if routes and self._where.constellation.cache.parity:
+    def _passes(self, routes: Sequence[Sequence[Route]]) -> list[Sequence[Sequence[Route]]]:
+        """Return for each pass the routes for each key that are asked at once: one for each key, or all if blocks have parity."""
+        most = max(map(len, routes), default=0)
+        if most and self._where.constellation.cache.parity:
             return [routes]
-        return [[route] for route in routes]
+        return [[one[at : at + 1] for one in routes] for at in range(most)]
 
-    def _ask_each(self, groups: Sequence[Sequence[Route]], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
-        """Ask over these routes, one group after the other, until the core says that no other is needed."""
-        for routes in groups:
-            left = some.wanted()
-            keys = [key for _, key in left]
-            answers, silent = self._control.find(routes, keys, self._tenant, self._patience_s(routes))
-            self._count(questions=len(left))
+    def _ask_each(self, passes: Sequence[Sequence[Sequence[Route]]], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
+        """Ask over these routes, one pass after the other, until the core says that no other is needed."""
+        for routes in passes:
+            left = [(index, key) for index, key in some.wanted() if routes[index]]
+            answers, silent = self._find(left, routes)
             for (index, key), entry in zip(left, answers, strict=True):
                 some.take(index, Word.BLOCK if entry is not None else Word.NOTHING if key in silent else Word.ABSENT)
             found |= {entry.key: entry for entry in answers if entry is not None}
             if not some.asked():
                 break
 
-    def _ask_all(self, routes: Sequence[Route], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
-        """Ask over these routes, all at once, for the keys that are still wanted."""
-        left = some.wanted()
-        if routes:
-            keys = [key for _, key in left]
-            found |= self._control.find_latest(routes, keys, self._tenant, self._patience_s(routes))
-            self._count(questions=len(left))
+    def _ask_all(self, routes: Sequence[Sequence[Route]], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
+        """Ask over the routes for each key, all at once, for the keys that are still wanted."""
+        left = [(index, key) for index, key in some.wanted() if routes[index]]
+        if left:
+            answers, _ = self._find(left, routes)
+            found |= {entry.key: entry for entry in answers if entry is not None}
             for index, key in left:
                 some.take(index, Word.BLOCK if key in found else Word.ABSENT)
         some.asked()
+
+    def _find(
+        self, left: Sequence[tuple[int, bytes]], routes: Sequence[Sequence[Route]]
+    ) -> tuple[list[BlockEntry | None], set[bytes]]:
+        """Ask for some keys, each over its own routes (`ControlPlane.find_each`)."""
+        self._count(questions=len(left))
+        asked = list(dict.fromkeys(route for index, _ in left for route in routes[index]))
+        return self._control.find_each([(key, routes[index]) for index, key in left], self._tenant, self._patience_s(asked))
 
     def replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
         """Return the blocks by which another host has replaced these, so that only the old blocks lack a share."""
@@ -128,7 +135,8 @@ class Lookups(Operation):
 
         A lookup believes the first satellite that knows a block, and this may hold an older version: all servers are asked here.
         """
-        routes = list(dict.fromkeys((*self._routes.lookup_routes(), *self._routes.to_servers())))
+        first = self._routes.lookup_routes(keys)
+        routes = list(dict.fromkeys((*(route for one in first for route in one), *self._routes.to_servers())))
         if not keys or not routes:
             return {}
         self._count(questions=len(keys))

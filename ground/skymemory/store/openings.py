@@ -82,7 +82,7 @@ class Openings(Operation):
                     for index, at in enumerate(starts)
                     if data[at : at + entry.chunk_len] != right[at : at + entry.chunk_len]
                 }
-                return [route for server in sorted(differ) for route in places[server]]
+                return [route for share in sorted(differ) for route in entry.by_share(places)[share]]
         return []
 
     def _tell(self, wrong: Sequence[Route]) -> None:

@@ -58,7 +58,7 @@ class Prefetches(Operation):
         end_s = time.monotonic() + deadline_s
         pairs = zip(self._routes.to_servers(), self._routes.to_servers(row), strict=False)
         away = [now.satellite != then.satellite for now, then in pairs]
-        blocks = [Prefetched(entry, moved=sum(away[: entry.chunk_total])) for entry in entries]
+        blocks = [Prefetched(entry, moved=sum(entry.by_share(away)[: entry.chunk_total])) for entry in entries]
         left = blocks
         pause_s = _PAUSE_FIRST_S
         while left:
@@ -87,14 +87,14 @@ class Prefetches(Operation):
         return blocks
 
     def _places(self, one: Prefetched, late: Late) -> Sequence[Sequence[Route]]:
-        """Return all places that each share may have now; none while no satellite answers."""
+        """Return all places that each server's share may have now; none while no satellite answers."""
         ways = self._late_search.ways(one.entry.epoch, late)
         return () if ways is None else ways.places
 
 
-def _moves(one: Prefetched, targets: Sequence[Route], shares: Sequence[Sequence[Route]]) -> list[Move]:
+def _moves(one: Prefetched, targets: Sequence[Route], of_servers: Sequence[Sequence[Route]]) -> list[Move]:
     """Return moves of each share from all its possible places to its target. A move to its own place tells a share to stay."""
-    pairs = list(zip(shares, targets, strict=False))[: one.entry.chunk_total]
+    pairs = one.entry.by_share(list(zip(of_servers, targets, strict=False)))[: one.entry.chunk_total]
     return [Move(route, target.satellite, one.entry.key) for places, target in pairs for route in dict.fromkeys(places)]
 
 

@@ -12,6 +12,7 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged, PurgeOrder
 from skymemory.link.structures import PurgeAnswers
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.placement.spread import by_share, offset_of_key
 from skymemory.store.decisions import PurgeStep, PurgeSteps
 from skymemory.store.parts import Operation
 
@@ -47,9 +48,12 @@ class Purges(Operation):
         now = self._routes.ways(0) if replacing else None
         if now is None:
             return
-        asked = {*self._routes.lookup_routes(), *now.places[0]}
         servers = self._routes.to_servers()
-        orders = [PurgeOrder(one.key, [*asked.difference(servers[: one.chunk_total])], one.version - 1) for one in replacing]
+        orders = []
+        for one, asked in zip(replacing, self._routes.lookup_routes([one.key for one in replacing]), strict=True):
+            first = now.places[offset_of_key(one.key, len(now.places))]
+            new = one.by_share(servers)[: one.chunk_total]
+            orders.append(PurgeOrder(one.key, [*{*asked, *first}.difference(new)], one.version - 1))
         if routes := {route for one in orders for route in one.routes}:
             self._control.purge(orders, self._tenant, self._control.hurry_s(routes))
 
@@ -110,26 +114,26 @@ class Purges(Operation):
         return cleared
 
     def _clear_first_shares(self, blocks: Sequence[tuple[bytes, BlockEntry | None]]) -> list[PurgeAnswers]:
-        """Purge the shares of blocks of the first servers, wherever they may be, and forget the blocks here.
+        """Purge the shares of blocks of the servers that a lookup asks, wherever they may be, and forget the blocks here.
 
-        The first server has chunk 0 of every block, so no first chunk of the old block is left beside the new one. With parity
-        that server may be lost, but one of the first m + 1 has a chunk of each block that can be had. The satellites that a
-        lookup asks first give up their shares as well, so that nobody is told of the old block.
+        The server of the key's offset has a share of every block. With parity it may be lost, but one of the m + 1 from it on
+        has a chunk of each block that can be had. The satellites that a lookup asks first give up their shares as well, so that
+        nobody is told of the old block.
 
         Returns:
             The result for each block. If no satellite can be asked now, nothing is purged and nothing is confirmed.
         """
         ways = {epoch: self._routes.ways(epoch) for epoch in {0, *(entry.epoch for _, entry in blocks if entry is not None)}}
-        servers = self._where.constellation.cache.parity + 1
-        first = {epoch: [*chain(*one.places[:servers])] for epoch, one in ways.items() if one is not None}
-        if len(first) < len(ways):
+        cache = self._where.constellation.cache
+        found = {epoch: one.places for epoch, one in ways.items() if one is not None}
+        if len(found) < len(ways):
             return [PurgeAnswers() for _ in blocks]
-        homes = self._routes.homes(ways)[:servers]
-        asked = self._routes.lookup_routes()
         orders = []
-        for key, entry in blocks:
+        for (key, entry), asked in zip(blocks, self._routes.lookup_routes([key for key, _ in blocks]), strict=True):
             self._index.remove(key)
-            places = dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ())))
-            orders.append(PurgeOrder(key, list(places)))
-        routes = list(dict.fromkeys((*asked, *(route for one in first.values() for route in one))))
-        return self._control.purge(orders, self._tenant, self._control.patience_s(routes), homes)
+            offset = offset_of_key(key, cache.servers)
+            epochs = (0,) if entry is None else (0, entry.epoch)
+            first = [chain(*by_share(found[epoch], offset)[: cache.parity + 1]) for epoch in epochs]
+            orders.append(PurgeOrder(key, list(dict.fromkeys(chain(*first, asked)))))
+        routes = list(dict.fromkeys(route for one in orders for route in one.routes))
+        return self._control.purge(orders, self._tenant, self._control.patience_s(routes), self._routes.homes(ways))

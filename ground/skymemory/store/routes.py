@@ -20,6 +20,7 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement import structures
 from skymemory.sky.placement.core_library import core_torus, from_core, library
 from skymemory.sky.placement.places import NOBODY, LateSatellites
+from skymemory.sky.placement.spread import offset_of_key
 from skymemory.sky.placement.structures import ReachFound, ReachMay
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.wire.address import Satellite
@@ -31,7 +32,8 @@ class Ways(NamedTuple):
     """Places where a block's shares may be, as routes."""
 
     places: tuple[tuple[Route, ...], ...]
-    """Routes to each server's places, in the order in which they are asked. A server that moves has its old and its new place."""
+    """Routes to each server's places, in the order in which they are asked. A server that moves has its old and its new place.
+    `spread.by_share` tells which share of a block is there."""
     replaced: frozenset[int]
     """Servers whose place is at a stand-in because a satellite is lost."""
     rows: frozenset[int]
@@ -115,23 +117,22 @@ class Routes:
             kept[rows] = self._find_ways(now_s, epoch, lost)
         return kept[rows]
 
-    def lookup_routes(self) -> list[Route]:
-        """Return routes to the satellites that a lookup asks, in order (`entry_satellites.lookup_routes`).
+    def lookup_routes(self, keys: Sequence[bytes]) -> list[list[Route]]:
+        """Return for each block the routes to the satellites that a lookup by its key asks, in order.
 
-        While servers move, satellites are asked at the old places first and then at the new ones.
+        `entry_satellites.lookup_routes` says which. While servers move, satellites are asked at the old places first and then
+        at the new ones. The lists are empty if no satellite is in sight, or while none answers.
         """
         if not self._is_open():
-            return []
-        now_s = time.time()
+            return [[] for _ in keys]
+        now_s, servers = time.time(), self._where.constellation.cache.servers
         rows = self._where.rows(now_s)
         if not self._where.is_moving(now_s):
             rows = rows[:1]
-        found: list[Route] = []
-        asked: list[Route] = []
-        for row in rows:
-            before, asked = asked, entry_satellites.lookup_routes(self._where, row, self._routes(row, now_s))
-            found += [route for route in asked if route not in before]
-        return found
+        in_rows = [(row, self._routes(row, now_s)) for row in rows]
+        offsets = [offset_of_key(key, servers) for key in keys]
+        found = {offset: self._asked(in_rows, offset) for offset in set(offsets)}
+        return [found[offset] for offset in offsets]
 
     def all_routes(self, epochs: Iterable[int]) -> list[Route]:
         """Return routes to every place that shares of blocks of these epochs may have now."""
@@ -217,6 +218,15 @@ class Routes:
         if kept.what != what:  # another thread may have seen other satellites as lost
             kept = self._kept = _Kept(what, {}, {})
         return kept
+
+    def _asked(self, in_rows: Sequence[tuple[int, list[Route]]], offset: int) -> list[Route]:
+        """Return the routes that a lookup asks for blocks of an offset, row by row."""
+        found: list[Route] = []
+        asked: list[Route] = []
+        for row, routes in in_rows:
+            before, asked = asked, entry_satellites.lookup_routes(self._where, row, routes, offset)
+            found += [route for route in asked if route not in before]
+        return found
 
     def _find_ways(self, now_s: float, epoch: int, lost: frozenset[Satellite], late: LateSatellites = NOBODY) -> Ways | None:
         shares = self._where.shares(now_s, epoch, lost, late)

@@ -1,6 +1,6 @@
 """`SkyStore`: keyed blocks of bytes, cut into chunks, on the satellites of a constellation (paper, sections 3.1 to 3.10).
 
-    block -> chunks of `cache.chunk_bytes` -> servers (chunk id mod n) -> satellites (layout) -> entry satellites (window)
+    block -> chunks of `cache.chunk_bytes` -> servers (`sky_spread.h`) -> satellites (layout) -> entry satellites (window)
 
 If the constellation follows a schedule, blocks are stored at the current places of the servers, and fetched from all places that
 they may have.
@@ -343,8 +343,8 @@ class SkyStore(BlockStore):
     def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
         """Return what is known of blocks: from the local index, else from the satellites (`BlockStore.find`).
 
-        With `fresh` the first server is asked for each block, and all servers for their shares of blocks of several chunks. What
-        is gone is forgotten.
+        With `fresh` the servers of a look-up are asked for each block, and all servers for their shares of blocks of several
+        chunks. What is gone is forgotten.
 
         Raises:
             ValueError: A key has another length, or the store was closed.
@@ -470,7 +470,7 @@ class SkyStore(BlockStore):
     def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys.
 
-        This is `purge` for each block with fewer questions: the first server, which has a share of every block, is asked alone,
+        This is `purge` for each block with fewer questions: the servers of a look-up, one of which knows it, are asked alone,
         and the others only for blocks that have chunks elsewhere. If a block has lost its first share, its rest stays until
         `put` finds it (`bad_key`).
 

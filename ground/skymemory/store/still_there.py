@@ -47,8 +47,8 @@ class Checks(Operation):
         """Return how much of each chain is still there.
 
         Satellites evict first the block that was not moved for the longest time, so all servers are asked for that block of each
-        chain. Other hosts may have moved other blocks of it. So the first server is asked for its share of the chain's first and
-        last block: no server has more chunks, and none evicts sooner. If a block is gone, all servers are asked for all blocks
+        chain. Other hosts may have moved other blocks of it. So the server of share 0 is asked for the chain's first and last
+        block: no share has more chunks, and no server evicts sooner. If a block is gone, all servers are asked for all blocks
         before it.
         """
         gone: dict[bytes, Denied] = {}
@@ -86,7 +86,7 @@ class Checks(Operation):
     def _ask(self, entries: Collection[BlockEntry], everywhere: Collection[bytes]) -> dict[bytes, Denied]:
         """Ask for blocks, and return those that are not whole (`Checked.denied`).
 
-        All servers are asked for the blocks whose keys are in `everywhere`, and only the first server for the others.
+        All servers are asked for the blocks whose keys are in `everywhere`, and only the one of share 0 for the others.
         """
         late = self._late_search.look(hurry=True)
         if not late.is_over:
@@ -98,8 +98,9 @@ class Checks(Operation):
         for entry in entries:
             if (way := ways[entry.epoch]) is None:
                 return {}
-            is_all = entry.key in everywhere
-            shares = [(entry.chunk_total, server, is_all, place) for server, place in enumerate(way.places)]
+            is_all, servers = entry.key in everywhere, len(way.places)
+            offset = entry.offset(servers)
+            shares = [(entry.chunk_total, (server - offset) % servers, is_all, place) for server, place in enumerate(way.places)]
             blocks.append((entry, [one[-1] if self._asks(now_us, *one) else () for one in shares]))
             replaced.append(way.replaced)
         asked = {route for _, places in blocks for place in places for route in place}
@@ -127,10 +128,10 @@ class Checks(Operation):
                     gone[entry.key] = denied
         return gone
 
-    def _asks(self, now_us: int, chunk_total: int, server: int, is_all: bool, place: Sequence[Route]) -> bool:
-        """Return True if a server is to be asked for its share of a block. With `is_all` all servers that have one are asked."""
+    def _asks(self, now_us: int, chunk_total: int, share: int, is_all: bool, place: Sequence[Route]) -> bool:
+        """Return True if a share of a block is to be asked for. With `is_all` all shares are."""
         satellites = to_core(route.satellite for route in place)
-        return bool(self._core.SKY_Presence_Asks(self._at, now_us, chunk_total, server, is_all, satellites, len(place)))
+        return bool(self._core.SKY_Presence_Asks(self._at, now_us, chunk_total, share, is_all, satellites, len(place)))
 
 
 def _beginning(chain: Sequence[BlockEntry], gone: Collection[bytes]) -> list[BlockEntry]:

@@ -137,11 +137,20 @@ static inline SKY_Addr_t server(uint32_t number)
     return addr;
 }
 
+/* The satellite to which a chunk of a block belongs. */
+static inline SKY_Addr_t home_of(const fx_block_t *block, uint32_t id)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    fx_key(key, block->number);
+    return server(SKY_Spread_Server(key, block->chunk_total, 9, id));
+}
+
 static inline void sky_put_all(const fx_block_t *block)
 {
     for (uint32_t id = 0; id < block->chunk_total; ++id)
     {
-        sky_put(server(id % 9u), block, id);
+        sky_put(home_of(block, id), block, id);
     }
 }
 
@@ -158,7 +167,7 @@ static inline void sky_put_coded(const fx_block_t *block)
         pkt.code_m      = 2;
         pkt.code_scheme = SKY_CODE_CAUCHY;
         pkt.block_len   = block->block_len - (block->chunk_total + 8u) / 9u * 2u * CHUNK;
-        node_serve(node_at(server(id % 9u)), &pkt);
+        node_serve(node_at(home_of(block, id)), &pkt);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "fixture.h"
+#include "sky_spread.h"
 
 #define NODES        (PLANES * SLOTS)
 #define FLYING_BYTES 600u

@@ -107,6 +107,7 @@ static inline void close_sky(void)
     }
 }
 
+/* The satellite of a server. The tests' blocks are large, or have keys that begin with 0, unless they say otherwise: chunk i is at server i. */
 static inline SKY_Addr_t home_of(uint32_t id)
 {
     return SKY_Schedule_Server(&schedule, SKY_Schedule_RowAt(&schedule, now_us), id);
@@ -215,11 +216,20 @@ static inline void put_at(SKY_Addr_t addr, const coded_t *coded, uint32_t id, ui
     node_serve(node_at(addr), &pkt);
 }
 
+/* The satellite to which a chunk of a block belongs, whatever its key. */
+static inline SKY_Addr_t home_in(const coded_t *coded, uint32_t id)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    fx_key(key, coded->number);
+    return home_of(SKY_Spread_Server(key, coded->stripe.chunk_total, schedule.placement.servers, id));
+}
+
 static inline void put_all(const coded_t *coded)
 {
     for (uint32_t id = 0; id < coded->stripe.chunk_total; ++id)
     {
-        put_at(home_of(id), coded, id, 0);
+        put_at(home_in(coded, id), coded, id, 0);
     }
 }
 
@@ -278,7 +288,7 @@ static inline bool is_whole(const coded_t *coded)
     fx_key(key, coded->number);
     for (uint32_t id = 0; id < coded->stripe.chunk_total; ++id)
     {
-        const SKY_Store_t *store = &at_home(id)->store;
+        const SKY_Store_t *store = &node_at(home_in(coded, id))->store;
 
         is_here = is_here && SKY_Store_Has(store, SKY_Store_Find(store, coded->tenant, key), id);
     }

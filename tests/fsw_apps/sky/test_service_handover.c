@@ -69,11 +69,11 @@ static void test_what_comes_late(void)
     run_for(SKY_SERVICE_HANDOVER_LOOK_US + 1000000);
     CHECK(is_at_home(wanderer, 2));
     /* Somebody who knows that nothing is where it should be is not asked twice. */
-    put_at(SKY_Schedule_Server(&schedule, 1, 0), wanderer, 0, 0);
-    put_at(SKY_Schedule_Server(&schedule, 1, 0), wanderer, 4, 0);
+    put_at(home_of(wanderer, 1, 0), wanderer, 0, 0);
+    put_at(home_of(wanderer, 1, 0), wanderer, 4, 0);
     run_for(SKY_SERVICE_HANDOVER_LOOK_US + 1000000);
     CHECK(is_at_home(wanderer, 2));
-    CHECK_EQ(server(1, 0)->store.counters.blocks, 0);
+    CHECK_EQ(node_at(home_of(wanderer, 1, 0))->store.counters.blocks, 0);
 }
 
 static void test_target_that_is_silent(void)
@@ -376,7 +376,7 @@ static void test_a_stray_stays_at_the_word_of_others(void)
 /* Whose turn it is among the servers of one schedule says nothing about another, which may have fewer of them. */
 static void test_a_schedule_with_fewer_servers(void)
 {
-    const fx_block_t stray = {50, 0, 20, CHUNK_BYTES, 20u * CHUNK_BYTES};
+    const fx_block_t stray = {256, 0, 20, CHUNK_BYTES, 20u * CHUNK_BYTES}; /* chunk i belongs to server i */
     node_t          *holder;
 
     open_constellation(13, 0);

@@ -125,15 +125,15 @@ static void test_a_block_put_beside_its_prefetch(void)
     block = put_block(12, 6, 6);
     for (uint32_t id = 0; id < 12; ++id)
     {
-        put_at(SKY_Schedule_Server(&schedule, 1, id), block, id, 0);
+        put_at(home_of(block, 1, id), block, id, 0);
     }
     run_for(ROW_US / 2u);
     for (uint32_t row = 1; row <= 6; ++row)
     {
         for (uint32_t id = 0; id < 12; ++id)
         {
-            CHECK(sat_holds(server(row, id), block, id));
-            CHECK(sat_holds(server(6, id), block, id));
+            CHECK(sat_holds(node_at(home_of(block, row, id)), block, id));
+            CHECK(sat_holds(node_at(home_of(block, 6, id)), block, id));
         }
         run_for(ROW_US);
     }

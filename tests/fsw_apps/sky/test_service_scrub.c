@@ -347,9 +347,9 @@ static void test_many_blocks(void)
     node_t  *node = node_at(server(0));
 
     open_filled(1, false);
-    for (uint32_t number = 100; number < 140; ++number)
+    for (uint32_t number = 0; number < 40; ++number)
     {
-        const fx_block_t one = a_block(number, 1);
+        const fx_block_t one = a_block(256u * number, 1); /* its key begins with 0, so it belongs to server 0 */
 
         sky_put(server(0), &one, 0);
     }

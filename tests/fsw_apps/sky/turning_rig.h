@@ -229,6 +229,21 @@ static inline void put_at(SKY_Addr_t dst, const fx_block_t *block, uint32_t id, 
     CHECK_EQ(ask(dst, &pkt), SKY_STATUS_OK);
 }
 
+/* The server of a chunk. */
+static inline uint32_t server_of(const fx_block_t *block, uint32_t id)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    fx_key(key, block->number);
+    return SKY_Spread_Server(key, block->chunk_total, schedule.placement.servers, id);
+}
+
+/* The satellite to which the window of @p row has a chunk belong. */
+static inline SKY_Addr_t home_of(const fx_block_t *block, uint32_t row, uint32_t id)
+{
+    return SKY_Schedule_Server(&schedule, row, server_of(block, id));
+}
+
 /* Put a new block where the window of @p row has it. */
 static inline const fx_block_t *put_block(uint32_t chunks, uint32_t row, uint32_t epoch)
 {
@@ -242,7 +257,7 @@ static inline const fx_block_t *put_block(uint32_t chunks, uint32_t row, uint32_
     block->block_len   = chunks * CHUNK_BYTES - 7u;
     for (uint32_t id = 0; id < chunks; ++id)
     {
-        put_at(SKY_Schedule_Server(&schedule, row, id), block, id, epoch);
+        put_at(home_of(block, row, id), block, id, epoch);
         holder[block_count][id] = 0;
     }
     ++block_count;
@@ -258,7 +273,7 @@ static inline bool is_at_home(const fx_block_t *block, uint32_t row)
     {
         for (uint32_t i = 0; i < NODES; ++i)
         {
-            good = good && sat_holds(&nodes[i], block, id) == (&nodes[i] == node_at(SKY_Schedule_Server(&schedule, row, id)));
+            good = good && sat_holds(&nodes[i], block, id) == (&nodes[i] == node_at(home_of(block, row, id)));
         }
     }
     return good;

@@ -30,6 +30,7 @@
 #include "sky_schedule.h"
 #include "sky_service.h"
 #include "sky_session.h"
+#include "sky_spread.h"
 #include "sky_store.h"
 #include "sky_torus.h"
 #include "sky_transfer.h"

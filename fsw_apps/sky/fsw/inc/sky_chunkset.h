@@ -1,6 +1,6 @@
 /**
  * @file
- * Set of chunks on the wire: first chunk, stride, bitmap. With `server = chunk_id mod n` one satellite's share of a block is
+ * Set of chunks on the wire: first chunk, stride, bitmap. One satellite's share of a block (sky_spread.h) is
  * (s, n, bits), so a bitmap of a few bytes names all of it.
  */
 #ifndef SKY_CHUNKSET_H

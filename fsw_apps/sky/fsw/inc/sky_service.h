@@ -50,7 +50,7 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
 /**
  * Follow a schedule, from the next Poll on. When a row begins, every chunk held here that belongs elsewhere in its window
- * (SKY_Schedule_Server of the chunk's server, chunk id modulo the number of servers) goes there. Only chunks of a block of a later
+ * (SKY_Schedule_Server of SKY_Spread_Server) goes there. Only chunks of a block of a later
  * epoch that this row has here wait.
  * Chunks that come late, or that an interruption has left (target silent, restart of either), are found at a later look. A handover ends
  * when it is done, when its target is silent, or when the window has moved on. A look walks over all chunks held; there is none

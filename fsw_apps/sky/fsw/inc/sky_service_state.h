@@ -139,13 +139,13 @@ typedef struct
     uint32_t        turn;               /**< number of the lane that sends next in this pull */
     uint32_t        budget;             /**< chunks that may still be sent in this pull */
     uint32_t        moved;              /**< chunks that the target has acknowledged or will never take */
-    uint32_t        stride, server;     /**< chunks server, server + stride, ...; the others of the block stay */
-    uint32_t        row;                /**< row of the schedule; blocks that wait for a later one stay */
-    uint32_t        epoch;              /**< epoch that the target is told; 0: the block's own */
-    SKY_Addr_t      target;
-    uint64_t        deadline_us;
-    SKY_Peer_t      peer;        /**< window and timers, for all lanes together */
-    SKY_Packet_t    request;     /**< the PUT or HAS at hand */
+    uint32_t     stride, server; /**< the chunks of this server of so many (sky_spread.h) go, the others stay; stride 1: all go */
+    uint32_t     row;            /**< row of the schedule; blocks that wait for a later one stay */
+    uint32_t     epoch;          /**< epoch that the target is told; 0: the block's own */
+    SKY_Addr_t   target;
+    uint64_t     deadline_us;
+    SKY_Peer_t   peer;           /**< window and timers, for all lanes together */
+    SKY_Packet_t request;        /**< the PUT or HAS at hand */
     SKY_ChunkView_t chunk;       /**< chunk that is being cut */
     uint32_t        part_offset; /**< offset of its next part */
 } SKY_Migration_t;
@@ -285,18 +285,18 @@ typedef struct
     SKY_BlockInfo_t   block;
     uint32_t          first;                      /**< first row of the block that is counted */
     uint32_t          rows;                       /**< rows that are counted */
-    uint32_t          self;                       /**< this satellite's number among the servers */
-    uint64_t          held[SKY_STRIPE_ROW_MAX];   /**< of each server, bit (1 << row): it holds its chunk of that row */
-    uint64_t          lost[SKY_STRIPE_ROW_MAX];   /**< its chunk of that row is gone, by its own word */
-    bool              unsure[SKY_STRIPE_ROW_MAX]; /**< what it lacks may be on its way from there */
+    uint32_t          self;                       /**< number of this satellite's share of the block */
+    uint64_t          held[SKY_STRIPE_ROW_MAX];   /**< of each share, bit (1 << row): its server holds its chunk of that row */
+    uint64_t          lost[SKY_STRIPE_ROW_MAX];   /**< its chunk of that row is gone, by the server's own word */
+    bool              unsure[SKY_STRIPE_ROW_MAX]; /**< what the server lacks may be on its way from there */
     bool              to_ask[SKY_STRIPE_ROW_MAX], waiting[SKY_STRIPE_ROW_MAX];
-    uint64_t          quiet_until_us[SKY_STRIPE_ROW_MAX]; /**< until then it is not asked, because it was silent */
-    uint64_t          full_until_us[SKY_STRIPE_ROW_MAX];  /**< until then nothing is rebuilt for it, because it had no room */
-    uint32_t          full_tenant[SKY_STRIPE_ROW_MAX];    /**< for this tenant: others may have room there by their quotas */
-    uint32_t          waiting_count;
-    uint32_t          rounds;   /**< rounds of questions */
-    uint64_t          until_us; /**< time at which answers are late */
-    uint64_t          request_id;
+    uint64_t     quiet_until_us[SKY_STRIPE_ROW_MAX]; /**< of each server: until then it is not asked, because it was silent */
+    uint64_t     full_until_us[SKY_STRIPE_ROW_MAX];  /**< until then nothing is rebuilt for it, because it had no room */
+    uint32_t     full_tenant[SKY_STRIPE_ROW_MAX];    /**< for this tenant: others may have room there by their quotas */
+    uint32_t     waiting_count;
+    uint32_t     rounds;   /**< rounds of questions */
+    uint64_t     until_us; /**< time at which answers are late */
+    uint64_t     request_id;
     uint8_t      payloads[2][SKY_CHUNKSET_MAX_BYTES]; /**< of questions to servers without and with a chunk in the last row */
     uint32_t     at;                                  /**< chunk at which the repair is, counted from the first */
     bool         is_whole;                            /**< so far the block is whole, or is again */

@@ -2,7 +2,7 @@
  * @file
  * Stripe of a block: how its bytes are cut into chunks, and which chunks are parity.
  *
- * Chunk i of a block is at server i mod n, so a row of n chunks lies on n servers. Without an erasure code all chunks are data, and each is
+ * Each chunk of a row of n is at another of n servers (sky_spread.h). Without an erasure code all chunks are data, and each is
  * needed. With one, a row has k data chunks and then m parity chunks, n = k + m: row r has the ids r n to r n + n - 1. The last row has as
  * many data chunks as are left, 1 to k, and then its m parity chunks, so there is no gap in the ids. Any k chunks of a full row give its
  * data; of the last row, as many as it has data chunks.

@@ -112,7 +112,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     const bool         is_nearer   = req->deadline_ms != 0 && req->deadline_ms < core->cfg.part_lifetime_ms;
     const uint32_t     lifetime_ms = is_nearer ? req->deadline_ms : core->cfg.part_lifetime_ms;
     const uint32_t     given       = SKY_Guard_Given(&svc->migrations, req);
-    SKY_Status_t       status      = SKY_Guard_Check(core, &svc->migrations, req, given, req->chunk_id);
+    SKY_Status_t       status      = SKY_Guard_Check(core, &svc->migrations, req, given, req->chunk_total, req->chunk_id);
 
     SKY_ASSERT(lifetime_ms <= core->cfg.part_lifetime_ms);
     SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
@@ -175,14 +175,18 @@ static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         refuse(core, answer, req, status);
         return;
     }
-    const uint32_t block = SKY_Store_Find(core->store, req->tenant, req->key);
-    const uint32_t given = SKY_Guard_Given(&svc->migrations, req);
+    const uint32_t  block = SKY_Store_Find(core->store, req->tenant, req->key);
+    const uint32_t  given = SKY_Guard_Given(&svc->migrations, req);
+    SKY_BlockInfo_t info  = {.held = 0};
+
+    (void)SKY_Store_Block(core->store, block, &info); /* of a block that is not here no chunk is looked at */
     SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
     for (uint32_t i = SKY_ChunkSet_Next(&held, 0); i < held.count; i = SKY_ChunkSet_Next(&held, i + 1u))
     {
         const uint32_t id = SKY_ChunkSet_ChunkId(&held, i);
 
-        if (!SKY_Store_Has(core->store, block, id) || SKY_Guard_Check(core, &svc->migrations, req, given, id) != SKY_STATUS_OK)
+        if (!SKY_Store_Has(core->store, block, id) ||
+            SKY_Guard_Check(core, &svc->migrations, req, given, info.stripe.chunk_total, id) != SKY_STATUS_OK)
         {
             SKY_ChunkSet_Remove(&held, i);
         }

@@ -24,6 +24,7 @@
 #include "sky_service_repair.h"
 #include "sky_service_survey.h"
 #include "sky_service_verdict.h"
+#include "sky_spread.h"
 
 #define US_PER_MS   1000u
 #define PATIENCE_US 1000000u  /* time for the answers of a round */
@@ -37,6 +38,20 @@ static uint32_t servers_of(const SKY_ServiceCore_t *core)
     SKY_ASSERT(core->row <= schedule->count);
     SKY_ASSERT(schedule->count >= 1);
     return schedule->placement.servers;
+}
+
+/* Return the server that has a share of the block that is counted. */
+static uint32_t server_of(const SKY_ServiceCore_t *core, const SKY_Census_t *census, uint32_t share)
+{
+    SKY_ASSERT(share < servers_of(core));
+    return SKY_Spread_Server(census->block.key, census->block.stripe.chunk_total, servers_of(core), share);
+}
+
+/* Return the satellite of that server. */
+static SKY_Addr_t home_of(const SKY_ServiceCore_t *core, const SKY_Census_t *census, uint32_t share)
+{
+    SKY_ASSERT(census->row != SKY_SCHEDULE_NONE);
+    return SKY_Schedule_Server(SKY_Home_Schedule(core), census->row, server_of(core, census, share));
 }
 
 static void stop(SKY_Census_t *census)
@@ -97,12 +112,12 @@ static void write_question(const SKY_Census_t *census, uint32_t servers, uint32_
     SKY_ASSERT(SKY_ChunkSet_Size(&set) == count);
 }
 
-/* Return the rows that are counted in which a server has a chunk: all, or all but the last, which may be short. */
-static uint32_t rows_of(const SKY_Census_t *census, uint32_t server)
+/* Return the rows that are counted in which a share has a chunk: all, or all but the last, which may be short. */
+static uint32_t rows_of(const SKY_Census_t *census, uint32_t share)
 {
     SKY_ASSERT(census->rows >= 1);
     SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
-    return server < SKY_Verdict_Places(census, census->rows - 1u) ? census->rows : census->rows - 1u;
+    return share < SKY_Verdict_Places(census, census->rows - 1u) ? census->rows : census->rows - 1u;
 }
 
 /* Note which chunks are here. */
@@ -147,7 +162,8 @@ static void count_rows(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t n
     census->waiting_count = 0;
     for (uint32_t i = 0; i < servers; ++i)
     {
-        census->to_ask[i]  = i != census->self && rows_of(census, i) > 0 && now_us >= census->quiet_until_us[i];
+        census->to_ask[i] =
+            i != census->self && rows_of(census, i) > 0 && now_us >= census->quiet_until_us[server_of(core, census, i)];
         census->waiting[i] = census->to_ask[i];
         census->waiting_count += census->to_ask[i] ? 1u : 0u;
     }
@@ -170,11 +186,11 @@ static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub
 {
     const uint64_t  period_us = (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
     const uint32_t  row       = SKY_Schedule_RowAt(SKY_Home_Schedule(core), now_us);
-    const uint32_t  self      = SKY_Home_ServerOf(core, row, core->cfg.self);
+    const uint32_t  server    = SKY_Home_ServerOf(core, row, core->cfg.self);
     SKY_StoreWalk_t walk      = {.used = 0};
     SKY_ASSERT(census->state == SKY_CENSUS_IDLE);
 
-    while (row == scrub->row && self < servers_of(core) && SKY_Store_NextUsed(core->store, &walk, &census->block))
+    while (row == scrub->row && server < servers_of(core) && SKY_Store_NextUsed(core->store, &walk, &census->block))
     {
         const uint64_t since_us = census->block.suspect_us;
 
@@ -189,7 +205,7 @@ static bool begin(SKY_ServiceCore_t *core, SKY_Census_t *census, const SKY_Scrub
                 (void)memset(census->full_until_us, 0, sizeof(census->full_until_us));
             }
             census->row         = row;
-            census->self        = self;
+            census->self        = SKY_Spread_Share(census->block.key, census->block.stripe.chunk_total, servers_of(core), server);
             census->begun_us    = now_us;
             census->is_whole    = true;
             census->is_degraded = false;
@@ -211,52 +227,51 @@ void SKY_Census_Pull(SKY_Census_t *census)
 
 bool SKY_Census_Next(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, SKY_Out_t *out)
 {
-    uint32_t     server = 0;
+    uint32_t     share = 0;
     SKY_Packet_t pkt;
 
     if (census->state != SKY_CENSUS_ASKING)
     {
         return SKY_Repair_Next(core, &census->repair, now_us, out);
     }
-    while (server < SKY_STRIPE_ROW_MAX && !census->to_ask[server])
+    while (share < SKY_STRIPE_ROW_MAX && !census->to_ask[share])
     {
-        ++server;
+        ++share;
     }
-    if (server == SKY_STRIPE_ROW_MAX)
+    if (share == SKY_STRIPE_ROW_MAX)
     {
         return false;
     }
-    const uint32_t count = rows_of(census, server);
-    SKY_ASSERT(census->waiting[server]);
+    const uint32_t count = rows_of(census, share);
+    SKY_ASSERT(census->waiting[share]);
     SKY_ASSERT(count >= 1);
-    SKY_ASSERT(server != census->self);
-    SKY_ASSERT(server < servers_of(core));
+    SKY_ASSERT(share != census->self);
+    SKY_ASSERT(share < servers_of(core));
     SKY_ASSERT(census->waiting_count >= 1);
 
-    census->to_ask[server] = false;
-    SKY_ServiceCore_Request(core, SKY_OP_HAS, SKY_Schedule_Server(SKY_Home_Schedule(core), census->row, server),
-                            SKY_REQUEST_FIRST(census->request_id) | server, &pkt);
+    census->to_ask[share] = false;
+    SKY_ServiceCore_Request(core, SKY_OP_HAS, home_of(core, census, share), SKY_REQUEST_FIRST(census->request_id) | share, &pkt);
     (void)memcpy(pkt.key, census->block.key, SKY_KEY_BYTES);
     pkt.tenant   = census->block.tenant;
-    pkt.chunk_id = census->first * servers_of(core) + server;
+    pkt.chunk_id = census->first * servers_of(core) + share;
     pkt.length   = SKY_CHUNK_SET_BYTES + (count + 7u) / 8u;
     pkt.payload  = census->payloads[count == census->rows ? 1 : 0];
     SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
     return true;
 }
 
-static void stop_waiting(SKY_Census_t *census, uint32_t server)
+static void stop_waiting(SKY_Census_t *census, uint32_t share)
 {
-    SKY_ASSERT(census->waiting[server]);
+    SKY_ASSERT(census->waiting[share]);
     SKY_ASSERT(census->waiting_count >= 1);
-    census->waiting[server] = false;
-    census->to_ask[server]  = false;
+    census->waiting[share] = false;
+    census->to_ask[share]  = false;
     --census->waiting_count;
 }
 
 bool SKY_Census_Response(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    const uint32_t server = SKY_REQUEST_NUMBER(pkt->request_id);
+    const uint32_t share = SKY_REQUEST_NUMBER(pkt->request_id);
 
     if (census->state == SKY_CENSUS_IDLE)
     {
@@ -271,18 +286,17 @@ bool SKY_Census_Response(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t
     {
         return SKY_Repair_Response(core, &census->repair, now_us, pkt);
     }
-    if (SKY_REQUEST_FIRST(pkt->request_id) != SKY_REQUEST_FIRST(census->request_id) || server >= servers_of(core) ||
-        !census->waiting[server] || pkt->tenant != census->block.tenant ||
-        memcmp(pkt->key, census->block.key, SKY_KEY_BYTES) != 0)
+    if (SKY_REQUEST_FIRST(pkt->request_id) != SKY_REQUEST_FIRST(census->request_id) || share >= servers_of(core) ||
+        !census->waiting[share] || pkt->tenant != census->block.tenant || memcmp(pkt->key, census->block.key, SKY_KEY_BYTES) != 0)
     {
         return false;
     }
     SKY_ASSERT(census->state == SKY_CENSUS_ASKING);
-    stop_waiting(census, server);
+    stop_waiting(census, share);
     /* Other satellites on the way may say why the question did not get there. */
-    if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, SKY_Schedule_Server(SKY_Home_Schedule(core), census->row, server)))
+    if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, home_of(core, census, share)))
     {
-        SKY_Verdict_TakeWord(census, server, servers_of(core), rows_of(census, server), pkt);
+        SKY_Verdict_TakeWord(census, share, servers_of(core), rows_of(census, share), pkt);
     }
     return true;
 }
@@ -292,7 +306,7 @@ void SKY_Census_Unreachable(const SKY_ServiceCore_t *core, SKY_Census_t *census,
     SKY_Repair_Unreachable(&census->repair, dst);
     for (uint32_t i = 0; census->state == SKY_CENSUS_ASKING && i < servers_of(core); ++i)
     {
-        if (census->waiting[i] && SKY_Addr_Equal(SKY_Schedule_Server(SKY_Home_Schedule(core), census->row, i), dst))
+        if (census->waiting[i] && SKY_Addr_Equal(home_of(core, census, i), dst))
         {
             stop_waiting(census, i);
         }
@@ -396,10 +410,10 @@ static uint64_t mend(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now
     }
     if (census->repair.state == SKY_REPAIR_FULL) /* else its sources would be read in vain for each block */
     {
-        const uint32_t place = census->at % servers_of(core);
+        const uint32_t server = server_of(core, census, census->at % servers_of(core));
 
-        census->full_until_us[place] = now_us + (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
-        census->full_tenant[place]   = census->block.tenant;
+        census->full_until_us[server] = now_us + (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
+        census->full_tenant[server]   = census->block.tenant;
     }
     core->counters.repaired += SKY_Verdict_TakeRepair(census, servers_of(core)) ? 1u : 0u;
     if (now_us < census->rest_us)
@@ -435,7 +449,7 @@ static void look_at_answers(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_G
     {
         if (census->waiting[i])
         {
-            census->quiet_until_us[i] = now_us + QUIET_US;
+            census->quiet_until_us[server_of(core, census, i)] = now_us + QUIET_US;
         }
     }
     SKY_ASSERT(census->rounds <= ROUNDS);

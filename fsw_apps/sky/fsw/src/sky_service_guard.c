@@ -8,6 +8,7 @@
 
 #include "sky_assert.h"
 #include "sky_service_job.h"
+#include "sky_spread.h"
 
 static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
 {
@@ -42,7 +43,7 @@ uint32_t SKY_Guard_Given(const SKY_Migrations_t *migrations, const SKY_Packet_t 
 }
 
 SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, const SKY_Packet_t *req,
-                             uint32_t given, uint32_t chunk_id)
+                             uint32_t given, uint32_t chunk_total, uint32_t chunk_id)
 {
     SKY_Status_t status = SKY_STATUS_OK;
     SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
@@ -53,7 +54,7 @@ SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations
 
         SKY_ASSERT((given >> i & 1u) == 0 || job->server < job->stride);
         SKY_ASSERT((given >> i & 1u) == 0 || job->active);
-        if ((given >> i & 1u) != 0 && chunk_id % job->stride == job->server)
+        if ((given >> i & 1u) != 0 && SKY_Spread_Server(req->key, chunk_total, job->stride, chunk_id) == job->server)
         {
             if (SKY_Addr_Equal(job->target, req->src) && is_before(core->cfg.self, req->src))
             {

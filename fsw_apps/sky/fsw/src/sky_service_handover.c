@@ -3,7 +3,7 @@
  * Handover by the schedule: as the window moves, chunks follow it to the satellites that have come in (paper, section 3.4;
  * sky_schedule.h). An ordinary migration with a place of its own carries them.
  *
- * A chunk's server is its id modulo the number of servers, so a satellite can tell of every chunk where it belongs in the current
+ * A chunk's server follows from its id and its block (sky_spread.h), so a satellite can tell of every chunk where it belongs in the current
  * row. It does not only ask whether it is in the window: where window and step together are longer than the torus, a satellite
  * leaves the window on one side and is in it again on the other, for another server.
  *
@@ -16,6 +16,7 @@
 #include "sky_service_home.h"
 #include "sky_service_job.h"
 #include "sky_service_migrate.h"
+#include "sky_spread.h"
 
 #define US_PER_MS 1000u
 
@@ -111,10 +112,20 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
                            SKY_SCHEDULE_STAYS - 1u, 1, 0); /* all chunks but those that never move */
 }
 
+/* Return true if the chunk of a PUT belongs here in this row, or in the row that it waits for. */
+static bool is_at_home(const SKY_ServiceCore_t *core, const SKY_Packet_t *req)
+{
+    const uint32_t servers = core->schedule->placement.servers;
+    const uint32_t server  = SKY_Spread_Server(req->key, req->chunk_total, servers, req->chunk_id);
+    SKY_ASSERT(server < servers);
+
+    return SKY_Home_Waits(core, req->epoch, server) || SKY_Home_Is(core, core->row, server, core->cfg.self);
+}
+
 void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, uint64_t now_us, const SKY_Packet_t *req)
 {
     if (!core->store->completed || core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP ||
-        SKY_Home_Waits(core, req->epoch, req->chunk_id) || SKY_Home_Is(core, core->row, req->chunk_id, core->cfg.self))
+        is_at_home(core, req))
     {
         return;
     }
@@ -192,7 +203,7 @@ static uint32_t next_stray(const SKY_ServiceCore_t *core, const SKY_Handover_t *
 
         while (SKY_Store_EachChunk(core->store, cursor - 1u, &at, &id))
         {
-            const uint32_t server = id % servers;
+            const uint32_t server = SKY_Spread_Server(info.key, info.stripe.chunk_total, servers, id);
             const uint32_t turns  = (server + servers - 1u - handover->last) % servers;
 
             if (server != handover->home && !SKY_Home_Waits(core, info.epoch, server))

@@ -1,7 +1,7 @@
 /**
  * @file
- * Home of chunks by the schedule, or without one by the window. A chunk's server is its id modulo the number of servers; a row of the
- * schedule says which satellite that is.
+ * Home of servers by the schedule, or without one by the window: a row says which satellite a server is. Which server a chunk belongs to
+ * says sky_spread.h.
  */
 #include "sky_service_home.h"
 

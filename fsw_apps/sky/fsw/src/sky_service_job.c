@@ -13,6 +13,7 @@
 #include "sky_service_core.h"
 #include "sky_service_home.h"
 #include "sky_service_letgo.h"
+#include "sky_spread.h"
 
 uint32_t SKY_Job_FirstLane(const SKY_Migrations_t *migrations, const SKY_Migration_t *job)
 {
@@ -59,18 +60,18 @@ void SKY_Job_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
 
 /* ---- what to move ------------------------------------------------------------------------------------------------- */
 
-/* Return the lowest chunk from @p from on and below @p end that is held and to go, or SKY_STORE_NONE. */
-static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t from,
-                             uint32_t end)
+/* Return the lowest chunk of a share from @p from on and below @p end that is held, or SKY_STORE_NONE. */
+static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t share,
+                             uint32_t from, uint32_t end)
 {
     uint32_t lowest = SKY_STORE_NONE;
     uint32_t cursor = 0;
     uint32_t id     = 0;
 
-    SKY_ASSERT(job->server < job->stride); /* a job with servers has a stride above 0 */
+    SKY_ASSERT(share < job->stride);
     while (SKY_Store_EachChunk(core->store, block, &cursor, &id))
     {
-        if (id >= from && id < end && id < lowest && id % job->stride == job->server)
+        if (id >= from && id < end && id < lowest && id % job->stride == share)
         {
             lowest = id;
         }
@@ -94,7 +95,8 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
         return 0;
     }
     SKY_ASSERT(info.held > 0);
-    const uint32_t lowest = lowest_to_go(core, job, block, from, end);
+    const uint32_t share  = SKY_Spread_Share(key, info.stripe.chunk_total, job->stride, job->server);
+    const uint32_t lowest = lowest_to_go(core, job, block, share, from, end);
     if (lowest == SKY_STORE_NONE)
     {
         return 0;

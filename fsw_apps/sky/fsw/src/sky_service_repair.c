@@ -16,6 +16,7 @@
 #include "sky_defaults.h"
 #include "sky_service_core.h"
 #include "sky_service_home.h"
+#include "sky_spread.h"
 
 #define PATIENCE_US    1000000u /* time to wait for an answer */
 #define TRIES          2u       /* questions to a source */
@@ -61,6 +62,17 @@ static uint32_t source_id(const SKY_Repair_t *repair)
     SKY_ASSERT(repair->added < repair->needed);
     SKY_ASSERT(repair->first + repair->have[repair->added] < repair->share.stripe.chunk_total);
     return repair->first + repair->have[repair->added];
+}
+
+/* Return the satellite at which a chunk of the block belongs. */
+static SKY_Addr_t home_of(const SKY_ServiceCore_t *core, const SKY_Repair_t *repair, uint32_t id)
+{
+    const SKY_Schedule_t *schedule = SKY_Home_Schedule(core);
+    const SKY_ShareCfg_t *share    = &repair->share;
+    const uint32_t        servers  = schedule->placement.servers;
+    SKY_ASSERT(id < share->stripe.chunk_total);
+
+    return SKY_Schedule_Server(schedule, repair->row, SKY_Spread_Server(share->key, share->stripe.chunk_total, servers, id));
 }
 
 /* Add the chunk of the source at hand to the sum. Bytes behind the end of the lost chunk do not count. */
@@ -129,7 +141,7 @@ static void deliver(SKY_ServiceCore_t *core, SKY_Repair_t *repair, uint64_t now_
     SKY_ASSERT(repair->added == repair->needed);
     SKY_ASSERT(repair->len >= 1);
 
-    SKY_Peer_Init(&repair->peer, &peer, SKY_Schedule_Server(SKY_Home_Schedule(core), repair->row, repair->share.base));
+    SKY_Peer_Init(&repair->peer, &peer, home_of(core, repair, repair->share.base));
     repair->crc32c            = SKY_Crc32c(0, sum_of(core), repair->len);
     repair->share.deadline_us = now_us + DELIVER_US;
     repair->share.request_id  = SKY_ServiceCore_TakeIds(core);
@@ -170,7 +182,7 @@ static void go_on(SKY_ServiceCore_t *core, SKY_Repair_t *repair, uint64_t now_us
 
     while (is_own && repair->added < repair->needed && repair->state != SKY_REPAIR_NO_CHUNK)
     {
-        repair->at = SKY_Schedule_Server(SKY_Home_Schedule(core), repair->row, source_id(repair));
+        repair->at = home_of(core, repair, source_id(repair));
         is_own     = SKY_Addr_Equal(repair->at, core->cfg.self);
         if (is_own)
         {

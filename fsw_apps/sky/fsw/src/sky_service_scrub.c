@@ -3,9 +3,9 @@
  * Scrub: the periodic clean-up of incomplete blocks (paper, section 3.9). It finds broken blocks that nobody asks for, and of
  * which no gossip tells.
  *
- * A satellite looks at one block after the other, all of them once in a period. The ids of a block's chunks show which server it
- * is. If its own share is whole, it asks the server after it by HAS whether that one's share is, so every share is asked about by
- * one satellite. A missing share is thus found by one neighbour in the ring of servers, which purges what it holds and spreads
+ * A satellite looks at one block after the other, all of them once in a period. The ids of a block's chunks show which share it
+ * has. If that is whole, it asks the server of the next share by HAS whether that one is, so every share is asked about by
+ * one satellite. A missing share is thus found by one neighbour in the ring of shares, which purges what it holds and spreads
  * the word; without gossip the next one in the ring finds that out.
  *
  * To purge a whole block would be worse than to keep a broken one. So a block is purged only when it was found broken twice, a
@@ -29,6 +29,7 @@
 #include "sky_service_gossip.h"
 #include "sky_service_home.h"
 #include "sky_service_survey.h"
+#include "sky_spread.h"
 
 #define US_PER_MS   1000u
 #define PATIENCE_US 1000000u /* time to wait for an answer */
@@ -99,35 +100,45 @@ static void suspect(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *g
     }
 }
 
-/* Count the chunks of a block that a server has: server, server + servers, ... below @p total. */
-static uint32_t share_size(uint32_t server, uint32_t servers, uint32_t total)
+/* Count the chunks of a share: share, share + servers, ... below @p total. */
+static uint32_t share_size(uint32_t share, uint32_t servers, uint32_t total)
 {
-    SKY_ASSERT(server < servers);
-    SKY_ASSERT(server < total);
+    SKY_ASSERT(share < servers);
+    SKY_ASSERT(share < total);
     SKY_ASSERT(servers >= 1);
-    return (total - 1u - server) / servers + 1u;
+    return (total - 1u - share) / servers + 1u;
 }
 
-static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo_t *info, uint32_t server, uint32_t servers)
+/* Return the satellite that has a share of a block. */
+static SKY_Addr_t home_of(const SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, const SKY_BlockInfo_t *info, uint32_t share)
 {
-    const uint32_t size = share_size(server, servers, info->stripe.chunk_total);
+    const SKY_Schedule_t *schedule = SKY_Home_Schedule(core);
+    const uint32_t        servers  = schedule->placement.servers;
+    SKY_ASSERT(share < servers);
+
+    return SKY_Schedule_Server(schedule, scrub->row, SKY_Spread_Server(info->key, info->stripe.chunk_total, servers, share));
+}
+
+static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo_t *info, uint32_t share, uint32_t servers)
+{
+    const uint32_t size = share_size(share, servers, info->stripe.chunk_total);
     SKY_ChunkSet_t set;
 
     scrub->count = size < SKY_LIMIT_CHUNK_SET ? size : SKY_LIMIT_CHUNK_SET; /* one question names no more chunks */
-    (void)SKY_ChunkSet_Init(&set, server, servers, scrub->count);           /* all ids are below the total */
+    (void)SKY_ChunkSet_Init(&set, share, servers, scrub->count);            /* all ids are below the total */
     for (uint32_t i = 0; i < scrub->count; ++i)
     {
         SKY_ChunkSet_Add(&set, i);
     }
     scrub->payload_len = (uint32_t)SKY_ChunkSet_Encode(&set, scrub->payload, sizeof(scrub->payload));
     SKY_ASSERT(scrub->payload_len > 0);
-    scrub->base   = server;
+    scrub->base   = share;
     scrub->tenant = info->tenant;
     (void)memcpy(scrub->key, info->key, SKY_KEY_BYTES);
-    scrub->server     = SKY_Schedule_Server(SKY_Home_Schedule(core), scrub->row, server);
+    scrub->server     = home_of(core, scrub, info, share);
     scrub->request_id = SKY_ServiceCore_TakeIds(core);
     scrub->state      = SKY_SCRUB_ASK;
-    SKY_ASSERT((uint64_t)server + (uint64_t)(scrub->count - 1u) * servers < info->stripe.chunk_total);
+    SKY_ASSERT((uint64_t)share + (uint64_t)(scrub->count - 1u) * servers < info->stripe.chunk_total);
     SKY_ASSERT(scrub->count >= 1);
     SKY_ASSERT(scrub->count <= SKY_LIMIT_CHUNK_SET);
     SKY_ASSERT(!SKY_Addr_Equal(scrub->server, core->cfg.self)); /* the satellite asks another one */
@@ -135,9 +146,8 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
 
 static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us)
 {
-    const SKY_Schedule_t *schedule = SKY_Home_Schedule(core);
-    const uint32_t        servers  = schedule->placement.servers;
-    SKY_BlockInfo_t       info;
+    const uint32_t  servers = SKY_Home_Schedule(core)->placement.servers;
+    SKY_BlockInfo_t info;
 
     if (!SKY_Store_NextBlock(core->store, &scrub->cursor, &info))
     {
@@ -147,18 +157,18 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
             return; /* no block has a complete chunk */
         }
     }
-    const uint32_t block  = SKY_Store_Find(core->store, info.tenant, info.key);
-    const uint32_t server = SKY_Store_NextChunk(core->store, block, 0) % servers;
-    SKY_ASSERT(server < servers);
+    const uint32_t block = SKY_Store_Find(core->store, info.tenant, info.key);
+    const uint32_t share = SKY_Store_NextChunk(core->store, block, 0) % servers;
+    SKY_ASSERT(share < servers);
     SKY_ASSERT(info.held <= info.stripe.chunk_total);
     SKY_ASSERT(block != SKY_STORE_NONE);
     SKY_ASSERT(info.held > 0);
     if (now_us < info.put_until_us || info.epoch > scrub->row || (core->schedule == NULL && info.stripe.code_m == 0) ||
-        !SKY_Addr_Equal(SKY_Schedule_Server(schedule, scrub->row, server), core->cfg.self))
+        !SKY_Addr_Equal(home_of(core, scrub, &info, share), core->cfg.self))
     {
         return;
     }
-    if (info.held < share_size(server, servers, info.stripe.chunk_total))
+    if (info.held < share_size(share, servers, info.stripe.chunk_total))
     {
         suspect(core, scrub, gossip, survey, now_us, block, &info);
         return;
@@ -166,7 +176,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
     const uint32_t sharing = servers < info.stripe.chunk_total ? servers : info.stripe.chunk_total;
     if (sharing > 1u)
     {
-        ask(core, scrub, &info, (server + 1u) % sharing, servers);
+        ask(core, scrub, &info, (share + 1u) % sharing, servers);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "sky_service_verdict.h"
 
 #include "sky_service_repair.h"
+#include "sky_spread.h"
 
 uint32_t SKY_Verdict_Places(const SKY_Census_t *census, uint32_t row)
 {
@@ -27,38 +28,38 @@ uint32_t SKY_Verdict_Places(const SKY_Census_t *census, uint32_t row)
 
 /* ---- words -------------------------------------------------------------------------------------------------------- */
 
-/* Note the chunks that a server names. A set that is not of the question says nothing. */
-static void take_set(SKY_Census_t *census, uint32_t server, uint32_t servers, uint32_t count, uint64_t all,
+/* Note the chunks of a share that its server names. A set that is not of the question says nothing. */
+static void take_set(SKY_Census_t *census, uint32_t share, uint32_t servers, uint32_t count, uint64_t all,
                      const SKY_Packet_t *pkt)
 {
     SKY_ChunkSet_t set;
-    SKY_ASSERT(server < servers);
+    SKY_ASSERT(share < servers);
     SKY_ASSERT(count <= census->rows);
 
-    if (SKY_ChunkSet_Decode(pkt, &set) != SKY_STATUS_OK || set.base != census->first * servers + server ||
-        set.stride != servers || set.count != count)
+    if (SKY_ChunkSet_Decode(pkt, &set) != SKY_STATUS_OK || set.base != census->first * servers + share || set.stride != servers ||
+        set.count != count)
     {
         return;
     }
     for (uint32_t i = SKY_ChunkSet_Next(&set, 0); i < set.count; i = SKY_ChunkSet_Next(&set, i + 1u))
     {
-        census->held[server] |= SKY_Verdict_Bit(i);
+        census->held[share] |= SKY_Verdict_Bit(i);
     }
-    census->lost[server]   = all & ~census->held[server];
-    census->unsure[server] = census->held[server] == 0;
-    SKY_ASSERT((census->held[server] & ~all) == 0);
-    SKY_ASSERT((census->held[server] & census->lost[server]) == 0);
+    census->lost[share]   = all & ~census->held[share];
+    census->unsure[share] = census->held[share] == 0;
+    SKY_ASSERT((census->held[share] & ~all) == 0);
+    SKY_ASSERT((census->held[share] & census->lost[share]) == 0);
 }
 
-void SKY_Verdict_TakeWord(SKY_Census_t *census, uint32_t server, uint32_t servers, uint32_t count, const SKY_Packet_t *pkt)
+void SKY_Verdict_TakeWord(SKY_Census_t *census, uint32_t share, uint32_t servers, uint32_t count, const SKY_Packet_t *pkt)
 {
     const SKY_BlockInfo_t *block = &census->block;
     uint64_t               all   = 0;
     SKY_Stripe_t           stripe;
     SKY_ASSERT(count >= 1);
-    SKY_ASSERT(server != census->self);
-    SKY_ASSERT(census->held[server] == 0);
-    SKY_ASSERT(census->lost[server] == 0); /* its first word counts */
+    SKY_ASSERT(share != census->self);
+    SKY_ASSERT(census->held[share] == 0);
+    SKY_ASSERT(census->lost[share] == 0); /* its first word counts */
     for (uint32_t i = 0; i < count; ++i)
     {
         all |= SKY_Verdict_Bit(i);
@@ -66,8 +67,8 @@ void SKY_Verdict_TakeWord(SKY_Census_t *census, uint32_t server, uint32_t server
 
     if (pkt->status == SKY_STATUS_NOT_FOUND && (pkt->epoch == census->row || pkt->epoch == SKY_SCHEDULE_NONE))
     {
-        census->lost[server]   = all;
-        census->unsure[server] = pkt->epoch != census->row;
+        census->lost[share]   = all;
+        census->unsure[share] = pkt->epoch != census->row;
     }
     census->is_ahead = census->is_ahead || (pkt->status == SKY_STATUS_OK && pkt->epoch > census->row);
     if (pkt->status != SKY_STATUS_OK || pkt->epoch > census->row || !SKY_Stripe_OfPacket(&stripe, pkt))
@@ -76,10 +77,10 @@ void SKY_Verdict_TakeWord(SKY_Census_t *census, uint32_t server, uint32_t server
     }
     if (pkt->block_version != block->version || pkt->content != block->content || !SKY_Stripe_Equal(&stripe, &block->stripe))
     {
-        census->lost[server] = all;
+        census->lost[share] = all;
         return;
     }
-    take_set(census, server, servers, count, all, pkt);
+    take_set(census, share, servers, count, all, pkt);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
@@ -182,11 +183,12 @@ static bool choose(const SKY_Census_t *census, uint32_t row, uint32_t lost, uint
     return count == of.data;
 }
 
-/* Return true if a home had no room for a block of this tenant not long ago. */
-static bool is_full(const SKY_Census_t *census, uint64_t now_us, uint32_t place)
+/* Return true if the home of a share had no room for a block of this tenant not long ago. */
+static bool is_full(const SKY_Census_t *census, uint64_t now_us, uint32_t servers, uint32_t share)
 {
-    SKY_ASSERT(place < SKY_STRIPE_ROW_MAX);
-    return now_us < census->full_until_us[place] && census->block.tenant == census->full_tenant[place];
+    const uint32_t server = SKY_Spread_Server(census->block.key, census->block.stripe.chunk_total, servers, share);
+    SKY_ASSERT(server < SKY_STRIPE_ROW_MAX);
+    return now_us < census->full_until_us[server] && census->block.tenant == census->full_tenant[server];
 }
 
 bool SKY_Verdict_NextLost(SKY_Census_t *census, uint64_t now_us, uint32_t servers, uint8_t *have)
@@ -199,7 +201,7 @@ bool SKY_Verdict_NextLost(SKY_Census_t *census, uint64_t now_us, uint32_t server
         const uint32_t row   = census->at / servers;
         const uint32_t place = census->at % servers;
 
-        if ((census->lost[place] & SKY_Verdict_Bit(row)) != 0 && !is_full(census, now_us, place) &&
+        if ((census->lost[place] & SKY_Verdict_Bit(row)) != 0 && !is_full(census, now_us, servers, place) &&
             choose(census, row, place, have))
         {
             SKY_ASSERT(place < SKY_Verdict_Places(census, row));

@@ -18,8 +18,8 @@ static inline uint64_t SKY_Verdict_Bit(uint32_t row)
 
 /** Return the number of chunks of a row. */
 uint32_t SKY_Verdict_Places(const SKY_Census_t *census, uint32_t row);
-/** Take in what a server says of its chunks in the first @p count rows. @param servers  number of all servers */
-void SKY_Verdict_TakeWord(SKY_Census_t *census, uint32_t server, uint32_t servers, uint32_t count, const SKY_Packet_t *pkt);
+/** Take in what a server says of its share's chunks in the first @p count rows. @param servers  number of all servers */
+void SKY_Verdict_TakeWord(SKY_Census_t *census, uint32_t share, uint32_t servers, uint32_t count, const SKY_Packet_t *pkt);
 /** Return true if a row has lost more chunks for sure than its parity makes up for. */
 bool SKY_Verdict_IsDead(const SKY_Census_t *census);
 /** Return true if a row has lost chunks that its others can give. */

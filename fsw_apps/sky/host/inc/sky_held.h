@@ -2,10 +2,10 @@
  * @file
  * Check whether a block is whole, by the word of servers that are asked by HAS. Part of the host: missions do not compile it.
  *
- * A server's share of a block is asked for in pieces that one request can name. If a share has several places, the next place
+ * A share of a block (sky_spread.h) is asked for in pieces that one request can name. If a share has several places, the next place
  * is asked for the chunks that those before lack, because a share that moves may lie in part at one and in part at another:
  *
- *     for each server, for each of SKY_HeldShare_Pieces:   SKY_HeldShare_Init
+ *     for each share, for each of SKY_HeldShare_Pieces:   SKY_HeldShare_Init
  *     while SKY_HeldShare_Next names a place:              SKY_HeldShare_Ask, send it there, SKY_HeldShare_Take
  *     in the end, over all pieces:                     SKY_Held_Add
  *
@@ -20,7 +20,7 @@
 
 #define SKY_HELD_NOWHERE UINT32_MAX /**< no place is left to ask, or nothing to ask for */
 
-/** A server's share of a block, as far as one request can name it. */
+/** A share of a block, as far as one request can name it. */
 typedef struct
 {
     SKY_BlockFacts_t block;
@@ -59,8 +59,8 @@ typedef struct
     SKY_HeldRow_t *rows;     /**< SKY_Stripe_Rows of 0; may be NULL without a code */
 } SKY_Held_t;
 
-/** Return the number of pieces in which a server's share is asked for; 0 if it has none. @param server  0 to servers - 1 */
-uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server);
+/** Return the number of pieces in which a share is asked for; 0 if it has no chunk. @param number  of the share, 0 to servers - 1 */
+uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t number);
 /**
  * Begin a piece of a share.
  * @param block   facts of the block, which do not contradict each other
@@ -68,7 +68,7 @@ uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, u
  * @param places  number of places of the share; 0: nobody is asked for it
  * @param is_stand_in  one of them is at a stand-in
  */
-void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
+void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t number, uint32_t piece,
                         uint32_t places, bool is_stand_in);
 /** Return the next place to ask, from 0; SKY_HELD_NOWHERE if the share is done. */
 uint32_t SKY_HeldShare_Next(const SKY_HeldShare_t *share);

@@ -7,8 +7,8 @@
  * SKY_Host_Receive for each datagram and SKY_Host_Run when it is due, and offers a table of functions (SKY_HostShell_t) through
  * which the host sends packets. Shells are the ground's native client and the twin.
  *
- * A block is striped over servers: chunk i is at server i mod server_count. The work of one server for one block is its *share*,
- * which is cut into *pieces* of at most SKY_LIMIT_CHUNK_SET chunks. Each satellite has a queue of pieces, and a few *lanes* in which
+ * A block is striped over servers: chunk i is of *share* i mod server_count, which is at one server (sky_spread.h). All that this header says of
+ * the servers of a block is in the order of its shares. A share is cut into *pieces* of at most SKY_LIMIT_CHUNK_SET chunks. Each satellite has a queue of pieces, and a few *lanes* in which
  * they run.
  *
  * A block with an erasure code (sky_stripe.h) ends with the first chunks that suffice. A GET asks for its data chunks, and for parity once it
@@ -49,7 +49,7 @@ typedef struct
 /**
  * One block and its transfer. It stays in place until it has an end.
  *
- * While the sky turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its place
+ * While the sky turns a share's chunks move from one satellite to another, one by one. A GET asks for a share at its server's place
  * in `servers` first. Chunks that are not there are asked for at its place in the first round of `fallbacks`, and so on. A chunk is in
  * one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot be
  * reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to `servers`
@@ -69,9 +69,9 @@ typedef struct
     uint8_t       *parity;      /**< SKY_Stripe_ParityBytes for the host's own use; may be NULL without an erasure code */
     uint8_t       *have; /**< (stripe.chunk_total + 7) / 8 bytes for the host's own use; GET with fallbacks or a code only */
     SKY_HostRow_t *rows; /**< SKY_Stripe_Rows, likewise; may be NULL without a code */
-    const SKY_HostPlace_t *servers;
+    const SKY_HostPlace_t *servers;   /**< the servers of shares 0, 1, ... */
     const SKY_HostPlace_t *fallbacks; /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
-    const bool *holders;      /**< PUT: by server, it holds its share, so nothing is sent there; not all do. NULL: none does */
+    const bool *holders; /**< PUT: of each share, its server holds it, so nothing is sent there; not all do. NULL: none does */
     uint32_t    server_count; /**< with a code: code_k + code_m */
     uint32_t    rounds;       /**< at most SKY_HOST_ROUNDS */
     /* outcome */

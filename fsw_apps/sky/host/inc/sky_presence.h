@@ -33,13 +33,13 @@ void SKY_Presence_Init(SKY_Presence_t *presence, const SKY_Torus_t *torus, SKY_P
 /** Return true if this satellite may be asked. The clock of now_us never goes back. */
 bool SKY_Presence_IsAwake(const SKY_Presence_t *presence, uint64_t now_us, SKY_Addr_t satellite);
 /**
- * Return true if a server is to be asked for its share of a block. A share with several places cannot be known to be gone while one of
- * them is silent. No server has more chunks than the first one, nor evicts sooner, so that one alone is asked if a quick word is
+ * Return true if a share of a block is to be asked for. A share with several places cannot be known to be gone while one of
+ * them is silent. No share has more chunks than share 0, and no server evicts sooner, so that one alone is asked for if a quick word is
  * enough.
- * @param everywhere  true if all servers that have a share are asked about this block
+ * @param everywhere  true if all shares of this block are asked for
  * @param places      places of the share
  */
-bool SKY_Presence_Asks(const SKY_Presence_t *presence, uint64_t now_us, uint32_t chunk_total, uint32_t server, bool everywhere,
+bool SKY_Presence_Asks(const SKY_Presence_t *presence, uint64_t now_us, uint32_t chunk_total, uint32_t share, bool everywhere,
                        const SKY_Addr_t *places, uint32_t count);
 /**
  * Take in the outcome of questions.

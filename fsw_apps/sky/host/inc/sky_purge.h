@@ -5,7 +5,7 @@
  *
  * A block is purged wherever a share of it may be. All are asked once more if a satellite was silent, as others may stand in for
  * it then; or if a chunk may have been on its way, past them, from a satellite that hands it over. If another block is to be put under
- * the key, only the first servers are asked at first, of which one has a share of every block that can be had:
+ * the key, only the servers of a look-up (sky_spread.h) are asked at first, of which one has a share of every block that can be had:
  *
  *     FIRST -> all gave up their shares, one of which is the whole block      -> END
  *           -> there is more, or may be                                       -> ALL
@@ -16,7 +16,7 @@
  * Without parity all that were asked have to confirm. With parity a block is gone once a row has lost more chunks than its code bears, so
  * shares count: m + 1 of them have to be gone for sure, each by the word of all satellites that may have it. What a stand-in confirms,
  * the lost satellite may have. A value of one chunk lies on m + 1 servers, each of which has all of it. So if nobody knows the block, the
- * first m + 1 servers count alone.
+ * first m + 1 shares count alone.
  */
 #ifndef SKY_PURGE_H
 #define SKY_PURGE_H
@@ -41,8 +41,8 @@ typedef struct
 
 /** Take in an answer. @param answer  NULL: none came. @param is_repeated  the request was sent more than once */
 void SKY_PurgeAnswers_Add(SKY_PurgeAnswers_t *cleared, const SKY_Packet_t *answer, bool is_repeated);
-/** Take in whether the share of the next server is gone for sure: all satellites that may have it have confirmed, and no lost one may
- *  have it. Server 0 comes first, and all answers before it. Without parity this does not matter. */
+/** Take in whether the next share is gone for sure: all satellites that may have it have confirmed, and no lost one may
+ *  have it. Share 0 comes first, and all answers before it. Without parity this does not matter. */
 void SKY_PurgeAnswers_AddShare(SKY_PurgeAnswers_t *cleared, bool is_gone);
 /** Return true if no more is left than lets the block be had: without parity, if satellites were asked and all of them answered. */
 bool SKY_PurgeAnswers_IsConfirmed(const SKY_PurgeAnswers_t *cleared);
@@ -51,7 +51,7 @@ bool SKY_PurgeAnswers_HasMore(const SKY_PurgeAnswers_t *cleared);
 
 typedef enum
 {
-    SKY_PURGE_FIRST = 0, /**< ask for the shares of the first m + 1 servers, wherever they may be: SKY_Purge_Told */
+    SKY_PURGE_FIRST = 0, /**< ask for the shares of the m + 1 servers of a look-up, wherever they may be: SKY_Purge_Told */
     SKY_PURGE_ALL,       /**< ask for all shares, wherever they may be: SKY_Purge_Told */
     SKY_PURGE_LOOK,      /**< find lost satellites, so that others stand in */
     SKY_PURGE_END

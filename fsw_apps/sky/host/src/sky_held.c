@@ -8,17 +8,17 @@
 
 #include "sky_assert.h"
 
-/* Count the chunks of a server's share. */
-static uint32_t ChunksOf(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
+/* Count the chunks of a share. */
+static uint32_t ChunksOf(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t number)
 {
     SKY_ASSERT(servers > 0u);
-    SKY_ASSERT(server < servers);
-    return server < block->stripe.chunk_total ? (block->stripe.chunk_total - server - 1u) / servers + 1u : 0u;
+    SKY_ASSERT(number < servers);
+    return number < block->stripe.chunk_total ? (block->stripe.chunk_total - number - 1u) / servers + 1u : 0u;
 }
 
-uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
+uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t number)
 {
-    const uint32_t chunks = ChunksOf(block, servers, server);
+    const uint32_t chunks = ChunksOf(block, servers, number);
     const uint32_t pieces = chunks / SKY_LIMIT_CHUNK_SET + (chunks % SKY_LIMIT_CHUNK_SET > 0u ? 1u : 0u);
 
     SKY_ASSERT(pieces <= chunks);
@@ -26,20 +26,20 @@ uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, u
     return pieces;
 }
 
-void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
+void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t number, uint32_t piece,
                         uint32_t places, bool is_stand_in)
 {
     const uint32_t first = piece * SKY_LIMIT_CHUNK_SET;
-    const uint32_t left  = ChunksOf(block, servers, server) - first;
+    const uint32_t left  = ChunksOf(block, servers, number) - first;
     const uint32_t count = left < SKY_LIMIT_CHUNK_SET ? left : SKY_LIMIT_CHUNK_SET;
 
-    SKY_ASSERT(piece < SKY_HeldShare_Pieces(block, servers, server));
+    SKY_ASSERT(piece < SKY_HeldShare_Pieces(block, servers, number));
     (void)memset(share, 0, sizeof(*share));
     share->block         = *block;
     share->places        = places;
     share->is_unanswered = places == 0u;
     share->is_stand_in   = is_stand_in;
-    (void)SKY_ChunkSet_Init(&share->missing, server + first * servers, servers, count); /* ids of chunks of the block */
+    (void)SKY_ChunkSet_Init(&share->missing, number + first * servers, servers, count); /* ids of chunks of the block */
     for (uint32_t i = 0; i < count; ++i)
     {
         SKY_ChunkSet_Add(&share->missing, i);

@@ -29,7 +29,7 @@ bool SKY_Presence_IsAwake(const SKY_Presence_t *presence, uint64_t now_us, SKY_A
     return Of(presence, satellite)->until_us <= now_us;
 }
 
-bool SKY_Presence_Asks(const SKY_Presence_t *presence, uint64_t now_us, uint32_t chunk_total, uint32_t server, bool everywhere,
+bool SKY_Presence_Asks(const SKY_Presence_t *presence, uint64_t now_us, uint32_t chunk_total, uint32_t share, bool everywhere,
                        const SKY_Addr_t *places, uint32_t count)
 {
     uint32_t awake = 0;
@@ -41,7 +41,7 @@ bool SKY_Presence_Asks(const SKY_Presence_t *presence, uint64_t now_us, uint32_t
         awake += SKY_Presence_IsAwake(presence, now_us, places[i]) ? 1u : 0u;
     }
     SKY_ASSERT(awake <= count);
-    return server < (everywhere ? chunk_total : 1u) && awake == count;
+    return share < (everywhere ? chunk_total : 1u) && awake == count;
 }
 
 void SKY_Presence_Told(SKY_Presence_t *presence, uint64_t now_us, uint64_t waited_us, const SKY_Addr_t *first,

@@ -3,8 +3,8 @@
 Three are the paper's (sections 3.5 to 3.7), `all_planes` is ours.
 
 The core decides both (`sky_placement.h`, `sky_standins.h`), as on board. A layout is a pure function of centre, number of servers
-and torus. Server i holds the chunks with `chunk_id mod n == i`. The satellites of a layout are distinct, so that losing one loses
-one share. Only stand-ins may have several shares.
+and torus. `skymemory.sky.placement.spread` says which chunks a server holds. The satellites of a layout are distinct, so that
+losing one loses one share. Only stand-ins may have several shares.
 
 The paper's layouts correct three faults of the authors' public simulator, which its 15 x 15 grid with odd squares (9, 25, 49,
 81 servers) hides:

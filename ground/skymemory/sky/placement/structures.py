@@ -10,12 +10,14 @@ from ctypes import (
     c_uint16,
     c_uint32,
     c_uint64,
+    c_void_p,
 )
 from enum import IntEnum
 from typing import Any, Final
 
 STRIPE_ROW_MAX: Final = 255
 """most chunks of a row with parity"""
+SPREAD_ROWS: Final = 8
 PLACEMENT_SERVERS_MAX: Final = 1024
 PLACEMENT_CELL_MAX: Final = 1073741824
 """unrolled planes and slots are within +- this"""
@@ -592,6 +594,10 @@ class Presence(Structure):
 
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Torus_Init": (c_bool, [POINTER(Torus), c_uint32, c_uint32, c_bool]),
+    "SKY_Spread_OfKey": (c_uint32, [c_void_p, c_uint32]),
+    "SKY_Spread_Offset": (c_uint32, [c_void_p, c_uint32, c_uint32]),
+    "SKY_Spread_Server": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32]),
+    "SKY_Spread_Share": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32]),
     "SKY_Placement_Init": (c_bool, [POINTER(Placement), POINTER(Torus), c_uint, c_uint32, Cell]),
     "SKY_Placement_AllowSteps": (None, [POINTER(Placement), c_uint32, c_uint32]),
     "SKY_Schedule_Init": (c_bool, [POINTER(Schedule), POINTER(Torus), c_uint, c_uint32, POINTER(ScheduleRow), c_uint32, c_uint64]),

@@ -19,6 +19,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.spread import shares_of
 from support.waiting import wait_until
 
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -61,9 +62,10 @@ def test_all_satellites_answer_over_links(full_sky: LocalConstellation) -> None:
 
 
 def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation) -> None:
-    key, source, target = b"m" * 32, Satellite(3, 10), Satellite(1, 3)
-    with SkyStore(full_sky.constellation.replace(cache={"parity": 0})) as store:
-        store.put([(key, bytes(6000))])  # one chunk: on the nearest satellite
+    sky, key, target = full_sky.constellation.replace(cache={"parity": 0}), b"m" * 32, Satellite(1, 3)
+    with SkyStore(sky) as store:
+        store.put([(key, bytes(6000))])  # one chunk: on one satellite
+        source = shares_of(sky, key, 6000)[0]
         control, here, there = store.control, Route(source, source), Route(target, target)
         (answer,) = control.migrate([Move(here, target, key)], 0, 5)
         assert answer is not None

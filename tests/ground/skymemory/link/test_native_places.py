@@ -18,6 +18,7 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Move
 from skymemory.link.native import NativeClient, Server, Transfer
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.placement.spread import by_share
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
@@ -45,9 +46,9 @@ def upload(chunks: int, bytes_less: int = 0) -> Transfer:
 
 
 def scatter(client: NativeClient, sky: LocalConstellation, stored: Transfer, holders: Sequence[Satellite]) -> None:
-    """Put chunk i of a block on the i-th of some satellites, and nowhere else."""
+    """Put chunk i of a block on the i-th of some satellites, as many as servers, and nowhere else."""
     lies_at = [server(sky, holder) for holder in holders]
-    client.put([stored], lies_at, DEADLINE_MS)
+    client.put([stored], by_share(lies_at, (len(holders) - stored.entry.offset(len(holders))) % len(holders)), DEADLINE_MS)
     assert stored.status is Status.DONE
 
 
@@ -82,9 +83,11 @@ def test_wherever_its_chunks_lie_a_block_is_found(full_sky: LocalConstellation, 
     homes = [[A, B], [C], [B, A, Satellite(4, 4)], [Satellite(5, 5), C]]
     homes = homes[: data.draw(st.integers(1, 4))]
     chunks = data.draw(st.integers(1, 30))
-    lies = [data.draw(st.sampled_from(homes[i % len(homes)])) for i in range(chunks)]
+    picks = [data.draw(st.integers(0, 5)) for _ in range(chunks)]  # before anything depends on the block's key
     with NativeClient(burst=data.draw(st.sampled_from([1, 3, 20]))) as client:
         stored = upload(chunks, bytes_less=data.draw(st.integers(0, CHUNK_BYTES - 1)))
+        shares = stored.entry.by_share(homes)
+        lies = [shares[i % len(shares)][picks[i] % len(shares[i % len(shares)])] for i in range(chunks)]
         scatter(client, full_sky, stored, lies)
         fetched = download(stored, [[server(full_sky, one) for one in home] for home in homes])
         client.get([fetched], [server(full_sky, A)], DEADLINE_MS)

@@ -34,8 +34,8 @@ class Satellites:
         self.timing = Timing()
         self.routes = list(self.holds)
 
-    def lookup_routes(self) -> list[Route]:
-        return list(self.routes)
+    def lookup_routes(self, keys: Sequence[bytes]) -> list[list[Route]]:
+        return [list(self.routes) for _ in keys]
 
     def look(self, asked: set[Satellite]) -> None:
         self.looks += 1
@@ -43,10 +43,11 @@ class Satellites:
     def patience_s(self, routes: Sequence[Route]) -> float:
         return 1.0
 
-    def find(
-        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
+    def find_each(
+        self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float
     ) -> tuple[list[BlockEntry | None], set[bytes]]:
-        (route,) = routes
+        keys = [key for key, _ in blocks]
+        (route,) = {route for _, routes in blocks for route in routes}
         self.asked.append((route, set(keys)))
         held = self.holds[route]
         return [BlockEntry(key, 10, 10, 1, 0, 0.0) if held.get(key) else None for key in keys], set(keys) - held.keys()
@@ -136,12 +137,12 @@ class SlowSatellites(Satellites):
         super().__init__(*each)
         self.is_asked, self.answer = Event(), Event()
 
-    def find(
-        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
+    def find_each(
+        self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float
     ) -> tuple[list[BlockEntry | None], set[bytes]]:
         self.is_asked.set()
         assert self.answer.wait(PATIENCE_S)
-        return super().find(routes, keys, tenant, deadline_s)
+        return super().find_each(blocks, tenant, deadline_s)
 
 
 def test_a_look_up_that_nobody_waits_for_any_more_when_its_turn_comes_is_not_sent() -> None:

@@ -21,6 +21,7 @@ from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.spread import shares_of
 from support.waiting import PATIENT, wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -49,7 +50,7 @@ def test_nothing_is_left_of_a_block(full_sky: LocalConstellation, length: int) -
         assert store.get([name])[0].data == b"another"
 
 
-def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: LocalConstellation) -> None:
+def test_only_who_is_asked_in_lookups_is_asked_about_a_new_or_a_small_block(full_sky: LocalConstellation) -> None:
     sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
     with SkyStore(sky) as store:
         store.put([(key("small"), b"small"), (key("large"), bytes(60_001))])
@@ -60,17 +61,20 @@ def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: L
             return [*purge(orders, *rest)]
 
         store.control.purge = count  # type: ignore[method-assign, assignment]
+        nearest = servers(sky)[0].satellite
+        few = {name: len({nearest, shares_of(sky, key(name))[0]}) for name in ("new", "small", "large")}
         assert all(one.confirmed for one in store.make_way([key("new"), key("small")]))
-        assert asked == [[1, 1]]
+        assert asked == [[few["new"], few["small"]]]
         assert store.make_way([key("large"), key("new")])[0].confirmed
-        assert asked[1:] == [[1, 1], [10]]
+        assert asked[1:] == [[few["large"], few["new"]], [10]]
 
 
 def test_what_is_left_without_its_first_share_is_found_by_the_put(full_sky: LocalConstellation) -> None:
     sky, name = full_sky.constellation.replace(cache={"servers": 10, "parity": 0}), key("left")
     with SkyStore(sky) as store:
         store.put([(name, bytes(60_001))])
-        evict(store.control, servers(sky)[:1], [name])
+        first = {servers(sky)[0].satellite, shares_of(sky, name)[0]}  # the nearest, and that of share 0
+        evict(store.control, [Route(one, one) for one in first], [name])
         assert store.make_way([name]) == [Purged(0, True)]
         assert store.put([(name, b"x" * 60_001)])[0].status == "bad_key"
         assert store.purge([name]).confirmed
@@ -81,7 +85,8 @@ def test_who_is_asked_in_lookups_knows_nothing_of_the_old_block(start_sky: Start
     sky = start_sky(cache={"layout": "rotation"}).constellation  # the first server is the window's corner
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("corner"), bytes(60_001))])
-        evict(store.control, servers(sky)[:1], [key("corner")])
+        first = shares_of(sky, key("corner"))[0]
+        evict(store.control, [Route(first, first)], [key("corner")])
         assert store.make_way([key("corner")])[0].confirmed
         assert store.put([(key("corner"), b"another")])[0].ok
         assert other.get([key("corner")])[0].data == b"another"
@@ -92,7 +97,7 @@ def test_a_first_server_that_is_silent_has_a_stand_in(start_sky: StartSky, stopp
     sky = local.constellation
     with SkyStore(sky) as store:
         assert store.put([(key("stopped"), bytes(60_001))])[0].ok
-        with stopped(local, Whereabouts(sky).servers(0)[0]):
+        with stopped(local, shares_of(sky, key("stopped"))[0]):
             assert store.make_way([key("stopped")])[0].confirmed
             assert store.put([(key("stopped"), b"another")])[0].ok
             assert store.get([key("stopped")])[0].data == b"another"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
+from itertools import count
 
 import pytest
 
@@ -25,6 +26,7 @@ from skymemory.wire.packets import Packet
 from support import flight_core as core
 from support.evictions import evict
 from support.openings import ask_cookie
+from support.spread import shares_of
 from support.waiting import PATIENCE_S, wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -132,10 +134,37 @@ def test_chunks_lie_on_their_servers(start_sky: StartSky) -> None:
     with SkyStore(sky) as store:
         store.put([(key("spread"), bytes(20 * sky.cache.chunk_bytes))])
         stats = store.control.store_stats(all_routes(sky), 5)
-    servers = Whereabouts(sky).servers(0)
+    shares = shares_of(sky, key("spread"), 20 * sky.cache.chunk_bytes)
     held = {satellite: counters["slots_used"] for satellite, counters in stats.items() if counters["slots_used"]}
     # 20 chunks of data are rows of 7, 7 and 6, each with 2 of parity behind it
-    assert held == {satellite: 3 if index < 8 else 2 for index, satellite in enumerate(servers)}
+    assert held == {satellite: 3 if index < 8 else 2 for index, satellite in enumerate(shares)}
+
+
+def test_small_values_fill_all_servers(start_sky: StartSky) -> None:
+    """Each server has some of them. A large block lies as in the paper: chunk i is at server i."""
+    sky = start_sky().constellation
+    servers = Whereabouts(sky).servers(0)
+    with SkyStore(sky) as store:
+        items = {key(f"small {number}"): b"x" for number in range(300)}
+        assert all(result.ok for result in store.put(list(items.items())))
+        held = {satellite: counters["slots_used"] for satellite, counters in stats_of(store).items() if counters["slots_used"]}
+        assert sorted(held) == sorted(servers)
+        assert sum(held.values()) == 300 * (sky.cache.parity + 1)
+        assert max(held.values()) < 2 * min(held.values())
+        assert [result.data for result in store.get(list(items))] == list(items.values())
+        (large,) = store.put([(key("large"), bytes(60 * sky.cache.chunk_bytes))])
+        assert large.entry is not None
+        assert large.entry.chunk_total == 60 + 9 * sky.cache.parity
+        more = stats_of(store)
+        for server, satellite in enumerate(servers):
+            share = len(range(server, large.entry.chunk_total, len(servers)))
+            assert more[satellite]["slots_used"] - held[satellite] == share
+    with SkyStore(sky) as other:  # it knows nothing but keys
+        assert all(one.entry is not None for one in other.find([*items, key("large")]))
+
+
+def stats_of(store: SkyStore) -> dict[Satellite, dict[str, int]]:
+    return store.control.store_stats(all_routes(store.constellation), 5)
 
 
 @pytest.mark.parametrize("uplink", ["window", "nearest"])
@@ -255,7 +284,7 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
     sky = start_sky(cache={"parity": 0}).constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("block"), bytes(100_000)), (key("whole"), bytes(100_000))])
-        gone = Whereabouts(sky).servers(0)[3]
+        gone = shares_of(sky, key("block"), 100_000)[3]
         assert evict(store.control, [Route(gone, gone)], [key("block")]) == (2, True)
         results = store.get([key("block"), key("whole")])
         assert [result.status for result in results] == ["miss", "done"]
@@ -269,7 +298,7 @@ def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: St
     sky = start_sky(cache={"parity": 0, "lazy_purge": False}).constellation
     with SkyStore(sky) as store:
         store.put([(key("block"), bytes(100_000))])
-        gone = Whereabouts(sky).servers(0)[3]
+        gone = shares_of(sky, key("block"), 100_000)[3]
         assert evict(store.control, [Route(gone, gone)], [key("block")]) == (2, True)
         assert [result.status for result in store.get([key("block")])] == ["miss"]
         assert store.find([key("block")])[0].entry is None  # though satellites hold the rest
@@ -284,14 +313,15 @@ def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
     """One satellite is pressed until it evicts; the others hear of it from their neighbours, and the ground does nothing."""
     cache = {"parity": 0, "deadline_ms": 2000, "lazy_purge": False}
     sky = start_sky(satellite={"store_mib": 1, "gossip": True}, cache=cache).constellation
-    first = Whereabouts(sky).servers(0)[0]
+    first = shares_of(sky, key("old"), 100_000)[0]
     with SkyStore(sky) as store, SkyStore(sky) as other:
         assert all(result.ok for result in store.put([(key("old"), bytes(100_000)), (key("whole"), bytes(100_000))]))
         assert store.get([key("whole")])[0].ok
         time.sleep(3.5)  # as long after a PUT as satellites take no word about its block: its deadline and a second
         pressing = 0
+        there = (one for number in count() if shares_of(sky, one := key(f"press {number}"))[0] == first)
         while not (stats := store.control.store_stats(all_routes(sky), 5))[first]["evictions"]:
-            assert store.put([(key(f"press {pressing}"), b"x")])[0].ok  # of one chunk, for the first server only
+            assert store.put([(next(there), b"x")])[0].ok  # of one chunk
             pressing += 1
         assert stats[first]["evictions"] == 2
 
@@ -519,7 +549,7 @@ def test_blocks_longer_than_allowed_are_misses(full_sky: LocalConstellation) -> 
 def test_a_forged_length_takes_no_memory(full_sky: LocalConstellation) -> None:
     """One chunk says that its block has 2 GB. Whoever wants the block must not believe it."""
     sky, one, chunk = full_sky.constellation, key("forged"), bytes(6000)
-    nearest = Whereabouts(sky).servers(0)[0]
+    nearest = shares_of(sky, one)[0]  # one of those that a look-up asks
     total = 333_334
     with SkyStore(sky) as store, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
         forger.settimeout(10)

@@ -9,6 +9,7 @@ from secrets import token_bytes
 
 import pytest
 
+from skymemory.link.timing import Timing
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
@@ -17,6 +18,7 @@ from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.spread import shares_of
 from support.waiting import PATIENT, wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -25,6 +27,8 @@ CACHE = {"servers": 9, "parity": 0, "deadline_ms": 60_000, "handover_s": 1.0}
 """A deadline that is long for such links: no get shall end because they are slow."""
 SLOW = {"rate_kbps": 1000, "delay_us": 10_000}
 """what one satellite holds here takes some seconds over such a link"""
+SLOWLY = Timing(lookup_s=20.0, silence_s=20.0)
+"""Answers wait behind what is handed over, on links that all satellites share."""
 CENTRES = [Satellite(2, 2), Satellite(3, 5), *(Satellite(3 + index % 2, 6) for index in range(7))]
 """away from where the blocks are, and then to and fro: in the end their places are those of no row of the last seven"""
 ROW_MS = 400
@@ -50,14 +54,14 @@ def test_nothing_is_missed_however_late_it_is(start_sky: StartSky, caplog: pytes
     gone = token_bytes(32)
     playing = late_play(local)
     where = Whereabouts(local.constellation, playing)
-    with SkyStore(local.constellation, playing=playing, timing=PATIENT) as store:
+    with SkyStore(local.constellation, playing=playing, timing=SLOWLY) as store:
         replay.upload(store.control, playing)
         assert all(result.ok for result in store.put([*items.items(), (gone, os.urandom(9_000))]))
         assert where.row(time.time()) == 1
         last_s = playing.started_unix_s + playing.track.rows[-1][0] / 1000
         time.sleep(max(0.0, last_s + 0.2 - time.time()))
         assert left(store) > 0  # else this would test nothing
-        with SkyStore(local.constellation, playing=playing, timing=PATIENT) as other, caplog.at_level(logging.WARNING):
+        with SkyStore(local.constellation, playing=playing, timing=SLOWLY) as other, caplog.at_level(logging.WARNING):
             for key, data in items.items():  # by one that knows of none, and by one that does
                 assert other.find([key])[0].entry is not None
                 (result,) = store.get([key])
@@ -72,7 +76,7 @@ def test_nothing_is_missed_however_late_it_is(start_sky: StartSky, caplog: pytes
         assert [result.status for result in store.get(list(items))] == ["done"] * len(items)
         entry = store.find([gone])[0].entry
         assert entry is not None
-        victim = where.servers(where.row(time.time()))[0]
+        victim = shares_of(local.constellation, gone, 9_000, where.servers(where.row(time.time())))[0]
         evict(store.control, [Route(victim, victim)], [gone])
 
         def is_purged() -> bool:

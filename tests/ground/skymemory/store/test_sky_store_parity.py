@@ -13,11 +13,13 @@ from skymemory.link.control import Purged
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.placement.spread import offset_of_key
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.spread import shares_of
 from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -33,6 +35,12 @@ def blocks(name: str) -> dict[bytes, bytes]:
 
 def servers(sky: Constellation) -> list[Satellite]:
     return Whereabouts(sky).servers(0)
+
+
+def evict_at(store: SkyStore, key: bytes, data: bytes, *shares: int) -> None:
+    """Let the servers of some shares of a block lose it."""
+    places = shares_of(store.constellation, key, len(data))
+    evict(store.control, [Route(places[share], places[share]) for share in shares], [key])
 
 
 def check_got(store: SkyStore, items: dict[bytes, bytes]) -> None:
@@ -134,15 +142,16 @@ def test_evictions_of_two_leave_a_block_and_that_of_a_third_takes_it(start_sky: 
     (small, *_, large) = items
     with SkyStore(sky) as store:
         assert all(one.ok for one in store.put(list(items.items())))
-        for server in (0, 2):
-            evict(store.control, [Route(servers(sky)[server], servers(sky)[server])], list(items))
+        for key, data in items.items():
+            evict_at(store, key, data, 0, 2)
         check_got(store, items)
         entries = [entry for one in store.find(list(items)) if (entry := one.entry) is not None]
         assert store.control.hold_all([(one, [[Route(at, at)] for at in servers(sky)]) for one in entries], 0, 10) == [
             True
         ] * len(entries)
         assert store.still_there([[entry] for entry in entries]) == [[entry] for entry in entries]
-        evict(store.control, [Route(servers(sky)[1], servers(sky)[1])], [small, large])
+        for key in (small, large):
+            evict_at(store, key, items[key], 1)
         assert [one.status for one in store.get([small, large])] == ["miss", "miss"]
         assert store.stats().purges == 2
         left = {key: data for key, data in items.items() if key not in (small, large)}
@@ -158,13 +167,14 @@ def test_a_value_is_gone_once_what_is_left_cannot_give_it(start_sky: StartSky) -
         (cleared,) = store.make_way([small])
         assert (cleared.chunks, cleared.confirmed) == (3, True)
         assert store.make_way([small]) == [Purged(0, True)]
-        local.kill(servers(sky)[1])
-        assert all(one.ok for one in store.put([(sha256(b"finds the loss of a copy").digest(), os.urandom(100_000))]))
-        wait_until(lambda: store.lost == {servers(sky)[1]})
-        assert store.purge([last]).confirmed  # of each row eleven chunks are gone
         single = next(key for key, data in items.items() if len(data) == 5999)
+        copy = shares_of(sky, single, 5999)[1]
+        local.kill(copy)
+        assert all(one.ok for one in store.put([(sha256(b"finds the loss of a copy").digest(), os.urandom(100_000))]))
+        wait_until(lambda: store.lost == {copy})
+        assert store.purge([last]).confirmed  # of each row eleven chunks are gone
         assert store.purge([single]) == Purged(2, False)  # the lost satellite has all of it
-        local.kill(servers(sky)[11])
+        local.kill(next(one for one in reversed(servers(sky)) if one != copy))
         assert store.get([large])[0].ok
         assert store.purge([large]).confirmed
         assert store.get([large])[0].status == "miss"
@@ -180,13 +190,14 @@ def test_what_satellites_lost_is_purged_while_others_stand_in_and_what_stand_ins
         assert all(one.ok for one in store.put([(sha256(b"finds the loss").digest(), os.urandom(100_000))]))
         wait_until(lambda: store.lost == {servers(sky)[11]})
 
-        def evict_at(some: list[int], key: bytes) -> None:
+        def evict_at_servers(some: list[int], key: bytes) -> None:
             evict(store.control, [Route(servers(sky)[server], servers(sky)[server]) for server in some], [key])
 
-        evict_at([0, 1], first)  # the stand-in of server 11 lacks its share, too
+        evict_at_servers([0, 1], first)  # the stand-in of server 11 lacks its share, too
         assert [one.status for one in store.get([first])] == ["miss"]
         assert store.stats().purges == 0
-        evict_at([3, 4, 5, 6], second)  # the first three servers know the block, so each look-up finds it
+        known = {offset_of_key(second, 12) + at for at in range(3)}  # these servers know the block, so each look-up finds it
+        evict_at_servers([server for server in range(10) if {server, server + 12}.isdisjoint(known)][:4], second)
 
         def is_purged() -> bool:
             assert [one.status for one in store.get([second])] == ["miss"]

@@ -15,7 +15,7 @@ from skymemory.link.ask import Ask
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.entry_satellites import server_routes
+from skymemory.sky.entry_satellites import Route, server_routes
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -23,6 +23,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.envelope import ENVELOPE_BYTES, Kind, seal
 from skymemory.wire.key_derivation import root_key, seal_keys
 from support.evictions import evict
+from support.spread import shares_of
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -54,6 +55,12 @@ def chain(name: object, length: int) -> list[bytes]:
 
 def put(store: SkyStore, keys: Sequence[bytes]) -> None:
     assert all(result.ok for result in store.put([(key, BLOCK) for key in keys]))
+
+
+def evict_first(store: SkyStore, key: bytes) -> None:
+    """Let the server of share 0 of a block lose it."""
+    first = shares_of(store.constellation, key, len(BLOCK))[0]
+    evict(store.control, [Route(first, first)], [key])
 
 
 def found(store: SkyStore, keys: Sequence[bytes]) -> list[bytes]:
@@ -131,9 +138,8 @@ def test_a_hole_behind_which_nothing_was_asked_is_found(start_sky: StartSky) -> 
     keys = chain("holes", 40)
     with open_store(start_sky().constellation) as store:
         put(store, keys)
-        first, *_ = server_routes(store.whereabouts, 0)
         for gone in (keys[39], keys[31], keys[30]):
-            evict(store.control, [first], [gone])
+            evict_first(store, gone)
         assert found(store, keys) == keys[:30]
         assert found(store, keys) == keys[:30]
 
@@ -254,8 +260,8 @@ def test_several_chains_at_once(start_sky: StartSky) -> None:
     with open_store(start_sky().constellation) as store:
         for one in keys:
             put(store, one)
-        first, *_ = server_routes(store.whereabouts, 0)
-        evict(store.control, [first], [keys[19][0], keys[7][2]])
+        evict_first(store, keys[19][0])
+        evict_first(store, keys[7][2])
         asked: list[list[BlockEntry]] = [[], *(store.find_longest(one).entries for one in keys)]
         there = store.still_there(asked)
         assert [len(one) for one in there] == [0, *([3] * 7), 2, *([3] * 11), 0]
