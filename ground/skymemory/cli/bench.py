@@ -1,4 +1,4 @@
-"""`skymem bench`: measures gateway, idle, links, parity, peers, pic, prefix, stragglers and ttft."""
+"""`skymem bench`: measures gateway, idle, links, parity, peers, pic, prefix, spread, stragglers and ttft."""
 
 from pathlib import Path
 from typing import Any
@@ -274,6 +274,35 @@ def prefix(constellation_path: Path | None, rounds: int, codecs: tuple[str, ...]
             *first,
             f"{row['block_bytes']:,}",
             f"{row['same_tokens']} of {report['new_tokens']}",
+        )
+    print_table(table)
+
+
+@bench.command()
+@constellation_option
+@click.option("--values", default=100_000, show_default=True, type=click.IntRange(1, 10_000_000), help="Values of 100 bytes.")
+@click.option("--blocks", default=2_000, show_default=True, type=click.IntRange(1, 10_000_000), help="Blocks of 1 MB.")
+@click.option("--stored", default=1_000, show_default=True, type=click.IntRange(1, 10_000), help="Values that are really stored.")
+@json_option
+def spread(constellation_path: Path | None, values: int, blocks: int, stored: int, as_json: bool) -> None:
+    """Measure how evenly values and blocks lie on the servers."""
+    from skymemory.bench.spread import run_spread_bench
+
+    with progress_bar("storing") as progress:
+        report = run_spread_bench(load_constellation(constellation_path), values, blocks, stored, progress)
+    if report["stored"]["said"] != report["stored"]["computed"]:
+        raise Failure(f"satellites hold {report['stored']['said']} chunks, and not {report['stored']['computed']}")
+    if as_json:
+        print_json(report)
+        return
+    table = Table(title=f"bytes on {report['servers']} servers")
+    for column in ("", "number", "bytes of one", "least, MB", "most, MB", "variation, %"):
+        table.add_column(column, justify="right" if column else "left")
+    for row in report["rows"]:
+        sizes = row["bytes"]
+        least, most = _mb(min(sizes)), _mb(max(sizes))
+        table.add_row(
+            row["what"], f"{row['number']:,}", f"{row['block_bytes']:,}", least, most, f"{row['variation_percent']:.2f}"
         )
     print_table(table)
 

@@ -534,6 +534,16 @@ OUTLINES: Final[dict[str, Any]] = {
                     {"names": ["--json"], "help": "Print one JSON object instead of tables.", "flag": True},
                 ],
             },
+            "spread": {
+                "help": "Measure how evenly values and blocks lie on the servers.",
+                "parameters": [
+                    {"names": ["--constellation"], "help": "Constellation file. Default: constellation.toml of this folder if there is one, else the paper's constellation.", "path": "file"},
+                    {"names": ["--values"], "help": "Values of 100 bytes."},
+                    {"names": ["--blocks"], "help": "Blocks of 1 MB."},
+                    {"names": ["--stored"], "help": "Values that are really stored."},
+                    {"names": ["--json"], "help": "Print one JSON object instead of tables.", "flag": True},
+                ],
+            },
             "stragglers": {
                 "help": "Get a block of 480 chunks in virtual time while some answers come late: without a code, hedged, and the first of all.",
                 "parameters": [

@@ -38,6 +38,7 @@ LEFT_OUT = {
 SHORTER = {
     r"skymem demo.*": r"\g<0> --tokens 2",
     r"skymem bench idle": r"\g<0> --seconds 0.5",
+    r"skymem bench spread": r"\g<0> --values 1000 --stored 100",
     r"skymem bench stragglers": r"\g<0> --gets 8",
     r"skymem twin --seeds 1000": "skymem twin --seeds 2",
     r"(skymem twin berlin.csv.*?)( --hours 24)?$": r"\g<1> --hours 0.1",
