@@ -4,8 +4,9 @@
 usage: tools/run_pytest.py [PYTEST ARGUMENT ...]
 
 Tests use real processes and sockets, and CI's machines are shared: one of three thousand tests now and then meets a machine that
-stands still, and several at once if it does so for long. A test that fails twice is a failure. A test that passes alone is named in
-the last lines of the output, and has to be mended. More than six failures, an error of pytest itself and a worker that crashed are failures at once.
+stands still, and several at once if it does so for long. A test that fails twice is a failure. A test that passes alone is named
+in the last lines of the output, and has to be mended. More than six failures, an error of pytest itself and a worker that crashed
+are failures at once.
 """
 
 from __future__ import annotations
