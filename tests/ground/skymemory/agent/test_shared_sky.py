@@ -18,6 +18,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import RunRecord
 from support.agents import tell_up
 from support.namespace import run_in_namespace
+from support.spread import shares_of
 from support.waiting import wait_until_async
 
 StartSky = Callable[..., LocalConstellation]
@@ -205,14 +206,18 @@ def test_each_of_several_gets_is_answered_as_soon_as_its_blocks_are_there(
 
     async def work(sky: SharedSky) -> None:
         assert sky.store is not None
-        places = sky.store.whereabouts.servers(0)
         chunks = [6, 1, 9]
         items = [(key(("as soon", number)), os.urandom(6000 * number)) for number in chunks]
+        first, second, third = (
+            shares_of(local.constellation, name, len(data))[:number] for number, (name, data) in zip(chunks, items, strict=True)
+        )
+        one_of_first = next(place for place in first if place not in second)
+        one_of_third = next(place for place in third if place not in (*first, *second))
         assert all(one.ok for one in await sky.put(items))
         memory = [bytearray(len(data)) for _, data in items]
         views = [memoryview(one) for one in memory]
-        with stopped(local, places[7]):
-            with stopped(local, places[5]):
+        with stopped(local, one_of_third):
+            with stopped(local, one_of_first):
                 gets = [asyncio.create_task(sky.get([name], into=[view])) for (name, _), view in zip(items, views, strict=True)]
                 await asyncio.sleep(0)
             assert [one.status for one in [*await gets[0], *await gets[1]]] == ["done"] * 2
