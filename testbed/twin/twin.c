@@ -39,7 +39,7 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
         {"hang_ppm", c->hang_ppm, 0, PPM},
         {"quota_reserved", c->quota_reserved, 0, c->quota_most},
         {"tenants x quota_reserved", c->tenants * c->quota_reserved, 0, SKY_STORE_PERCENT},
-        {"slot_count", c->slot_count, 1, SKY_STORE_SLOT_MAX},
+        {"slot_count", c->slot_count, SKY_STORE_SLOTS_MIN, SKY_STORE_SLOT_MAX},
         {"chunk_bytes", c->chunk_bytes, 8, c->slot_bytes},
         {"packet_bytes", c->packet_bytes, SKY_SERVICE_PACKET_MIN, SKY_LIMIT_PACKET_BYTES},
         {"credit", c->credit, 1, SKY_LIMIT_CHUNK_SET},
@@ -72,7 +72,7 @@ static size_t have_bytes(const SKYT_Config_t *c)
 static bool take_memory(SKYT_Twin_t *twin)
 {
     const SKYT_Config_t *c      = &twin->config;
-    const SKY_StoreCfg_t store  = {c->slot_bytes, c->slot_count, c->slot_count};
+    const SKY_StoreCfg_t store  = {c->slot_bytes, c->slot_count};
     const size_t         nodes  = twin->node_count;
     const size_t         shares = (size_t)c->active_max * c->servers;
     const size_t         have   = have_bytes(c);
@@ -539,7 +539,7 @@ void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters)
         counters->migrated_chunks += node->migrated + node->service.core.counters.migrated_out;
         counters->evicted_chunks += node->evicted + node->store.counters.evicted_chunks;
         counters->expired_parts += node->expired + node->store.counters.expired_partial;
-        counters->stored_chunks += node->store.counters.slots_used - node->store.counters.partial;
+        counters->stored_chunks += node->store.counters.chunks - node->store.counters.partial;
     }
 }
 

@@ -58,7 +58,7 @@ static void look_at_oldest(SKY_Store_t *store)
     while (SKY_Store_NextUsed(store, &walk, &oldest))
     {
     }
-    if (oldest.held > 0 && store->counters.slots_used == store->cfg.slot_count)
+    if (oldest.held > 0 && store->slab.used == store->cfg.slot_count)
     {
         const uint32_t block = SKY_Store_Find(store, oldest.tenant, oldest.key);
 

@@ -149,8 +149,8 @@ void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node)
     const SKY_Store_t         *store = &twin->nodes[node].store;
     const SKY_StoreCounters_t *held  = &store->counters;
 
-    if (held->slots_used > store->cfg.slot_count || held->blocks > store->cfg.block_count || held->partial > held->slots_used ||
-        held->bytes > (uint64_t)(held->slots_used - held->partial) * store->cfg.slot_bytes)
+    if (store->slab.used > store->cfg.slot_count || held->blocks > held->chunks || held->partial > held->chunks ||
+        held->bytes > (uint64_t)(held->chunks - held->partial) * store->cfg.slot_bytes)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LIMIT, node, SKYT_NONE, SKYT_NONE, SKYT_NONE, "a store holds more than it may");
     }

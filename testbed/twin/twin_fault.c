@@ -107,13 +107,14 @@ static void junk_key(uint32_t number, uint8_t *key)
     key[3] = (uint8_t)(number & 0xFFu);
 }
 
-/* Put a chunk of one byte, as if from a ground host. */
+/* Put a chunk that has a slot for itself, as if from a ground host. */
 static void put_junk(SKYT_Twin_t *twin, uint32_t index)
 {
-    static const uint8_t byte;
+    static const uint8_t bytes[SKY_LIMIT_CHUNK_BYTES];
 
-    SKYT_Node_t *node = &twin->nodes[index];
-    SKY_Packet_t pkt;
+    SKYT_Node_t   *node  = &twin->nodes[index];
+    const uint32_t count = node->store.cfg.slot_bytes;
+    SKY_Packet_t   pkt;
 
     (void)memset(&pkt, 0, sizeof(pkt));
     pkt.is_request  = true;
@@ -123,11 +124,11 @@ static void put_junk(SKYT_Twin_t *twin, uint32_t index)
     pkt.tenant      = SKYT_JUNK_TENANT;
     pkt.epoch       = UINT32_MAX; /* the junk is prefetched for a row that never comes, so that it stays in the way */
     pkt.chunk_total = 1;
-    pkt.block_len   = 1;
-    pkt.chunk_len   = 1;
-    pkt.length      = 1;
-    pkt.payload     = &byte;
-    pkt.chunk_crc   = SKY_Crc32c(0, &byte, 1);
+    pkt.block_len   = count;
+    pkt.chunk_len   = count;
+    pkt.length      = count;
+    pkt.payload     = bytes;
+    pkt.chunk_crc   = SKY_Crc32c(0, bytes, count);
     junk_key(node->junk++, pkt.key);
     SKYT_Node_Serve(twin, index, &pkt);
 }
@@ -157,7 +158,7 @@ static void press(SKYT_Twin_t *twin, uint32_t index, uint32_t slots_free)
     }
     ++twin->counters.pressures;
     relieve(twin, index);
-    for (uint32_t i = 0; i < slots && slots - node->store.counters.slots_used > slots_free; ++i)
+    for (uint32_t i = 0; i < slots && slots - node->store.slab.used > slots_free; ++i)
     {
         put_junk(twin, index);
     }

@@ -42,7 +42,8 @@ static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
     before.puts     = counters->puts;
     before.hits     = counters->hits;
     before.rumoured = counters->gossip_purged;
-    before.slots    = node->store.counters.slots_used;
+    before.slots    = node->store.slab.used;
+    before.chunks   = node->store.counters.chunks;
     before.version  = SKYT_Version_Held(node->twin, index_of(node), pkt);
     before.spared   = SKYT_Purge_Spared(node->twin, index_of(node), pkt);
     if (is_put(pkt))
@@ -92,7 +93,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     if (is_put(pkt))
     {
         twin->repaired_us =
-            (from->flags & SKY_FLAG_FREE) != 0 && node->store.counters.slots_used > before.slots ? now_us : twin->repaired_us;
+            (from->flags & SKY_FLAG_FREE) != 0 && node->store.counters.chunks > before.chunks ? now_us : twin->repaired_us;
         SKYT_Use_Put(twin, index, from, &before);
         SKYT_Check_Taken(twin, index, from);
     }
@@ -445,7 +446,7 @@ static bool set_quotas(SKYT_Twin_t *twin, SKY_Store_t *store)
 
 bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index)
 {
-    const SKY_StoreCfg_t cfg   = {twin->config.slot_bytes, twin->config.slot_count, twin->config.slot_count};
+    const SKY_StoreCfg_t cfg   = {twin->config.slot_bytes, twin->config.slot_count};
     const size_t         bytes = SKY_Store_MemoryBytes(&cfg);
 
     twin->nodes[index].memory     = twin->stores + index * bytes;

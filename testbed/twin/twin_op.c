@@ -20,7 +20,7 @@ bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index)
     const bool            knows =
         schedule != NULL && SKY_Schedule_RowAt(schedule, twin->now_us) == SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
-    return SKY_Service_HandoverLeft(&node->service, twin->now_us) > 0 || (!knows && node->store.counters.slots_used > 0);
+    return SKY_Service_HandoverLeft(&node->service, twin->now_us) > 0 || (!knows && node->store.counters.chunks > 0);
 }
 
 SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)

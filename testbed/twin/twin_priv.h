@@ -131,12 +131,12 @@ typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private
 typedef struct
 {
     uint64_t evicted, scrubbed, puts, hits, rumoured;
-    uint64_t version; /**< of the value of a PUT or PURGE, as it was held; 0: it was not held, or is no value */
-    uint32_t slots;
-    uint32_t spared;       /**< chunks of the block of a PURGE, which that has to spare; 0: none */
-    bool     is_known;     /**< the block of a PUT was known */
-    bool     is_moving;    /**< at a PUT for a row, the satellite was handing something over */
-    bool     could_be_had; /**< SKYT_Rows_CanBeHad before a satellite may have purged a block with parity */
+    uint64_t version;       /**< of the value of a PUT or PURGE, as it was held; 0: it was not held, or is no value */
+    uint32_t slots, chunks; /**< used, and held, in its store */
+    uint32_t spared;        /**< chunks of the block of a PURGE, which that has to spare; 0: none */
+    bool     is_known;      /**< the block of a PUT was known */
+    bool     is_moving;     /**< at a PUT for a row, the satellite was handing something over */
+    bool     could_be_had;  /**< SKYT_Rows_CanBeHad before a satellite may have purged a block with parity */
 } SKYT_Before_t;
 
 #define SKYT_PACE_KINDS 20u /**< kinds of packets: operation and direction */

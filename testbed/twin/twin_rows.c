@@ -189,7 +189,7 @@ bool SKYT_Rows_WereHeld(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 #define PERIODS_MOST 4u                  /* of the scrub, until a share was found missing twice, and a census begins */
 #define REPAIR_US    UINT64_C(120000000) /* for the censuses and repairs of all blocks */
 #define CHUNK_US     UINT64_C(10000000)  /* for one chunk at most: its sources are asked one after another */
-#define SPARE_SLOTS  3u                  /* a repair needs room where it is made, and at the home */
+#define SPARE_SLOTS  6u                  /* a repair needs room where it is made, and at the home: two slots for a chunk */
 
 uint64_t SKYT_Rows_RepairUs(const SKYT_Twin_t *twin)
 {
@@ -271,7 +271,7 @@ static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
         const bool         has  = SKYT_Truth_Holds(twin, home_of(twin, block, chunk), block, chunk);
 
         lost = has ? lost : chunk;
-        room = room && home->is_up && home->store.cfg.slot_count - home->store.counters.slots_used >= SPARE_SLOTS;
+        room = room && home->is_up && home->store.cfg.slot_count - home->store.slab.used >= SPARE_SLOTS;
     }
     if (lost == SKYT_NONE || !room)
     {

@@ -76,10 +76,11 @@ void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node)
 void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before)
 {
     const SKY_Store_t *store = &twin->nodes[node].store;
+    const bool         is_it = store->counters.evicted_blocks != evicted_before; /* else they went with an earlier put */
 
-    if (store->counters.evicted_blocks != evicted_before)
+    for (uint32_t i = 0; is_it && i < store->evicted_count; ++i)
     {
-        SKYT_Truth_Taint(twin, SKYT_Content_BlockOf(twin, store->evicted.tenant, store->evicted.key), SKYT_CAUSE_EVICTED);
+        SKYT_Truth_Taint(twin, SKYT_Content_BlockOf(twin, store->evicted[i].tenant, store->evicted[i].key), SKYT_CAUSE_EVICTED);
     }
 }
 
@@ -116,7 +117,7 @@ void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node)
 {
     SKYT_Node_t          *here     = &twin->nodes[node];
     const SKY_Schedule_t *schedule = here->service.core.schedule;
-    const bool            is_empty = here->store.counters.slots_used == 0;
+    const bool            is_empty = here->store.counters.chunks == 0;
 
     if (is_empty || (schedule != NULL && SKY_Service_HandoverLeft(&here->service, twin->now_us) == 0))
     {

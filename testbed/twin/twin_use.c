@@ -11,6 +11,7 @@
 
 #include "twin_priv.h"
 
+#define SLOTS_OF_PUT    SKY_STORE_SLOTS_MIN /* that a put needs at most: for an entry, and a chunk */
 #define EXPIRE_SLACK_US (UINT64_C(10) * SKY_SERVICE_EXPIRE_US)
 
 struct SKYT_Use
@@ -62,28 +63,34 @@ static bool share_quota(const SKYT_Twin_t *twin, uint32_t one, uint32_t other)
     return one == other || (!has_quota(twin, one) && !has_quota(twin, other));
 }
 
-/* Check that a block has made room for the one of @p pkt. */
+/* Check that blocks have made room for the one of @p pkt, the first of them as the one that was used longest ago. The others of the
+ * same slots went with it. */
 static void check_evicted(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, uint32_t slots_before)
 {
-    const SKY_Store_t *store  = &twin->nodes[node].store;
-    const SKYT_Use_t  *went   = use_of(twin, node, store->evicted.tenant, store->evicted.key);
-    const uint32_t     block  = SKYT_Content_BlockOf(twin, store->evicted.tenant, store->evicted.key);
-    uint32_t           cursor = 0;
-    SKY_BlockInfo_t    info;
+    const SKY_Store_t     *store  = &twin->nodes[node].store;
+    const SKY_BlockInfo_t *first  = &store->evicted[0];
+    const SKYT_Use_t      *went   = use_of(twin, node, first->tenant, first->key);
+    const uint32_t         block  = SKYT_Content_BlockOf(twin, first->tenant, first->key);
+    uint32_t               cursor = 0;
+    SKY_BlockInfo_t        info;
 
-    if (!share_quota(twin, store->evicted.tenant, pkt->tenant))
+    for (uint32_t i = 0; i < store->evicted_count; ++i)
     {
-        SKYT_Check_Fail(twin, SKYT_INVARIANT_QUOTA, node, SKYT_NONE, block, SKYT_NONE,
-                        "a block of another tenant was evicted for a put");
+        if (!share_quota(twin, store->evicted[i].tenant, pkt->tenant))
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_QUOTA, node, SKYT_NONE,
+                            SKYT_Content_BlockOf(twin, store->evicted[i].tenant, store->evicted[i].key), SKYT_NONE,
+                            "a block of another tenant was evicted for a put");
+        }
     }
-    if (slots_before < store->cfg.slot_count && twin->config.quota_most == 0)
+    if (slots_before + SLOTS_OF_PUT <= store->cfg.slot_count && twin->config.quota_most == 0)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,
                         "a block was evicted although there was room");
     }
     while (SKY_Store_NextBlock(store, &cursor, &info))
     {
-        if (share_quota(twin, info.tenant, store->evicted.tenant) && !is_same(&info, pkt->tenant, pkt->key) &&
+        if (share_quota(twin, info.tenant, first->tenant) && !is_same(&info, pkt->tenant, pkt->key) &&
             went->certain > use_of(twin, node, info.tenant, info.key)->possible)
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,

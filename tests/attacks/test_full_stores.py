@@ -1,7 +1,4 @@
-"""Somebody fills satellites with chunks of one byte, each of which takes a whole slot.
-
-Before: 299 kB of them to one satellite made all blocks on ten servers unreadable.
-"""
+"""Somebody fills satellites with chunks, each of which takes a whole slot: a few hundred kB make blocks of all servers unreadable."""
 
 from collections.abc import Callable
 from secrets import token_bytes
@@ -23,6 +20,7 @@ QUOTAS = [
     {"number": "others", "reserved_percent": 0, "most_percent": 50},
 ]
 TARGET = Satellite(2, 3)
+FILLING: Final = bytes(6000)
 LARGE: Final = {"store_mib": 128}
 TOO_MANY: Final = 15_000
 """Slots of more bytes than an address may take at once."""
@@ -34,9 +32,9 @@ def slots(sky: GuardedSky) -> int:
 
 
 def flood(host: RawHost, tenant: int, count: int) -> int:
-    """Put this many chunks of one byte, and return how many of them the satellite refused."""
+    """Put this many chunks of a slot each, and return how many of them the satellite refused."""
     host.open(TARGET)
-    return len(host.answers((host.made(host.put(TARGET, token_bytes(32), b"x", tenant=tenant)) for _ in range(count)), TARGET))
+    return len(host.answers((host.made(host.put(TARGET, token_bytes(32), FILLING, tenant=tenant)) for _ in range(count)), TARGET))
 
 
 @pytest.mark.parametrize("parity", [0, 2])
@@ -102,4 +100,4 @@ def test_a_stranger_fills_nothing(start_guarded: Callable[..., GuardedSky]) -> N
         host.answers(packets, TARGET)
     with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:
         stats = control.store_stats([Route(TARGET, TARGET)], 20)[TARGET]
-    assert (stats["slots_used"], stats["puts"]) == (0, 0)
+    assert (stats["chunks"], stats["puts"]) == (0, 0)

@@ -284,7 +284,7 @@ static void step(input_t *in)
             }
             break;
     }
-    ENSURE(store.counters.blocks <= store.counters.slots_used && store.counters.slots_used <= SLOTS);
+    ENSURE(store.counters.blocks <= store.counters.chunks && store.slab.used <= store.cfg.slot_count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -294,7 +294,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t        m     = (uint8_t)(1u + (setup & 1u));
     const uint8_t        k     = (uint8_t)(1u + (setup >> 1 & 3u));
     const uint32_t       len   = 1u + (255u - take(&in)) * (ROWS_MAX * k * CHUNK_MAX - 1u) / 255u;
-    const SKY_StoreCfg_t cfg   = {SLOT_BYTES, SLOTS, SLOTS};
+    const SKY_StoreCfg_t cfg   = {SLOT_BYTES, 2u * SLOTS};
     SKY_ServiceCfg_t     kvc   = {.packet_bytes = SKY_SERVICE_PACKET_MIN, .credit = 8, .part_lifetime_ms = 20, .gossip = true};
 
     now_us      = 1000000;

@@ -70,9 +70,9 @@ static void check_counters(void)
 {
     const SKY_StoreCounters_t *c = &store.counters;
 
-    ENSURE(c->slots_used <= store.cfg.slot_count && c->blocks <= store.cfg.block_count && c->blocks <= c->slots_used);
-    ENSURE(c->partial <= c->slots_used && c->bytes <= (uint64_t)(c->slots_used - c->partial) * store.cfg.slot_bytes);
-    ENSURE((c->blocks == 0) == (c->slots_used == 0));
+    ENSURE(store.slab.used <= store.cfg.slot_count && c->blocks <= c->chunks);
+    ENSURE(c->partial <= c->chunks && c->bytes <= (uint64_t)(c->chunks - c->partial) * store.cfg.slot_bytes);
+    ENSURE((c->blocks == 0) == (c->chunks == 0) && (c->blocks == 0) == (store.slab.used == 0));
 }
 
 static void spoil(input_t *in, SKY_Packet_t *pkt)
@@ -319,7 +319,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input_t              in    = {data, size};
     const uint8_t        setup = take(&in);
-    const SKY_StoreCfg_t cfg   = {(setup & 1u) != 0 ? PARTED_BYTES : SLOT_BYTES, SLOTS, BLOCKS};
+    const SKY_StoreCfg_t cfg   = {(setup & 1u) != 0 ? PARTED_BYTES : SLOT_BYTES, SLOTS};
     SKY_ServiceCfg_t     kvc   = {.self             = {1, 1},
                                   .packet_bytes     = PACKET_BYTES,
                                   .credit           = CREDIT,

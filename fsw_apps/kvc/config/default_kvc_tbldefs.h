@@ -18,7 +18,7 @@
 #define KVC_CLOCK_SATELLITE 0u /**< CFE_TIME_GetTime: the schedule goes with it when it is set */
 #define KVC_CLOCK_MONOTONIC 1u /**< OS_GetMonotonicTime, seconds modulo 2^32: nobody sets it; good until the processor restarts */
 
-/** A tenant's share of the store, in percent of its slots and of its entries for blocks. */
+/** A tenant's share of the store, in percent of its slots. */
 typedef struct KVC_TenantQuota
 {
     uint32 Tenant;

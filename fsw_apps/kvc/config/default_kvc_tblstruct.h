@@ -16,7 +16,6 @@ typedef struct KVC_LimitsTable
 {
     uint32 StoreBytes;     /**< memory to use, index included; 0: all of KVC_PLATFORM_STORE_BYTES */
     uint32 SlotBytes;      /**< largest chunk */
-    uint32 BlockCount;     /**< blocks that the index has room for; 0: one for each slot */
     uint32 Credit;         /**< chunks of one burst, PUT and GET; fewer are used if their packets exceed SKY_NODE_BURST_MAX */
     uint32 PartLifetimeMs; /**< lifetime of an incomplete chunk; less if its PUT has a nearer deadline */
     uint32 MigrateAllFromGround; /**< 1: ground hosts may move all blocks of a tenant, for which no key is needed; 0: refused */

@@ -185,10 +185,8 @@ static void Test_Limits(void)
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_TBL_VALUE_ERR_EID);
 
-    UT_Table.limits            = good;
-    UT_Table.limits.BlockCount = 3;
+    UT_Table.limits = good;
     UtAssert_BOOL_TRUE(KVC_Service_PlanStore(&UT_Table.limits, &cfg));
-    UtAssert_UINT32_EQ(cfg.block_count, 3);
     UtAssert_BOOL_TRUE(SKY_Store_MemoryBytes(&cfg) <= KVC_PLATFORM_STORE_BYTES);
     ++cfg.slot_count; /* the store has as many slots as fit */
     UtAssert_BOOL_TRUE(SKY_Store_MemoryBytes(&cfg) > KVC_PLATFORM_STORE_BYTES);
@@ -265,7 +263,7 @@ static void Test_Tenants(void)
     KVC_Tbl_Manage();
     KVC_Tbl_Manage(); /* nothing new */
     UT_Send(KVC_SEND_HK_MID, 0, sizeof(KVC_SendHkCmd_t), NULL);
-    UtAssert_UINT32_EQ(KVC_Data.Hk.Payload.SlotsUsed, 1);
+    UtAssert_UINT32_EQ(KVC_Data.Hk.Payload.Chunks, 1);
     pkt.chunk_id = 1;
     UT_Service->Begin(1, &pkt);
     UtAssert_BOOL_TRUE(UT_Service->Next(1, &out)); /* store_full */

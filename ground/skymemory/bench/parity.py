@@ -169,7 +169,7 @@ def run_repair(
         with SkyStore(sky, tenant_secret=b"") as store, ControlPlane(sky) as control:
             for _ in range(blocks):
                 store.put([(os.urandom(KEY_BYTES), os.urandom(_REPAIRED_BYTES))])
-            stored = control.store_stats([Route(places[3], places[3])], _PUT_MS / 1000)[places[3]]["slots_used"]
+            stored = control.store_stats([Route(places[3], places[3])], _PUT_MS / 1000)[places[3]]["chunks"]
             quiet = _repair(local, control, places[3], stored, 0.0)
             rows.append({"beside": "nothing", **quiet.row(), "read_chunks": quiet.read_chunks})
             progress(1, 2)

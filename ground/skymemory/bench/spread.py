@@ -116,4 +116,4 @@ def _store(constellation: Constellation, keys: ValueKeys, number: int, progress:
                 raise RuntimeError(f"a value was not stored: {next(one.status for one in results if not one.ok)}")
         routes = [Route(one, one) for one in Whereabouts(sky).servers(0)]
         stats = store.control.store_stats(routes, _WAIT_S)
-    return {"said": [stats[one.satellite]["slots_used"] for one in routes], "computed": computed}
+    return {"said": [stats[one.satellite]["chunks"] for one in routes], "computed": computed}

@@ -195,11 +195,11 @@ def empty_servers(stores: Mapping[Satellite, Mapping[str, int]], repair_s: float
     if not stores:
         return ()
     longest_ms = max(one["uptime_ms"] for one in stores.values())
-    usual = median(one["slots_used"] for one in stores.values())
+    usual = median(one["chunks"] for one in stores.values())
 
     def is_empty(one: Mapping[str, int]) -> bool:
         began_later = one["uptime_ms"] < min(longest_ms - _TOGETHER_MS, 1000 * repair_s)
-        return began_later and 2 * one["slots_used"] < usual
+        return began_later and 2 * one["chunks"] < usual
 
     return tuple(sorted(place for place, one in stores.items() if is_empty(one)))
 
@@ -214,7 +214,7 @@ def _satellite(
         "alive": store is not None,
     }
     if store is not None:
-        entry |= {"chunks": store["slots_used"], "store": store}
+        entry |= {"chunks": store["chunks"], "store": store}
         entry |= {name: store[name] for name in SHOWN if name != "chunks"}
     if links is not None:
         entry |= {"isl": links.counters, "links": {name: _told(link) for name, link in links.links.items()}}

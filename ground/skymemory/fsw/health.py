@@ -113,7 +113,7 @@ class HealthMonitor(OnboardApp):
         report.plane, report.slot = isl.plane, isl.slot
         report.links_present = sum(link.present for link in ring)
         report.links_up = sum(link.up for link in ring)
-        report.chunks = kvc.slots_used
+        report.chunks = kvc.chunks
         report.store_permille = 1000 * kvc.slots_used // max(kvc.slots, 1)
         totals = (kvc.errors, kvc.evicted_chunks, isl.dropped)
         # Counters that were reset are smaller than before, so all of their counts are new.

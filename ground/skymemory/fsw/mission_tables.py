@@ -152,7 +152,6 @@ def limits(constellation: Constellation) -> str:
     lines = [
         f".StoreBytes           = {store_bytes}u,",
         f".SlotBytes            = {constellation.slot_bytes}u,",
-        ".BlockCount           = 0, /* one for each slot */",
         f".Credit               = {own.credit},",
         f".PartLifetimeMs       = {defaults.DEFAULT_PART_LIFETIME_MS},",
         ".MigrateAllFromGround = 0,",

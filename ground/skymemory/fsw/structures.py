@@ -605,7 +605,7 @@ class IslPeersTable(LittleEndianStructure):
 
 
 class KvcTenantQuota(LittleEndianStructure):
-    """`KVC_TenantQuota_t`. A tenant's share of the store, in percent of its slots and of its entries for blocks."""
+    """`KVC_TenantQuota_t`. A tenant's share of the store, in percent of its slots."""
 
     tenant: int
     reserved_percent: int
@@ -719,10 +719,12 @@ class KvcHousekeeping(LittleEndianStructure):
     """1: the satellite is known and the service runs"""
     spare: int
     slots: int
-    """slots of the store"""
+    """slots of the store: its memory, in pieces of one size"""
     slot_bytes: int
+    """largest chunk: one slot has room for it"""
     slots_used: int
-    slots_partial: int
+    """slots with something in them"""
+    chunks_partial: int
     """chunks of which parts are missing"""
     blocks: int
     row: int
@@ -731,6 +733,8 @@ class KvcHousekeeping(LittleEndianStructure):
     """rows of the schedule"""
     store_bytes: int
     """memory of the store"""
+    chunks: int
+    """chunks held, those of which parts are missing included"""
     bytes: int
     """bytes of chunks held"""
     requests: int
@@ -756,11 +760,12 @@ class KvcHousekeeping(LittleEndianStructure):
         ("slots", c_uint32),
         ("slot_bytes", c_uint32),
         ("slots_used", c_uint32),
-        ("slots_partial", c_uint32),
+        ("chunks_partial", c_uint32),
         ("blocks", c_uint32),
         ("row", c_uint32),
         ("rows", c_uint32),
         ("store_bytes", c_uint64),
+        ("chunks", c_uint64),
         ("bytes", c_uint64),
         ("requests", c_uint64),
         ("puts", c_uint64),
@@ -785,8 +790,6 @@ class KvcLimitsTable(LittleEndianStructure):
     """memory to use, index included; 0: all of KVC_PLATFORM_STORE_BYTES"""
     slot_bytes: int
     """largest chunk"""
-    block_count: int
-    """blocks that the index has room for; 0: one for each slot"""
     credit: int
     """chunks of one burst, PUT and GET; fewer are used if their packets exceed SKY_NODE_BURST_MAX"""
     part_lifetime_ms: int
@@ -816,7 +819,6 @@ class KvcLimitsTable(LittleEndianStructure):
     _fields_ = (
         ("store_bytes", c_uint32),
         ("slot_bytes", c_uint32),
-        ("block_count", c_uint32),
         ("credit", c_uint32),
         ("part_lifetime_ms", c_uint32),
         ("migrate_all_from_ground", c_uint32),

@@ -88,6 +88,7 @@ class TenantStats(NamedTuple):
     slots_reserved: int
     slots_most: int
     slots_used: int
+    """Slots with its chunks and entries: small chunks share a slot."""
     blocks: int
     evictions: int
     """Complete chunks of its own that made room."""

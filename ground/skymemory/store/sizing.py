@@ -10,8 +10,18 @@ from skymemory.sky.file_sections import UINT32_MAX
 from skymemory.sky.placement.layouts import SERVERS_MAX
 from skymemory.sky.placement.structures import STRIPE_ROW_MAX
 
-_TABLES_BYTES: Final = 248
-"""Most bytes that a slot of a satellite's store needs besides itself: entries in two tables and in their indexes."""
+_HEAD_BYTES: Final = 64
+"""Bytes of a chunk's entry, which lies in its slot."""
+_ALIGNMENT: Final = 64
+"""Slots are so many bytes long, or a multiple of that."""
+_SLOT_ENTRY_BYTES: Final = 24
+"""Bytes of a slot's own entry."""
+_BLOCK_ENTRY_BYTES: Final = 144
+"""Bytes of a block's entry, which shares a slot with others."""
+_ENTRIES_MOST: Final = 64
+"""Most entries of blocks in a slot."""
+_ROW_BYTES: Final = 8
+"""Bytes of the index for each KiB of a store, which is rounded up to a power of two."""
 _SPARE_SLOTS: Final = 2
 """Spare slots of a store, in which repairs rebuild chunks: they hold none."""
 _BYTES: Final = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8": 1}
@@ -106,9 +116,17 @@ def _number(config: dict[str, Any], *names: str) -> int:
 
 
 def store_slots(sky: Constellation) -> int:
-    """Return the number of chunks that a satellite's store surely holds."""
-    room = sky.satellite.store_mib * _MIB - _SPARE_SLOTS * sky.slot_bytes
-    return room // (sky.slot_bytes + _TABLES_BYTES)
+    """Return the number of chunks that a satellite's store surely holds, each of the largest size and of another block."""
+    return _chunks_in(sky, sky.satellite.store_mib)
+
+
+def _chunks_in(sky: Constellation, store_mib: int) -> int:
+    slot_bytes = -(-(sky.slot_bytes + _HEAD_BYTES) // _ALIGNMENT) * _ALIGNMENT
+    index_bytes = _ROW_BYTES * (1 << (1024 * store_mib - 1).bit_length())
+    room = store_mib * _MIB - _ALIGNMENT - _SPARE_SLOTS * sky.slot_bytes - index_bytes
+    slots = room // (max(slot_bytes, _BLOCK_ENTRY_BYTES) + _SLOT_ENTRY_BYTES)
+    entries = min(_ENTRIES_MOST, max(1, slot_bytes // _BLOCK_ENTRY_BYTES))
+    return max(0, slots * entries // (entries + 1))
 
 
 def capacity_bytes(sky: Constellation) -> int:
@@ -130,8 +148,11 @@ def blocks_held(sky: Constellation, block_bytes: int, other_chunks: int = 0) -> 
 
 def store_mib_for(sky: Constellation, block_bytes: int, blocks: int) -> int:
     """Return the MiB of each satellite's store (`satellite.store_mib`) that a number of blocks needs."""
-    slots = blocks * _share(sky, block_bytes)
-    return math.ceil((slots * (sky.slot_bytes + _TABLES_BYTES) + _SPARE_SLOTS * sky.slot_bytes) / _MIB)
+    chunks = blocks * _share(sky, block_bytes)
+    store_mib = max(1, math.ceil(chunks * sky.slot_bytes / _MIB))
+    while _chunks_in(sky, store_mib) < chunks:
+        store_mib += 1
+    return store_mib
 
 
 def servers_for(sky: Constellation, block_bytes: int, blocks: int) -> int | None:

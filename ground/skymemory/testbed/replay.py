@@ -315,13 +315,13 @@ class Watch:
         if row != self._row:
             self._row, self.quiet = row, 0
         self._check_own(stats, asked_ms, now_ms)
-        held = sum(one["slots_used"] for one in stats.values())
+        held = sum(one["chunks"] for one in stats.values())
         self._chunk_bytes = sum(one["bytes"] for one in stats.values()) / held if held else self._chunk_bytes
         self.quiet += 1
         if self._by == "schedule":
             self._give_again(satellite for satellite, one in stats.items() if one["rows"] != len(self._playing.track.rows))
         else:
-            self._command(satellite for satellite, one in stats.items() if one["slots_used"])
+            self._command(satellite for satellite, one in stats.items() if one["chunks"])
         self._left[row] = sum(one["handover_left"] for one in stats.values())
         for satellite, one in stats.items():
             moved = one["migrated_out"] - self._out.get(satellite, one["migrated_out"])

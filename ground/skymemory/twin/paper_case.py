@@ -126,7 +126,7 @@ def _config(case: PaperCase) -> structures.Config:
         hosts=2,
         tenants=1,
         slot_bytes=case.chunk_bytes,
-        slot_count=case.share,
+        slot_count=case.share + 1,  # and the block's entry
         packet_bytes=case.chunk_bytes + PACKET_ROOM,
         credit=case.share,
         part_lifetime_ms=_DEADLINE_MS,

@@ -322,7 +322,7 @@ class Twin:
         setup = self.setup
         data = [-(-block.block_len // setup.chunk_bytes) for block in blocks]
         chunks = sum(count + setup.parity * -(-count // (setup.servers - setup.parity)) for count in data)
-        slots = 2 * (chunks // setup.servers + len(blocks)) + 64 if setup.slots is None else setup.slots
+        slots = 2 * (chunks // setup.servers + 2 * len(blocks)) + 64 if setup.slots is None else setup.slots
         return structures.Config(
             seed=self.seed,
             start_us=START_US,

@@ -134,7 +134,7 @@ def _config(what: Stragglers, way: Way, torus: Torus) -> structures.Config:
         hosts=1,
         tenants=1,
         slot_bytes=_CHUNK_BYTES,
-        slot_count=share,
+        slot_count=share + 1,  # and the block's entry
         packet_bytes=_CHUNK_BYTES + PACKET_ROOM,
         credit=defaults.DEFAULT_CREDIT,
         part_lifetime_ms=defaults.DEFAULT_PART_LIFETIME_MS,

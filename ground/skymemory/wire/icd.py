@@ -142,7 +142,7 @@ FLAG_TLM: Final = 8
 FLAG_GOSSIP: Final = 16
 """PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else one without a code, within the bounds of any PURGE. HELLO: news of link states. Taken from neighbours only, and never answered."""
 FLAG_FREE: Final = 32
-"""PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full."""
+"""PUT: only where there is room; nothing is evicted, and without room the answer is store_full."""
 FLAG_USE: Final = 64
 """HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so."""
 WORD_SETTLED: Final = 1
@@ -318,38 +318,39 @@ STATS_KVC_STORE_BYTES: Final = 1
 STATS_KVC_SLOT_BYTES: Final = 2
 STATS_KVC_SLOTS: Final = 3
 STATS_KVC_SLOTS_USED: Final = 4
-STATS_KVC_BLOCKS: Final = 5
-STATS_KVC_BYTES: Final = 6
-STATS_KVC_PUTS: Final = 7
-STATS_KVC_GETS: Final = 8
-STATS_KVC_HITS: Final = 9
-STATS_KVC_MISSES: Final = 10
-STATS_KVC_EVICTIONS: Final = 11
-STATS_KVC_PURGES: Final = 12
-STATS_KVC_REQUESTS: Final = 13
-STATS_KVC_MIGRATED_OUT: Final = 14
-STATS_KVC_MIGRATED_IN: Final = 15
-STATS_KVC_PARTIAL_EXPIRED: Final = 16
-STATS_KVC_ERR_VERSION: Final = 17
-STATS_KVC_ERR_OP: Final = 18
-STATS_KVC_ERR_LENGTH: Final = 19
-STATS_KVC_ERR_CHUNK: Final = 20
-STATS_KVC_ERR_CRC: Final = 21
-STATS_KVC_ERR_TOO_LARGE: Final = 22
-STATS_KVC_ERR_STORE_FULL: Final = 23
-STATS_KVC_ERR_KEY: Final = 24
-STATS_KVC_GOSSIP_TX: Final = 25
-STATS_KVC_GOSSIP_PURGED: Final = 26
-STATS_KVC_HANDOVERS: Final = 27
-STATS_KVC_ROW: Final = 28
-STATS_KVC_ROWS: Final = 29
-STATS_KVC_SCRUBBED: Final = 30
-STATS_KVC_DEGRADED: Final = 31
-STATS_KVC_REPAIRED: Final = 32
-STATS_KVC_HANDOVER_LEFT: Final = 33
-STATS_KVC_HANDOVER_MS: Final = 34
-STATS_KVC_TENANTS: Final = 35
-STATS_KVC_COUNT: Final = 36
+STATS_KVC_CHUNKS: Final = 5
+STATS_KVC_BLOCKS: Final = 6
+STATS_KVC_BYTES: Final = 7
+STATS_KVC_PUTS: Final = 8
+STATS_KVC_GETS: Final = 9
+STATS_KVC_HITS: Final = 10
+STATS_KVC_MISSES: Final = 11
+STATS_KVC_EVICTIONS: Final = 12
+STATS_KVC_PURGES: Final = 13
+STATS_KVC_REQUESTS: Final = 14
+STATS_KVC_MIGRATED_OUT: Final = 15
+STATS_KVC_MIGRATED_IN: Final = 16
+STATS_KVC_PARTIAL_EXPIRED: Final = 17
+STATS_KVC_ERR_VERSION: Final = 18
+STATS_KVC_ERR_OP: Final = 19
+STATS_KVC_ERR_LENGTH: Final = 20
+STATS_KVC_ERR_CHUNK: Final = 21
+STATS_KVC_ERR_CRC: Final = 22
+STATS_KVC_ERR_TOO_LARGE: Final = 23
+STATS_KVC_ERR_STORE_FULL: Final = 24
+STATS_KVC_ERR_KEY: Final = 25
+STATS_KVC_GOSSIP_TX: Final = 26
+STATS_KVC_GOSSIP_PURGED: Final = 27
+STATS_KVC_HANDOVERS: Final = 28
+STATS_KVC_ROW: Final = 29
+STATS_KVC_ROWS: Final = 30
+STATS_KVC_SCRUBBED: Final = 31
+STATS_KVC_DEGRADED: Final = 32
+STATS_KVC_REPAIRED: Final = 33
+STATS_KVC_HANDOVER_LEFT: Final = 34
+STATS_KVC_HANDOVER_MS: Final = 35
+STATS_KVC_TENANTS: Final = 36
+STATS_KVC_COUNT: Final = 37
 """Counters of kvc, 8 bytes each."""
 STATS_TENANT_NUMBER: Final = 0
 STATS_TENANT_SLOTS_RESERVED: Final = 1
@@ -561,6 +562,7 @@ STATS_KVC: Final = (
     "slot_bytes",
     "slots",
     "slots_used",
+    "chunks",
     "blocks",
     "bytes",
     "puts",

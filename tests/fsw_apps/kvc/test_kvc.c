@@ -89,7 +89,8 @@ static void test_put_get_and_housekeeping(void)
     hk = rig_kvc_hk(&rig);
     CHECK_EQ(hk.Serving, 1);
     CHECK_EQ(hk.SlotBytes, 6144);
-    CHECK_EQ(hk.SlotsUsed, CHUNKS);
+    CHECK_EQ(hk.SlotsUsed, CHUNKS + 1u); /* and a slot for entries of blocks */
+    CHECK_EQ(hk.Chunks, CHUNKS);
     CHECK_EQ(hk.Blocks, 1);
     CHECK_EQ(hk.Bytes, BLOCK_BYTES);
     CHECK_EQ(hk.Puts, CHUNKS);

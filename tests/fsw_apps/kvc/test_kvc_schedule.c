@@ -367,11 +367,11 @@ static void put_chunk(void)
 /* What comes over the socket may be later than a command that is given after it */
 static void wait_until_held(uint64_t chunks)
 {
-    for (uint32_t i = 0; i < RIG_LIMIT_MS / RIG_POLL_MS && rig_kvc_hk(&rig).SlotsUsed < chunks; ++i)
+    for (uint32_t i = 0; i < RIG_LIMIT_MS / RIG_POLL_MS && rig_kvc_hk(&rig).Chunks < chunks; ++i)
     {
         (void)poll(NULL, 0, RIG_POLL_MS);
     }
-    CHECK_EQ(rig_kvc_hk(&rig).SlotsUsed, chunks);
+    CHECK_EQ(rig_kvc_hk(&rig).Chunks, chunks);
 }
 
 /* The neighbour takes what it is sent, and says so. What asks for chunks that came before is a question asked twice, as its
@@ -410,7 +410,7 @@ static void wait_until_moved(uint64_t chunks)
         (void)poll(NULL, 0, RIG_POLL_MS);
     }
     CHECK_EQ(rig_kvc_hk(&rig).MigratedOut, chunks);
-    CHECK_EQ(rig_kvc_hk(&rig).SlotsUsed, 0);
+    CHECK_EQ(rig_kvc_hk(&rig).Chunks, 0);
 }
 
 static void test_handover_by_schedule(void)

@@ -40,7 +40,7 @@ static void node_send(const SKY_Out_t *out)
 
 static inline void node_open(node_t *node, SKY_Addr_t self, uint32_t slots, bool gossip)
 {
-    const SKY_StoreCfg_t store = {CHUNK, slots, slots};
+    const SKY_StoreCfg_t store = {CHUNK, slots};
     SKY_ServiceCfg_t     cfg   = {.self             = self,
                                   .packet_bytes     = 1472,
                                   .credit           = 20,

@@ -181,7 +181,7 @@ static void host_open(host_rig_t *rig, host_sizes_t sizes)
     rig->blocks.lanes       = calloc(sizes.lanes, sizeof(*rig->blocks.lanes));
     for (uint32_t i = 0; i < SATELLITES; ++i)
     {
-        rig_open(&rig->satellites[i], (SKY_Addr_t){1, (uint16_t)(i + 1)}, CHUNKS_MAX, 1472);
+        rig_open(&rig->satellites[i], (SKY_Addr_t){1, (uint16_t)(i + 1)}, CHUNKS_MAX + 16u, 1472);
     }
     CHECK(SKY_Host_Init(&rig->host, &shell, &cfg, &rig->peers));
     CHECK(SKY_Host_Lend(&rig->host, &rig->blocks));

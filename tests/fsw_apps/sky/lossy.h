@@ -53,7 +53,7 @@ static inline uint32_t Lossy_Random(uint32_t below)
 
 static inline void Lossy_Start(uint64_t seed, const LossyModel_t *model, uint32_t packet_bytes, uint32_t credit)
 {
-    const SKY_StoreCfg_t store = {LOSSY_SLOT, LOSSY_SLOTS, 16};
+    const SKY_StoreCfg_t store = {LOSSY_SLOT, LOSSY_SLOTS};
     SKY_ServiceCfg_t     cfg;
 
     (void)memset(lossy_packets, 0, sizeof(lossy_packets));

@@ -335,7 +335,7 @@ static inline void sat_boot(uint32_t i, sky_mode_t mode)
 
 static inline void sat_open(uint32_t i)
 {
-    const SKY_StoreCfg_t store = {CHUNK, CHUNKS_MAX, CHUNKS_MAX};
+    const SKY_StoreCfg_t store = {CHUNK, 2u * CHUNKS_MAX};
     const size_t         bytes = SKY_Store_MemoryBytes(&store);
     sat_t               *sat   = &net.sats[i];
     SKY_ServiceCfg_t     cfg   = {.self = addr_of(i), .packet_bytes = 1472, .credit = 20, .part_lifetime_ms = 500};

@@ -12,14 +12,16 @@
 #include "nodes.h"
 #include "sky_code.h"
 
-#define FLEET_MAX  4096u
+#ifndef SLOT_BYTES
 #define SLOT_BYTES 600u
-#define LIFE_MS    500u /* of parts */
-#define PERIOD_MS  2000u
-#define PERIOD_US  (PERIOD_MS * 1000u)
-#define STEP_US    10000u
-#define WHOLE      1472u /* bytes of a packet that carries a chunk */
-#define IN_PARTS   560u  /* and of one that carries a part */
+#endif
+#define FLEET_MAX 4096u
+#define LIFE_MS   500u /* of parts */
+#define PERIOD_MS 2000u
+#define PERIOD_US (PERIOD_MS * 1000u)
+#define STEP_US   10000u
+#define WHOLE     1472u /* bytes of a packet that carries a chunk */
+#define IN_PARTS  560u  /* and of one that carries a part */
 
 /** A block with parity. */
 typedef struct
@@ -64,7 +66,7 @@ static void node_send(const SKY_Out_t *out)
 
 static inline void node_begin(SKY_Addr_t self, uint32_t slots, bool gossip)
 {
-    const SKY_StoreCfg_t store = {SLOT_BYTES, slots, slots};
+    const SKY_StoreCfg_t store = {SLOT_BYTES, slots};
     SKY_ServiceCfg_t     cfg   = {.self             = self,
                                   .packet_bytes     = link_bytes,
                                   .credit           = 20,

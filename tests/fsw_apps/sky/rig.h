@@ -31,7 +31,7 @@ typedef struct
 
 static inline void rig_open(rig_t *rig, SKY_Addr_t self, uint32_t slots, uint32_t packet_bytes)
 {
-    const SKY_StoreCfg_t store = {1000, slots, slots};
+    const SKY_StoreCfg_t store = {1000, slots};
     const size_t         bytes = SKY_Store_MemoryBytes(&store);
     SKY_ServiceCfg_t     cfg   = {
               .self = self, .packet_bytes = packet_bytes, .credit = 20, .part_lifetime_ms = 500, .migrate_all_from_ground = true};

@@ -17,15 +17,16 @@ static uint8_t     data[2000];
 static const fx_block_t one = {1, 0, 4, 100, 350}; /* chunks of 100, 100, 100, 50 */
 static const fx_block_t two = {2, 0, 3, 90, 270};
 
-static inline void open_store(uint32_t slots, uint32_t blocks)
+/* With room for so many blocks and chunks: an entry takes a slot, and so does a chunk of more than 32 bytes. */
+static inline void open_store(uint32_t chunks, uint32_t blocks)
 {
-    const SKY_StoreCfg_t cfg   = {SLOT_BYTES, slots, blocks};
+    const SKY_StoreCfg_t cfg   = {SLOT_BYTES, chunks + blocks};
     const size_t         bytes = SKY_Store_MemoryBytes(&cfg);
 
     free(memory);
     memory = malloc(bytes);
     CHECK(memory != NULL && SKY_Store_Init(&store, &cfg, memory, bytes, 7));
-    CHECK_EQ((uintptr_t)store.data % 64u, 0);
+    CHECK_EQ((uintptr_t)store.slab.data % 64u, 0);
 }
 
 static inline SKY_Status_t put_at(const fx_block_t *block, uint32_t id, uint32_t offset, uint32_t length, uint64_t expires_us)

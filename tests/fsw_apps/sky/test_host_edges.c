@@ -116,8 +116,8 @@ static void test_a_put_leaves_out_who_holds_its_share(void)
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
     CHECK_EQ(block.chunks, 4);
     CHECK_EQ(block.lost, 0);
-    CHECK_EQ(rig.satellites[0].store.counters.slots_used, 0);
-    CHECK_EQ(rig.satellites[1].store.counters.slots_used, 4);
+    CHECK_EQ(rig.satellites[0].store.counters.chunks, 0);
+    CHECK_EQ(rig.satellites[1].store.counters.chunks, 4);
     holders[1] = true;
     check_wrong(block);
 

@@ -249,7 +249,7 @@ static void test_bodies_stay_until_the_next_begin(void)
     for (uint32_t i = 0; i < 8; ++i)
     {
         fx_fill(&block, 2 * i, data);
-        CHECK(out[i].pkt.payload >= rig.store.data); /* the store's own */
+        CHECK(out[i].pkt.payload >= rig.store.slab.data); /* the store's own */
         CHECK(memcmp(out[i].pkt.payload, data, 1000) == 0);
     }
     CHECK(out[8].pkt.payload == rig.svc.answer.scratch);
@@ -362,7 +362,7 @@ static void test_put_errors_are_answered(void)
     uint8_t      data[2000];
     SKY_Packet_t pkt;
 
-    rig_open(&rig, self, 2, 1472);
+    rig_open(&rig, self, 3, 1472);
     fx_put(&block, 1, data, &pkt);
     pkt.chunk_crc ^= 1u;
     pkt.request_id = 42;

@@ -4,7 +4,7 @@
  */
 #include "constellation_rig.h"
 
-#define ROOM   6u /* slots of each store */
+#define ROOM   8u /* slots of each store: an entry takes one, as a chunk does */
 #define CREDIT 2u /* of sky_service_gossip.c */
 
 static fx_block_t old, other;
@@ -132,6 +132,30 @@ static void test_a_block_with_parity_stays(void)
     (void)sky_settle();
     CHECK_EQ(held(&old), 16);
     CHECK_EQ(held(&other), 18);
+}
+
+/* Parts of a chunk make room like others, and nobody misses them. */
+static void test_an_eviction_of_parts_is_no_news(void)
+{
+    const fx_block_t incomplete = a_block(3, 1);
+    uint8_t          data[CHUNK];
+    SKY_Packet_t     pkt;
+
+    sky_open(ROOM, true);
+    fx_put(&incomplete, 0, data, &pkt);
+    fx_part(&pkt, 0, CHUNK / 2u);
+    node_serve(node_at(centre), &pkt);
+    for (uint32_t number = 100; number < 104; ++number)
+    {
+        const fx_block_t more = a_block(number, 1);
+
+        sky_put(centre, &more, 0);
+        CHECK_EQ(held_at(centre, &more), 1);
+    }
+    CHECK_EQ(node_at(centre)->store.counters.evicted_blocks, 1);
+    CHECK_EQ(node_at(centre)->store.counters.evicted_chunks, 0);
+    CHECK_EQ(told(), 0);
+    CHECK_EQ(fleet_count, 0);
 }
 
 /* Who hears that no more can be decoded purges what it holds, and tells it on. */
@@ -516,6 +540,7 @@ int main(void)
 {
     RUN(test_all_shares_go);
     RUN(test_a_block_with_parity_stays);
+    RUN(test_an_eviction_of_parts_is_no_news);
     RUN(test_a_block_with_parity_goes_by_a_word_of_its_own);
     RUN(test_a_word_of_parity_is_exact);
     RUN(test_a_word_names_content_and_row);

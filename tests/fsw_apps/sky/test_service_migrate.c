@@ -254,7 +254,7 @@ static void test_chunks_vanish_meanwhile(void)
     CHECK_EQ(SKY_Store_Purge(&a.store, 0, key, NULL), 50);
     (void)run(100);
     CHECK(rig_holds(&b, &block, 0) && !rig_holds(&b, &block, 49));
-    CHECK_EQ(a.store.counters.slots_used, 0);
+    CHECK_EQ(a.store.counters.chunks, 0);
 
     /* One of them: the others arrive, and the next block after it. */
     open_both(64, 1472, 0);
@@ -270,7 +270,7 @@ static void test_chunks_vanish_meanwhile(void)
     CHECK(none_at(&a, &block) && all_at(&b, &next, 0, 1));
 
     /* Evicted by a block that comes in. */
-    open_both(50, 1472, 0);
+    open_both(51, 1472, 0);
     put_all(&a, &block, 0, 1);
     CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_OK);
     put_all(&a, &next, 0, 1);
@@ -298,7 +298,7 @@ static void test_a_damaged_chunk_ends_no_later_than_others(void)
             CHECK_EQ(rig_holds(&b, &block, id), id != 7);
         }
         CHECK(!SKY_Store_Has(&a.store, SKY_Store_Find(&a.store, 0, key), 7));
-        CHECK_EQ(a.store.counters.slots_used, kept != 0 ? 49 : 0);
+        CHECK_EQ(a.store.counters.chunks, kept != 0 ? 49 : 0);
         CHECK(kept != 0 || a.svc.core.counters.migrated_out == 49); /* those that are kept are offered again */
     }
 }

@@ -77,7 +77,7 @@ static void test_a_chunk_in_parts_is_one_chunk(void)
     }
     run_for(ROW_US / 2u);
     CHECK_EQ(stat(node_at(away), SKY_STATS_KVC_HANDOVER_LEFT), 0);
-    CHECK_EQ(node_at(away)->store.counters.slots_used, 4);
+    CHECK_EQ(node_at(away)->store.counters.chunks, 4);
 }
 
 /* Others stand in for the satellites that it was prefetched to: it moves to where it belongs now, and not only when a row begins. */

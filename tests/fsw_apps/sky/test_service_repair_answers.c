@@ -143,7 +143,7 @@ static void flip(node_t *node, uint32_t id)
 
     fx_key(key, block.number);
     CHECK_EQ(SKY_Store_Peek(&node->store, SKY_Store_Find(&node->store, 0, key), id, &view), SKY_STATUS_OK);
-    node->store.data[view.data - node->store.data] ^= 1u;
+    node->store.slab.data[view.data - node->store.slab.data] ^= 1u;
 }
 
 static void test_damaged_memory(void)

@@ -92,7 +92,7 @@ static void test_shares_follow_the_window(void)
 static void test_a_full_home_is_remembered_for_all_blocks(void)
 {
     open_filled();
-    store_slots = 1;
+    store_slots = 2; /* an entry, and a chunk */
     restart(home_of(3));
     at_home(2)->svc.census.rest_us = now_us + 4u * PERIOD_US; /* so long that all of them wait */
     for (uint32_t i = 0; i < 8u * PERIOD_US / STEP_US && at_home(2)->svc.census.full_until_us[3] == 0; ++i)

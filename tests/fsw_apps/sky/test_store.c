@@ -7,9 +7,9 @@
 
 static void test_init(void)
 {
-    const SKY_StoreCfg_t bad[] = {
-        {0, 4, 4}, {SKY_LIMIT_CHUNK_BYTES + 1, 4, 4}, {100, 0, 0}, {100, SKY_STORE_SLOT_MAX + 1, 4}, {100, 4, 0}, {100, 4, 5}};
-    const SKY_StoreCfg_t good  = {100, 4, 4};
+    const SKY_StoreCfg_t bad[] = {{0, 4},   {SKY_LIMIT_CHUNK_BYTES + 1, 4}, {100, 0},
+                                  {100, 1}, {100, SKY_STORE_SLOT_MAX + 1},  {20000, SKY_STORE_SLOT_MAX}};
+    const SKY_StoreCfg_t good  = {100, 5};
     const size_t         bytes = SKY_Store_MemoryBytes(&good);
     static uint8_t       region[8192];
 
@@ -18,7 +18,7 @@ static void test_init(void)
         CHECK_EQ(SKY_Store_MemoryBytes(&bad[i]), 0);
         CHECK(!SKY_Store_Init(&store, &bad[i], region, sizeof(region), 0));
     }
-    CHECK(bytes > 400 && bytes < sizeof(region) - 64);
+    CHECK(bytes > 900 && bytes < sizeof(region) - 64);
     CHECK(!SKY_Store_Init(&store, &good, region, bytes - 1, 0));
     for (size_t shift = 0; shift < 64; ++shift) /* any alignment will do, and no byte behind is touched */
     {
@@ -66,13 +66,13 @@ static void test_put_and_get(void)
     CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), 2), 3);
     CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), 4), SKY_STORE_NONE);
     CHECK_EQ(store.counters.bytes, 150);
-    CHECK_EQ(store.counters.slots_used, 2);
+    CHECK_EQ(store.counters.chunks, 2);
     CHECK_EQ(put(&one, 1), SKY_STATUS_OK); /* once more */
     CHECK_EQ(put_at(&one, 1, 0, 50, 0), SKY_STATUS_OK);
-    CHECK_EQ(store.counters.slots_used, 2);
+    CHECK_EQ(store.counters.chunks, 2);
     SKY_Store_Clear(&store);
     CHECK(!has(&one, 1));
-    CHECK_EQ(store.counters.blocks + store.counters.slots_used + store.counters.bytes, 0);
+    CHECK_EQ(store.counters.blocks + store.counters.chunks + store.counters.bytes, 0);
     CHECK_EQ(put(&one, 1), SKY_STATUS_OK);
 }
 
@@ -137,8 +137,8 @@ static void test_lengths_that_lie(void)
     CHECK_EQ(SKY_Store_Put(&store, 0, &pkt), SKY_STATUS_TOO_LARGE); /* it fits, its full-sized sister does not */
 #undef SPOILED
     CHECK_EQ(store.counters.blocks, 0);
-    CHECK_EQ(store.counters.slots_used, 0);
-    CHECK_EQ(store.fresh_slot, 0);
+    CHECK_EQ(store.counters.chunks, 0);
+    CHECK_EQ(store.slab.fresh_slot, 0);
 }
 
 static void test_contradictions(void)
@@ -156,14 +156,14 @@ static void test_contradictions(void)
     CHECK_EQ(put(&other_version, 0), SKY_STATUS_BAD_KEY); /* another chunk under this id */
     CHECK_EQ(put_at(&other_version, 0, 0, 50, 0), SKY_STATUS_BAD_KEY);
     CHECK(holds(&one, 0));
-    CHECK_EQ(store.counters.slots_used, 1);
+    CHECK_EQ(store.counters.chunks, 1);
 
     /* Nothing complete is contradicted: the newer declaration stands. */
     open_store(8, 4);
     CHECK_EQ(put_at(&one, 0, 0, 50, 0), SKY_STATUS_OK);
     CHECK_EQ(put(&other_len, 1), SKY_STATUS_OK);
     CHECK(holds(&other_len, 1));
-    CHECK_EQ(store.counters.slots_used, 1);
+    CHECK_EQ(store.counters.chunks, 1);
     CHECK_EQ(store.counters.blocks, 1);
 }
 
@@ -211,7 +211,7 @@ static void test_parts_with_wrong_sum(void)
     fx_part(&pkt, 50, 50);
     data[99] ^= 1u;
     CHECK_EQ(SKY_Store_Put(&store, 10, &pkt), SKY_STATUS_BAD_CRC);
-    CHECK_EQ(store.counters.slots_used, 0);
+    CHECK_EQ(store.counters.chunks, 0);
     CHECK_EQ(store.counters.blocks, 0);
     CHECK_EQ(put_at(&one, 0, 0, 50, 10), SKY_STATUS_OK);
     CHECK_EQ(put_at(&one, 0, 50, 50, 10), SKY_STATUS_OK);
@@ -227,7 +227,8 @@ static void test_expiry(void)
     CHECK_EQ(put_at(&one, 2, 0, 50, 1000), SKY_STATUS_OK);
     CHECK_EQ(put_at(&two, 0, 0, 45, 2000), SKY_STATUS_OK);
     CHECK_EQ(SKY_Store_Expire(&store, 999, 100), 0);
-    CHECK_EQ(SKY_Store_Expire(&store, 1000, 1), 0); /* looks at slot 0, which is complete */
+    CHECK_EQ(SKY_Store_Expire(&store, 1000, 1), 0); /* looks at the first slot, which is an entry, */
+    CHECK_EQ(SKY_Store_Expire(&store, 1000, 1), 0); /* and at the next, which is complete */
     CHECK_EQ(SKY_Store_Expire(&store, 1000, 1), 1);
     CHECK_EQ(SKY_Store_Expire(&store, 1000, 100), 1);
     CHECK_EQ(store.counters.partial, 1);
@@ -242,7 +243,7 @@ static void test_eviction_takes_the_oldest_block(void)
 {
     fx_block_t block = {0, 0, 2, 100, 200};
 
-    open_store(6, 6);
+    open_store(6, 3);
     for (block.number = 10; block.number < 13; ++block.number)
     {
         CHECK_EQ(put(&block, 0), SKY_STATUS_OK);
@@ -272,7 +273,7 @@ static void test_a_wrong_packet_evicts_nothing(void)
 {
     SKY_Packet_t pkt;
 
-    open_store(3, 3);
+    open_store(3, 1);
     CHECK_EQ(put(&two, 0), SKY_STATUS_OK);
     CHECK_EQ(put(&two, 1), SKY_STATUS_OK);
     CHECK_EQ(put(&two, 2), SKY_STATUS_OK);
@@ -284,7 +285,7 @@ static void test_a_wrong_packet_evicts_nothing(void)
 
 static void test_full(void)
 {
-    open_store(3, 2);
+    open_store(3, 1);
     CHECK_EQ(put_at(&two, 0, 0, 45, 1000), SKY_STATUS_OK); /* only parts: evicted like any other */
     CHECK_EQ(put(&one, 0), SKY_STATUS_OK);
     CHECK_EQ(put(&one, 1), SKY_STATUS_OK);
@@ -298,20 +299,22 @@ static void test_full(void)
     CHECK(!has(&one, 0));
 }
 
-static void test_block_table_full(void)
+/* Entries and chunks take what is there, in any proportion. */
+static void test_no_table_runs_out_before_the_memory(void)
 {
-    fx_block_t block = {0, 0, 1, 100, 100};
+    fx_block_t block = {0, 0, 1, 20, 20}; /* two chunks to a slot */
 
     open_store(8, 2);
     for (block.number = 1; block.number < 50; ++block.number)
     {
         CHECK_EQ(put(&block, 0), SKY_STATUS_OK);
         CHECK(holds(&block, 0));
+        CHECK(store.evicted_count <= 1); /* a slot for an entry, and a cell for a chunk */
     }
-    CHECK_EQ(store.counters.blocks, 2);
-    CHECK_EQ(store.counters.evicted_blocks, 47);
-    CHECK_EQ(store.fresh_block, 2);
-    CHECK(store.fresh_slot <= 3); /* memory that was never needed was never touched */
+    CHECK_EQ(store.counters.blocks, 6);
+    CHECK_EQ(store.slab.used, 9);
+    CHECK_EQ(store.counters.evicted_blocks, 43);
+    CHECK(store.slab.fresh_slot <= 10);
 }
 
 static void test_purge_and_drop(void)
@@ -342,7 +345,7 @@ static void test_purge_and_drop(void)
     fx_key(key, two.number);
     CHECK(!SKY_Store_Drop(&store, SKY_Store_Find(&store, 0, key), 0)); /* parts only */
     CHECK_EQ(SKY_Store_Purge(&store, 0, key, NULL), 0);
-    CHECK_EQ(store.counters.blocks + store.counters.slots_used + store.counters.partial + store.counters.bytes, 0);
+    CHECK_EQ(store.counters.blocks + store.counters.chunks + store.counters.partial + store.counters.bytes, 0);
 }
 
 typedef struct
@@ -426,25 +429,28 @@ static void test_tells_what_it_evicted(void)
     open_store(2, 2);
     CHECK_EQ(put(&first, 0), SKY_STATUS_OK);
     CHECK_EQ(put(&first, 1), SKY_STATUS_OK);
-    CHECK_EQ(store.evicted.held, 0);
+    CHECK_EQ(store.evicted_count, 0);
     fx_put(&second, 0, data, &pkt);
     fx_part(&pkt, 0, 50);
     pkt.tenant = 7;
     CHECK_EQ(SKY_Store_Put(&store, 1000, &pkt), SKY_STATUS_OK);
     fx_key(key, 1);
-    CHECK_EQ(store.evicted.held, 2);
-    CHECK_EQ(store.evicted.tenant, 0);
-    CHECK(memcmp(store.evicted.key, key, sizeof(key)) == 0);
+    CHECK_EQ(store.evicted_count, 1);
+    CHECK_EQ(store.evicted[0].held, 2);
+    CHECK_EQ(store.evicted[0].tenant, 0);
+    CHECK(memcmp(store.evicted[0].key, key, sizeof(key)) == 0);
     CHECK_EQ(put(&third, 0), SKY_STATUS_OK);
-    CHECK_EQ(store.evicted.held, 0);
+    CHECK_EQ(store.evicted_count, 0);
     CHECK_EQ(put(&first, 0), SKY_STATUS_OK); /* in place of parts */
-    CHECK_EQ(store.evicted.held, 0);
-    CHECK_EQ(store.evicted.tenant, 7);
+    CHECK_EQ(store.evicted_count, 1);
+    CHECK_EQ(store.evicted[0].held, 0);
+    CHECK_EQ(store.evicted[0].tenant, 7);
     CHECK_EQ(put(&second, 0), SKY_STATUS_OK);
-    CHECK_EQ(store.evicted.held, 1);
+    CHECK_EQ(store.evicted_count, 1);
+    CHECK_EQ(store.evicted[0].held, 1);
     pkt.chunk_id = 99;
     CHECK_EQ(SKY_Store_Put(&store, 1000, &pkt), SKY_STATUS_BAD_CHUNK);
-    CHECK_EQ(store.evicted.held, 0);
+    CHECK_EQ(store.evicted_count, 0);
 }
 
 /* What is rebuilt takes free slots only, and was not used. */
@@ -453,7 +459,7 @@ static void test_only_into_free_slots(void)
     const fx_block_t first = {1, 0, 3, 100, 300}, second = {2, 0, 1, 100, 100}, third = {3, 0, 1, 100, 100};
     SKY_Packet_t     pkt;
 
-    open_store(3, 3);
+    open_store(3, 2);
     CHECK_EQ(put(&first, 0), SKY_STATUS_OK);
     CHECK_EQ(put(&second, 0), SKY_STATUS_OK);
     fx_put(&first, 1, data, &pkt);
@@ -486,7 +492,7 @@ int main(void)
     RUN(test_tells_what_it_evicted);
     RUN(test_only_into_free_slots);
     RUN(test_full);
-    RUN(test_block_table_full);
+    RUN(test_no_table_runs_out_before_the_memory);
     RUN(test_purge_and_drop);
     RUN(test_chunks_and_blocks_with_one_hash);
     free(memory);

@@ -4,7 +4,7 @@
  */
 #include "store_rig.h"
 
-#define SLOTS 20u
+#define SLOTS 40u /* a block of one chunk takes two: its entry, and the chunk */
 
 static SKY_Status_t put_of(uint32_t tenant, uint32_t number, uint32_t chunks, uint32_t id)
 {
@@ -58,7 +58,7 @@ static void test_unsound_quotas(void)
     };
     SKY_Quotas_t sound = {.count = SKY_LIMIT_TENANTS, .others = {0, 4, 100}};
 
-    open_store(SLOTS, SLOTS);
+    open_store(SLOTS, 0);
     for (uint32_t i = 0; i < sizeof(unsound) / sizeof(unsound[0]); ++i)
     {
         CHECK(!SKY_Store_SetQuotas(&store, &unsound[i]));
@@ -70,24 +70,24 @@ static void test_unsound_quotas(void)
     }
     set(&sound);
     CHECK_EQ(store.tenant_count, SKY_STORE_TENANTS);
-    CHECK_EQ(store.tenants[1].slots.reserved, 1); /* 6 % of 20 are 1.2 */
-    CHECK_EQ(store.tenants[1].slots.most, 2);
+    CHECK_EQ(store.tenants[1].reserved, 2); /* 6 % of 40 are 2.4 */
+    CHECK_EQ(store.tenants[1].most, 3);
 }
 
-/* A flood of blocks of one byte once made all others' blocks unreadable. */
+/* A flood of small blocks once made all others' blocks unreadable. */
 static void test_a_flood_stays_among_its_own(void)
 {
     static const SKY_Quotas_t quotas = {.count = 2, .others = {0, 0, 30}, .tenants = {{1, 50, 100}, {2, 0, 40}}};
 
-    open_store(SLOTS, SLOTS);
+    open_store(SLOTS, 0);
     set(&quotas);
     flood(1, 100, 8);
     flood(2, 200, 8);
     flood(9, 1000, 500);
     CHECK_EQ(count_of(1, 100, 8), 8);
     CHECK_EQ(count_of(2, 200, 8), 8);
-    CHECK_EQ(count_of(9, 1000, 500), 2);
-    CHECK_EQ(count_of(9, 1498, 2), 2); /* the newest */
+    CHECK_EQ(count_of(9, 1000, 500), 2); /* 40 slots less 20 that are reserved, and 16 of the second tenant */
+    CHECK_EQ(count_of(9, 1498, 2), 2);   /* the newest */
     CHECK_EQ(store.tenants[SKY_STORE_OTHERS].evicted_chunks, 498);
     CHECK_EQ(store.tenants[1].evicted_chunks + store.tenants[2].evicted_chunks, 0);
     flood(1, 108, 2); /* what is reserved is there at once */
@@ -96,51 +96,32 @@ static void test_a_flood_stays_among_its_own(void)
     CHECK_EQ(store.tenants[1].evicted_chunks, 0);
 }
 
-/* Parts are charged like chunks: a slot is a slot. */
+/* Parts are charged like chunks, and entries as well. */
 static void test_parts_are_charged(void)
 {
     static const SKY_Quotas_t quotas = {.count = 1, .others = {0, 0, 20}, .tenants = {{1, 50, 80}}};
     const fx_block_t          block  = {1, 0, 19, 100, 1900};
 
-    open_store(SLOTS, SLOTS);
+    open_store(SLOTS, 0);
     set(&quotas);
     flood(1, 100, 16);
-    for (uint32_t id = 0; id < 4; ++id)
+    for (uint32_t id = 0; id < 7; ++id)
     {
         CHECK_EQ(put_at(&block, id, 0, 50, 1000), SKY_STATUS_OK);
     }
-    CHECK_EQ(put_at(&block, 4, 0, 50, 1000), SKY_STATUS_STORE_FULL);
-    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].slots.used, 4);
+    CHECK_EQ(put_at(&block, 7, 0, 50, 1000), SKY_STATUS_STORE_FULL);
+    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].used, 8);
     CHECK_EQ(store.tenants[SKY_STORE_OTHERS].refused, 1);
     CHECK_EQ(count_of(1, 100, 16), 16);
-    CHECK_EQ(SKY_Store_Expire(&store, 1000, SLOTS), 4);
-    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].slots.used, 0);
-}
-
-/* Entries for blocks are shared out as slots are. */
-static void test_blocks_are_charged(void)
-{
-    static const SKY_Quotas_t quotas = {.count = 1, .others = {0, 0, 100}, .tenants = {{1, 50, 100}}};
-
-    open_store(SLOTS, 4);
-    set(&quotas);
-    flood(9, 1000, 100);
-    CHECK_EQ(store.counters.blocks, 2);
-    CHECK_EQ(put_of(1, 1, 3, 0), SKY_STATUS_OK);
-    CHECK_EQ(put_of(1, 2, 3, 0), SKY_STATUS_OK);
-    flood(9, 1000, 100);
-    CHECK_EQ(count_of(1, 1, 2), 2);
-    CHECK_EQ(count_of(9, 1000, 100), 2);
-    CHECK_EQ(put_of(1, 3, 3, 0), SKY_STATUS_OK); /* its own oldest goes */
-    CHECK_EQ(count_of(1, 1, 3), 2);
-    CHECK_EQ(count_of(9, 1000, 100), 2);
+    CHECK_EQ(SKY_Store_Expire(&store, 1000, SLOTS), 7);
+    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].used, 0);
 }
 
 static void test_without_a_reserve_there_may_be_no_room(void)
 {
     static const SKY_Quotas_t quotas = {.count = 2, .others = {0, 0, 100}, .tenants = {{1, 0, 100}, {2, 10, 100}}};
 
-    open_store(SLOTS, SLOTS);
+    open_store(SLOTS, 0);
     set(&quotas);
     flood(1, 100, 40);
     CHECK_EQ(count_of(1, 100, 40), 18); /* two are reserved */
@@ -158,83 +139,122 @@ static void test_nothing_is_allowed(void)
 {
     static const SKY_Quotas_t quotas = {.count = 1, .others = {0, 0, 0}, .tenants = {{1, 0, 100}}};
 
-    open_store(SLOTS, SLOTS);
+    open_store(SLOTS, 0);
     flood(9, 1000, 3);
     set(&quotas);
     CHECK_EQ(count_of(9, 1000, 3), 3); /* what is there stays until its tenant puts */
-    for (uint32_t i = 0; i < 4; ++i)
-    {
-        CHECK_EQ(put_of(9, 2000, 1, 0), SKY_STATUS_STORE_FULL);
-        CHECK_EQ(count_of(9, 1000, 3), i < 3 ? 2 - i : 0);
-    }
+    CHECK_EQ(put_of(9, 2000, 1, 0), SKY_STATUS_STORE_FULL);
+    CHECK_EQ(count_of(9, 1000, 3), 0);
+    CHECK_EQ(store.evicted_count, 3);
+    CHECK_EQ(put_of(9, 2000, 1, 0), SKY_STATUS_STORE_FULL);
+    CHECK_EQ(store.evicted_count, 0);
+    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].refused, 2);
 }
 
-/* A new table leaves a tenant less: it shrinks by a block with each of its PUTs, and nobody else loses anything. */
+/* A new table leaves a tenant less: it shrinks with its PUTs, by so many blocks at most with each, and nobody else loses anything. */
 static void test_a_tenant_shrinks(void)
 {
-    static const SKY_Quotas_t quotas = {.count = 2, .others = {0, 0, 100}, .tenants = {{1, 0, 25}, {2, 0, 100}}};
-    uint32_t                  puts   = 0;
+    static const SKY_Quotas_t first  = {.count = 2, .others = {0, 0, 100}, .tenants = {{1, 0, 100}, {2, 0, 100}}};
+    static const SKY_Quotas_t second = {.count = 2, .others = {0, 0, 100}, .tenants = {{2, 0, 100}, {1, 0, 5}}};
 
-    open_store(SLOTS, SLOTS);
-    flood(2, 200, 8);
-    flood(1, 100, 12);
-    set(&quotas);
-    CHECK_EQ(store.tenants[1].slots.used, 12);
-    while (puts < 100 && put_of(1, 500, 1, 0) != SKY_STATUS_OK)
-    {
-        ++puts;
-    }
-    CHECK_EQ(puts, 7);
-    CHECK_EQ(store.tenants[1].slots.used, 5);
-    CHECK_EQ(count_of(1, 108, 4), 4);
-    CHECK_EQ(count_of(2, 200, 8), 8);
-    CHECK_EQ(store.evicted.tenant, 1);
+    open_store(200, 0);
+    set(&first);
+    flood(2, 200, 10);
+    flood(1, 100, 90);
+    set(&second);
+    CHECK_EQ(store.tenants[1].used, 20);
+    CHECK_EQ(store.tenants[1].blocks, 10);
+    CHECK_EQ(store.tenants[2].used, 180);
+    CHECK_EQ(put_of(1, 500, 1, 0), SKY_STATUS_STORE_FULL);
+    CHECK_EQ(store.evicted_count, SKY_STORE_EVICTS);
+    CHECK_EQ(store.evicted[0].tenant, 1);
+    CHECK_EQ(count_of(1, 100, 90), 90 - SKY_STORE_EVICTS);
+    CHECK_EQ(put_of(1, 500, 1, 0), SKY_STATUS_OK); /* four blocks and this one are 10 slots */
+    CHECK_EQ(store.tenants[2].used, 10);
+    CHECK_EQ(count_of(1, 186, 4), 4);
+    CHECK_EQ(count_of(2, 200, 10), 10);
 }
 
 /* A new table reserves what others hold: they make room, and who is most above its reserve does so first. */
 static void test_a_reserve_comes_later(void)
 {
-    static const SKY_Quotas_t quotas = {.count = 3, .others = {0, 0, 100}, .tenants = {{1, 40, 40}, {2, 20, 100}, {3, 0, 100}}};
+    static const SKY_Quotas_t first  = {.count = 2, .others = {0, 0, 100}, .tenants = {{2, 0, 100}, {3, 0, 100}}};
+    static const SKY_Quotas_t second = {.count = 3, .others = {0, 0, 100}, .tenants = {{1, 40, 40}, {2, 20, 100}, {3, 0, 100}}};
 
-    open_store(SLOTS, SLOTS);
+    open_store(SLOTS, 0);
+    set(&first);
     flood(3, 300, 8);
     flood(2, 200, 12);
-    set(&quotas);
+    set(&second);
     flood(1, 100, 8);
     CHECK_EQ(count_of(1, 100, 8), 8);
-    CHECK_EQ(count_of(2, 200, 12), 8); /* 8 and 8 above their reserves, then by turns */
+    CHECK_EQ(count_of(2, 200, 12), 8); /* 16 slots each above their reserves, then by turns */
     CHECK_EQ(count_of(3, 300, 8), 4);
     CHECK_EQ(count_of(2, 204, 8), 8); /* the oldest went */
     CHECK_EQ(put_of(3, 400, 1, 0), SKY_STATUS_OK);
     CHECK_EQ(count_of(3, 300, 8), 3);
 }
 
-/* The same where it is entries for blocks that are missing. */
-static void test_a_reserve_of_blocks_comes_later(void)
+/* What was put while a tenant was one of the others stays among these: they may share slots. */
+static void test_a_tenant_gets_a_row_of_its_own(void)
 {
-    static const SKY_Quotas_t quotas = {.count = 2, .others = {0, 0, 100}, .tenants = {{1, 50, 100}, {2, 0, 100}}};
+    static const SKY_Quotas_t quotas = {.count = 1, .others = {0, 0, 50}, .tenants = {{1, 50, 50}}};
+    static const SKY_Quotas_t none   = {.count = 0};
 
-    open_store(SLOTS, 4);
-    flood(2, 200, 4);
+    open_store(SLOTS, 0);
+    flood(1, 100, 5);
+    flood(9, 1000, 5);
     set(&quotas);
-    CHECK_EQ(put_of(1, 1, 1, 0), SKY_STATUS_OK);
-    CHECK_EQ(put_of(1, 2, 1, 0), SKY_STATUS_OK);
-    CHECK_EQ(count_of(2, 200, 4), 2);
-    CHECK_EQ(count_of(2, 202, 2), 2);
+    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].used, 20);
+    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].blocks, 10);
+    CHECK_EQ(store.tenants[1].used, 0);
+    flood(1, 500, 10);
+    CHECK_EQ(count_of(1, 500, 10), 10);
+    CHECK_EQ(count_of(1, 100, 5), 5);
+    CHECK_EQ(put_of(9, 1, 1, 0), SKY_STATUS_OK); /* the oldest of the others goes, which is the tenant's */
+    CHECK_EQ(count_of(1, 100, 5), 4);
+    CHECK_EQ(put_of(1, 104, 1, 0), SKY_STATUS_OK); /* a chunk that is here */
+    CHECK_EQ(store.tenants[1].used, 20);
+    set(&none);
+    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].used, SLOTS);
+    CHECK_EQ(store.tenants[SKY_STORE_OTHERS].blocks, 20);
+}
+
+/* Small chunks of two tenants share no slot, so that what one has makes room for it. */
+static void test_tenants_share_no_slot(void)
+{
+    static const SKY_Quotas_t quotas = {.count = 2, .others = {0, 0, 0}, .tenants = {{1, 50, 50}, {2, 50, 50}}};
+
+    open_store(SLOTS, 0);
+    set(&quotas);
+    for (uint32_t i = 0; i < 100; ++i)
+    {
+        const fx_block_t block = {i, 0, 1, 20, 20};
+        SKY_Packet_t     pkt;
+
+        fx_put(&block, 0, data, &pkt);
+        pkt.tenant = 1u + i % 2u;
+        CHECK_EQ(SKY_Store_Put(&store, 0, &pkt), SKY_STATUS_OK);
+        CHECK(store.evicted_count == 0 || store.evicted[0].tenant == pkt.tenant);
+    }
+    CHECK_EQ(store.tenants[1].used, 20);
+    CHECK_EQ(store.tenants[2].used, 20);
+    CHECK_EQ(store.tenants[1].blocks, 13); /* and seven slots for their chunks */
+    CHECK_EQ(store.tenants[2].blocks, 13);
 }
 
 static void test_clear_keeps_quotas(void)
 {
     static const SKY_Quotas_t quotas = {.count = 1, .others = {0, 0, 100}, .tenants = {{1, 50, 50}}};
 
-    open_store(SLOTS, SLOTS);
+    open_store(SLOTS, 0);
     set(&quotas);
     flood(1, 100, 12);
     CHECK_EQ(store.tenants[1].evicted_chunks, 2);
     SKY_Store_Clear(&store);
-    CHECK_EQ(store.tenants[1].slots.used, 0);
-    CHECK_EQ(store.tenants[1].blocks.used, 0);
-    CHECK_EQ(store.tenants[1].slots.reserved, 10);
+    CHECK_EQ(store.tenants[1].used, 0);
+    CHECK_EQ(store.tenants[1].blocks, 0);
+    CHECK_EQ(store.tenants[1].reserved, 20);
     CHECK_EQ(store.tenants[1].evicted_chunks, 2); /* as the store's */
     flood(9, 1000, 20);
     CHECK_EQ(count_of(9, 1000, 20), 10);
@@ -245,12 +265,12 @@ int main(void)
     RUN(test_unsound_quotas);
     RUN(test_a_flood_stays_among_its_own);
     RUN(test_parts_are_charged);
-    RUN(test_blocks_are_charged);
     RUN(test_without_a_reserve_there_may_be_no_room);
     RUN(test_nothing_is_allowed);
     RUN(test_a_tenant_shrinks);
     RUN(test_a_reserve_comes_later);
-    RUN(test_a_reserve_of_blocks_comes_later);
+    RUN(test_a_tenant_gets_a_row_of_its_own);
+    RUN(test_tenants_share_no_slot);
     RUN(test_clear_keeps_quotas);
     free(memory);
     return CHECK_RESULT();

@@ -63,9 +63,9 @@ static void test_a_newer_version_replaces(void)
     CHECK_EQ(info_of(&one).stripe.chunk_total, 2);
     CHECK_EQ(info_of(&one).version, 8);
     CHECK_EQ(info_of(&one).content, 80);
-    CHECK_EQ(store.counters.slots_used, 1);
+    CHECK_EQ(store.counters.chunks, 1);
     CHECK_EQ(store.counters.blocks, 1);
-    CHECK_EQ(store.evicted.held, 0); /* nobody else lost anything */
+    CHECK_EQ(store.evicted_count, 0); /* nobody else lost anything */
     CHECK_EQ(store.counters.evicted_chunks, 0);
 }
 
@@ -90,7 +90,7 @@ static void test_an_older_version_changes_nothing(void)
     CHECK_EQ(put_as(&older, 1, 0, 0, false), SKY_STATUS_OLD_VERSION);
     CHECK_EQ(put_as(&one, 0, 0, 0, false), SKY_STATUS_OLD_VERSION); /* also with the very bytes that are held */
     CHECK(holds(&one, 0) && !has(&one, 1));
-    CHECK_EQ(store.counters.slots_used, 1);
+    CHECK_EQ(store.counters.chunks, 1);
     CHECK_EQ(info_of(&one).version, UINT64_MAX);
 }
 
@@ -134,7 +134,7 @@ static void test_parts(void)
     instance_is(5, 70);
     CHECK_EQ(put_as(&other, 0, 5, 71, true), SKY_STATUS_OK);
     instance_is(5, 71);
-    CHECK_EQ(store.counters.slots_used, 1);
+    CHECK_EQ(store.counters.chunks, 1);
     CHECK_EQ(put_as(&one, 0, 6, 70, true), SKY_STATUS_OK);
     instance_is(6, 70);
     CHECK_EQ(SKY_Store_Expire(&store, EXPIRES_US, 10), 1);
@@ -216,7 +216,7 @@ static void test_a_purge_goes_by_version_content_and_epoch(void)
             pkt.epoch         = 3;
             CHECK_EQ(SKY_Store_Put(&store, EXPIRES_US, &pkt), SKY_STATUS_OK);
             CHECK_EQ(purge(cases[i].bounds), cases[i].goes && is_half == 0u ? 1 : 0);
-            CHECK_EQ(store.counters.slots_used, cases[i].goes ? 0 : 1);
+            CHECK_EQ(store.counters.chunks, cases[i].goes ? 0 : 1);
         }
     }
 }
@@ -242,8 +242,9 @@ static void test_tells_the_version_that_it_evicted(void)
     open_store(1, 1);
     CHECK_EQ(put_as(&one, 0, 5, 70, false), SKY_STATUS_OK);
     CHECK_EQ(put(&two, 0), SKY_STATUS_OK);
-    CHECK_EQ(store.evicted.held, 1);
-    CHECK_EQ(store.evicted.version, 5);
+    CHECK_EQ(store.evicted_count, 1);
+    CHECK_EQ(store.evicted[0].held, 1);
+    CHECK_EQ(store.evicted[0].version, 5);
 }
 
 int main(void)

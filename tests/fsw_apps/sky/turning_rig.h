@@ -50,7 +50,7 @@ static inline bool sat_holds(const node_t *sat, const fx_block_t *block, uint32_
 
 static inline void open_constellation(uint64_t seed, uint32_t late_us)
 {
-    const SKY_StoreCfg_t store = {CHUNK_BYTES, STORE_SLOTS, STORE_SLOTS};
+    const SKY_StoreCfg_t store = {CHUNK_BYTES, 2u * STORE_SLOTS};
     SKY_ServiceCfg_t     cfg   = {.packet_bytes = PACKET_BYTES, .credit = 8, .part_lifetime_ms = 500};
 
     now_us         = START_US;

@@ -240,7 +240,7 @@ static void test_a_purge_around_a_satellite_that_is_dead(void)
 static void small_stores(Rig_t *rig)
 {
     rig_init(rig, 3);
-    rig->config.slot_count = 40;
+    rig->config.slot_count = 24;
 }
 
 static void test_a_block_that_was_just_used_makes_room(void)

@@ -16,9 +16,9 @@
 
 KVC_Data_t KVC_Data;
 
-CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 32u + 13u * sizeof(uint64), KvcHkHasNoPadding);
+CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 32u + 14u * sizeof(uint64), KvcHkHasNoPadding);
 CompileTimeAssert(sizeof(KVC_PurgeBlock_Payload_t) == 4 + KVC_KEY_BYTES, KvcPurgeBlockHasNoPadding);
-CompileTimeAssert(sizeof(KVC_LimitsTable_t) == (13u + 2u * KVC_TENANTS) * sizeof(uint32), KvcLimitsHasNoPadding);
+CompileTimeAssert(sizeof(KVC_LimitsTable_t) == (12u + 2u * KVC_TENANTS) * sizeof(uint32), KvcLimitsHasNoPadding);
 CompileTimeAssert(sizeof(KVC_ScheduleBegin_Payload_t) == 7u * sizeof(uint32), KvcScheduleBeginHasNoPadding);
 CompileTimeAssert(sizeof(KVC_ScheduleRows_Payload_t) == 12u + KVC_COMMAND_ROWS * 12u, KvcScheduleRowsHasNoPadding);
 CompileTimeAssert(sizeof(KVC_ScheduleRowsCmd_t) <= SKY_LIMIT_RELAY_BYTES, KvcScheduleRowsIsRelayed);

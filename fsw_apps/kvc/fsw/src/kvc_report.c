@@ -26,10 +26,11 @@ void KVC_Report_FillHk(KVC_HkTlm_Payload_t *hk)
     {
         hk->Slots         = store->cfg.slot_count;
         hk->SlotBytes     = store->cfg.slot_bytes;
-        hk->SlotsUsed     = store->counters.slots_used;
-        hk->SlotsPartial  = store->counters.partial;
+        hk->SlotsUsed     = store->slab.used;
+        hk->ChunksPartial = store->counters.partial;
         hk->Blocks        = store->counters.blocks;
         hk->StoreBytes    = SKY_Store_MemoryBytes(&store->cfg);
+        hk->Chunks        = store->counters.chunks;
         hk->Bytes         = store->counters.bytes;
         hk->EvictedChunks = store->counters.evicted_chunks;
         hk->ExpiredParts  = store->counters.expired_partial;

@@ -252,10 +252,9 @@ bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg)
         const uint32_t slots = fits + (fails - fits) / 2;
         size_t         needed;
 
-        cfg->slot_bytes  = limits->SlotBytes;
-        cfg->slot_count  = slots;
-        cfg->block_count = (limits->BlockCount == 0 || limits->BlockCount > slots) ? slots : limits->BlockCount;
-        needed           = SKY_Store_MemoryBytes(cfg);
+        cfg->slot_bytes = limits->SlotBytes;
+        cfg->slot_count = slots;
+        needed          = SKY_Store_MemoryBytes(cfg);
         if (needed != 0 && needed <= memory && needed <= sizeof(KVC_StoreMemory))
         {
             fits = slots;
@@ -265,9 +264,8 @@ bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg)
             fails = slots;
         }
     }
-    cfg->slot_bytes  = limits->SlotBytes;
-    cfg->slot_count  = fits;
-    cfg->block_count = (limits->BlockCount == 0 || limits->BlockCount > fits) ? fits : limits->BlockCount;
+    cfg->slot_bytes = limits->SlotBytes;
+    cfg->slot_count = fits;
     return fits > 0;
 }
 
@@ -316,7 +314,7 @@ CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
         bool is_new = false;
 
         if (!KVC_Service.store_ready || cfg.slot_bytes != KVC_Service.store.cfg.slot_bytes ||
-            cfg.slot_count != KVC_Service.store.cfg.slot_count || cfg.block_count != KVC_Service.store.cfg.block_count)
+            cfg.slot_count != KVC_Service.store.cfg.slot_count)
         {
             ok     = SKY_Store_Init(&KVC_Service.store, &cfg, KVC_StoreMemory, sizeof(KVC_StoreMemory), SKY_LIB_Seed());
             is_new = ok;
@@ -333,8 +331,8 @@ CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
         (void)CFE_EVS_SendEvent(KVC_STORE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: store cannot be set up");
         return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
     }
-    (void)CFE_EVS_SendEvent(KVC_STORE_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: store of %lu slots of %lu bytes, %lu blocks",
-                            (unsigned long)cfg.slot_count, (unsigned long)cfg.slot_bytes, (unsigned long)cfg.block_count);
+    (void)CFE_EVS_SendEvent(KVC_STORE_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: store of %lu slots of %lu bytes",
+                            (unsigned long)cfg.slot_count, (unsigned long)cfg.slot_bytes);
     return CFE_SUCCESS;
 }
 

@@ -105,8 +105,7 @@ int32 KVC_Tbl_ValidateLimits(void *data)
     if (!KVC_Service_PlanStore(limits, &cfg))
     {
         (void)CFE_EVS_SendEvent(KVC_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR,
-                                "KVC.Limits: no store of %lu byte slots and %lu blocks fits %lu bytes",
-                                (unsigned long)limits->SlotBytes, (unsigned long)limits->BlockCount,
+                                "KVC.Limits: no store of %lu byte slots fits %lu bytes", (unsigned long)limits->SlotBytes,
                                 (unsigned long)limits->StoreBytes);
         return CFE_STATUS_VALIDATION_FAILURE;
     }

@@ -9,7 +9,6 @@
 KVC_LimitsTable_t KVC_Limits = {
     .StoreBytes           = 0, /* 0: all of KVC_PLATFORM_STORE_BYTES */
     .SlotBytes            = SKY_DEFAULT_SLOT_BYTES,
-    .BlockCount           = 0, /* 0: one block for each slot */
     .Credit               = SKY_DEFAULT_CREDIT,
     .PartLifetimeMs       = SKY_DEFAULT_PART_LIFETIME_MS,
     .MigrateAllFromGround = 0,

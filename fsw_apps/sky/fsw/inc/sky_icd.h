@@ -74,7 +74,7 @@
 #define SKY_FLAG_ANY 4u /**< HAS: ask for any chunk of the block; the response names the lowest that is held */
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground host for the lease time */
 #define SKY_FLAG_GOSSIP 16u /**< PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else one without a code, within the bounds of any PURGE. HELLO: news of link states. Taken from neighbours only, and never answered */
-#define SKY_FLAG_FREE 32u /**< PUT: only into a free slot; nothing is evicted, and without a free slot the answer is store_full */
+#define SKY_FLAG_FREE 32u /**< PUT: only where there is room; nothing is evicted, and without room the answer is store_full */
 #define SKY_FLAG_USE 64u /**< HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so */
 #define SKY_WORD_SETTLED 1u /**< all that belongs here in this row of the schedule has arrived */
 #define SKY_WORD_CAUGHT_UP 2u /**< all that was put elsewhere while this satellite was away has come */
@@ -165,38 +165,39 @@
 #define SKY_STATS_KVC_SLOT_BYTES 2u
 #define SKY_STATS_KVC_SLOTS 3u
 #define SKY_STATS_KVC_SLOTS_USED 4u
-#define SKY_STATS_KVC_BLOCKS 5u
-#define SKY_STATS_KVC_BYTES 6u
-#define SKY_STATS_KVC_PUTS 7u
-#define SKY_STATS_KVC_GETS 8u
-#define SKY_STATS_KVC_HITS 9u
-#define SKY_STATS_KVC_MISSES 10u
-#define SKY_STATS_KVC_EVICTIONS 11u
-#define SKY_STATS_KVC_PURGES 12u
-#define SKY_STATS_KVC_REQUESTS 13u
-#define SKY_STATS_KVC_MIGRATED_OUT 14u
-#define SKY_STATS_KVC_MIGRATED_IN 15u
-#define SKY_STATS_KVC_PARTIAL_EXPIRED 16u
-#define SKY_STATS_KVC_ERR_VERSION 17u
-#define SKY_STATS_KVC_ERR_OP 18u
-#define SKY_STATS_KVC_ERR_LENGTH 19u
-#define SKY_STATS_KVC_ERR_CHUNK 20u
-#define SKY_STATS_KVC_ERR_CRC 21u
-#define SKY_STATS_KVC_ERR_TOO_LARGE 22u
-#define SKY_STATS_KVC_ERR_STORE_FULL 23u
-#define SKY_STATS_KVC_ERR_KEY 24u
-#define SKY_STATS_KVC_GOSSIP_TX 25u
-#define SKY_STATS_KVC_GOSSIP_PURGED 26u
-#define SKY_STATS_KVC_HANDOVERS 27u
-#define SKY_STATS_KVC_ROW 28u
-#define SKY_STATS_KVC_ROWS 29u
-#define SKY_STATS_KVC_SCRUBBED 30u
-#define SKY_STATS_KVC_DEGRADED 31u
-#define SKY_STATS_KVC_REPAIRED 32u
-#define SKY_STATS_KVC_HANDOVER_LEFT 33u
-#define SKY_STATS_KVC_HANDOVER_MS 34u
-#define SKY_STATS_KVC_TENANTS 35u
-#define SKY_STATS_KVC_COUNT 36u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_KVC_CHUNKS 5u
+#define SKY_STATS_KVC_BLOCKS 6u
+#define SKY_STATS_KVC_BYTES 7u
+#define SKY_STATS_KVC_PUTS 8u
+#define SKY_STATS_KVC_GETS 9u
+#define SKY_STATS_KVC_HITS 10u
+#define SKY_STATS_KVC_MISSES 11u
+#define SKY_STATS_KVC_EVICTIONS 12u
+#define SKY_STATS_KVC_PURGES 13u
+#define SKY_STATS_KVC_REQUESTS 14u
+#define SKY_STATS_KVC_MIGRATED_OUT 15u
+#define SKY_STATS_KVC_MIGRATED_IN 16u
+#define SKY_STATS_KVC_PARTIAL_EXPIRED 17u
+#define SKY_STATS_KVC_ERR_VERSION 18u
+#define SKY_STATS_KVC_ERR_OP 19u
+#define SKY_STATS_KVC_ERR_LENGTH 20u
+#define SKY_STATS_KVC_ERR_CHUNK 21u
+#define SKY_STATS_KVC_ERR_CRC 22u
+#define SKY_STATS_KVC_ERR_TOO_LARGE 23u
+#define SKY_STATS_KVC_ERR_STORE_FULL 24u
+#define SKY_STATS_KVC_ERR_KEY 25u
+#define SKY_STATS_KVC_GOSSIP_TX 26u
+#define SKY_STATS_KVC_GOSSIP_PURGED 27u
+#define SKY_STATS_KVC_HANDOVERS 28u
+#define SKY_STATS_KVC_ROW 29u
+#define SKY_STATS_KVC_ROWS 30u
+#define SKY_STATS_KVC_SCRUBBED 31u
+#define SKY_STATS_KVC_DEGRADED 32u
+#define SKY_STATS_KVC_REPAIRED 33u
+#define SKY_STATS_KVC_HANDOVER_LEFT 34u
+#define SKY_STATS_KVC_HANDOVER_MS 35u
+#define SKY_STATS_KVC_TENANTS 36u
+#define SKY_STATS_KVC_COUNT 37u /**< counters of kvc, 8 bytes each */
 #define SKY_STATS_TENANT_NUMBER 0u
 #define SKY_STATS_TENANT_SLOTS_RESERVED 1u
 #define SKY_STATS_TENANT_SLOTS_MOST 2u

@@ -1,25 +1,28 @@
 /**
  * @file
- * Chunk store: fixed slots in memory that the caller hands in, found through an open-addressing index, given up in the order of
- * last use.
+ * Chunk store: slots of one size in memory that the caller hands in (sky_slab.h), given up in the order of last use.
  *
- * Two tables: blocks, keyed by (tenant, 32-byte key), and chunks, keyed by (block, chunk id). A block is unusable as soon as
+ * A chunk lies in a cell behind its own entry: a large one has a slot for itself, small ones share a slot with others of about their
+ * size. Entries for blocks lie in cells of slots, too. So all memory is for whatever is put, large or small, and no table runs out
+ * before the memory does. Blocks are keyed by (tenant, 32-byte key), chunks by (block, chunk id). A block is unusable as soon as
  * one of its chunks is gone (paper, section 3.9), so use is recorded per block and eviction takes whole blocks: the least
  * recently used one loses all its chunks on this satellite.
  *
  * Under a key there is one block at a time, of one version and one content, so chunks of two versions or contents never mix. A PUT
  * of a larger version makes the block go, an earlier one changes nothing. Without a block, no version is remembered.
  *
- * Tenants end in a wall. A table (SKY_Quotas_t) gives tenants a reserved and a largest share of the slots, chunks in part included,
- * and the same shares of the entries for blocks, because many blocks of one byte would use these up otherwise. Each tenant has a
+ * Tenants end in a wall. A table (SKY_Quotas_t) gives tenants a reserved and a largest share of the slots, that is, of the memory.
+ * A slot belongs to one tenant at a time, so tenants share no slot, and what each has is counted exactly. Each tenant has a
  * list by last use of its own. All tenants that the table does not name are one together, the others. Without a table they have all.
  *  - What a tenant has not used of its reserve is kept free, so a reserve is there at once.
  *  - A PUT for which there is no room evicts the least recently used other block of its own tenant. It never evicts another
  *    tenant's, even if that has more than its reserve: so a tenant without a reserve may find no room (STORE_FULL).
  *  - One exception: a new table may leave a tenant less than its reserve. Then its PUTs evict from the tenant that is most above its
  *    own reserve, until the reserve is filled.
- *  - A PUT evicts one block at most. A tenant that a new table leaves less than it holds shrinks by a block with each of its PUTs,
- *    which are refused until they fit.
+ *  - A block stays among the others if its tenant was one of them when it was put, even if a new table names that tenant.
+ *  - A PUT needs two slots at most. If the least recently used block has none for itself, the blocks that share a slot with its
+ *    first chunk go with it, so that the slot is free: SKY_STORE_EVICTS blocks a PUT at most. A tenant that a new table leaves less
+ *    than it holds shrinks so with each of its PUTs, which are refused until they fit.
  *
  * Nothing is allocated after init, and nothing but the index is touched before it is used: an idle store of 64 MiB costs some
  * hundred kB of resident memory. Every loop is bounded by a table; a function says what it costs if that is more than a look-up.
@@ -27,22 +30,23 @@
 #ifndef SKY_STORE_H
 #define SKY_STORE_H
 
-#include "sky_index.h"
 #include "sky_packet.h"
+#include "sky_slab.h"
 #include "sky_stripe.h"
 
-#define SKY_STORE_NONE     SKY_INDEX_NONE
-#define SKY_STORE_SLOT_MAX (1u << 22)               /**< largest slot_count */
-#define SKY_STORE_TENANTS  (SKY_LIMIT_TENANTS + 1u) /**< rows of the store's table of tenants */
-#define SKY_STORE_OTHERS   0u                       /**< the row of all tenants without a quota of their own */
-#define SKY_STORE_PERCENT  100u
-#define SKY_STORE_SPARES   2u /**< slots of spare memory */
+#define SKY_STORE_NONE      SKY_SLAB_NONE
+#define SKY_STORE_SLOT_MAX  SKY_SLAB_SLOT_MAX /**< largest slot_count */
+#define SKY_STORE_SLOTS_MIN 2u                /**< a block takes two: its entry, and a chunk */
+#define SKY_STORE_TENANTS   SKY_SLAB_ROWS     /**< rows of the store's table of tenants */
+#define SKY_STORE_OTHERS    0u                /**< the row of all tenants without a quota of their own */
+#define SKY_STORE_PERCENT   100u
+#define SKY_STORE_SPARES    2u                        /**< chunks of spare memory */
+#define SKY_STORE_EVICTS    (2u * SKY_SLAB_PARTS_MAX) /**< blocks that a PUT evicts at most: all that share the two slots it needs */
 
 typedef struct
 {
-    uint32_t slot_bytes;  /**< 1 .. SKY_LIMIT_CHUNK_BYTES */
-    uint32_t slot_count;  /**< 1 .. SKY_STORE_SLOT_MAX */
-    uint32_t block_count; /**< 1 .. slot_count */
+    uint32_t slot_bytes; /**< largest chunk that a slot has room for: 1 .. SKY_LIMIT_CHUNK_BYTES */
+    uint32_t slot_count; /**< SKY_STORE_SLOTS_MIN .. SKY_STORE_SLOT_MAX */
 } SKY_StoreCfg_t;
 
 /** A tenant's share of a store, in percent of its slots. */
@@ -102,10 +106,10 @@ typedef struct
 
 typedef struct
 {
-    uint32_t blocks;     /**< blocks with at least one chunk, complete or in part */
-    uint32_t slots_used; /**< chunks, complete or in part */
-    uint32_t partial;    /**< chunks in part */
-    uint64_t bytes;      /**< bytes of complete chunks */
+    uint32_t blocks;  /**< blocks with at least one chunk, complete or in part */
+    uint32_t chunks;  /**< chunks, complete or in part */
+    uint32_t partial; /**< chunks in part */
+    uint64_t bytes;   /**< bytes of complete chunks */
     uint64_t evicted_blocks, evicted_chunks, expired_partial;
 } SKY_StoreCounters_t;
 
@@ -115,46 +119,39 @@ typedef struct
     uint32_t newest, oldest;
 } SKY_StoreList_t;
 
-/** What a tenant may have of one table of the store, and has. */
-typedef struct
-{
-    uint32_t reserved, most, used;
-} SKY_StoreShare_t;
-
 /** A tenant of the store, or all others together. */
 typedef struct
 {
-    uint32_t         tenant; /**< not for the others */
-    SKY_StoreShare_t slots, blocks;
-    SKY_StoreList_t  by_use;         /**< its blocks */
-    uint64_t         evicted_chunks; /**< complete chunks of its own that made room */
-    uint64_t         refused;        /**< PUTs that found no room */
+    uint32_t        tenant;               /**< not for the others */
+    uint32_t        reserved, most, used; /**< slots that it may have, and has */
+    uint32_t        blocks;               /**< blocks that it has */
+    SKY_StoreList_t by_use;               /**< the same */
+    uint64_t        evicted_chunks;       /**< complete chunks of its own that made room */
+    uint64_t        refused;              /**< PUTs that found no room */
 } SKY_StoreTenant_t;
 
-typedef struct SKY_StoreBlock SKY_StoreBlock_t; /* private, sky_store_table.h */
-typedef struct SKY_StoreSlot  SKY_StoreSlot_t;
+typedef struct SKY_StoreBlock SKY_StoreBlock_t; /* private, sky_store_priv.h */
+typedef struct SKY_StoreChunk SKY_StoreChunk_t;
 
 typedef struct
 {
     SKY_StoreCfg_t      cfg;
     SKY_StoreCounters_t counters;
-    SKY_StoreBlock_t   *blocks;
-    SKY_StoreSlot_t    *slots;
-    uint8_t            *data;  /**< slot_count * slot_bytes, 64-byte aligned; not touched until used */
+    SKY_Slab_t          slab;
     uint8_t            *spare; /**< SKY_STORE_SPARES * slot_bytes, which no chunk gets: the owner's, who rebuilds chunks there */
-    SKY_Index_t         block_index, chunk_index;
-    uint32_t            free_block, free_slot;   /**< lists of entries given back */
-    uint32_t            fresh_block, fresh_slot; /**< entries from here on were never used and never touched */
-    SKY_StoreList_t     by_use;                  /**< all blocks */
-    uint64_t            uses;                    /**< number of uses so far */
-    uint32_t            expire_cursor;
+    uint32_t           *blocks_by_hash; /**< first block of each row of the index, or SKY_STORE_NONE */
+    uint32_t           *chunks_by_hash;
+    uint32_t            index_mask;                 /**< rows of the index less one: a power of two less one */
+    SKY_StoreList_t     by_use;                     /**< all blocks */
+    uint64_t            uses;                       /**< number of uses so far */
+    uint32_t            expire_slot;                /**< slot at which SKY_Store_Expire goes on */
     SKY_StoreTenant_t   tenants[SKY_STORE_TENANTS]; /**< the others first, then those of the table in its order */
     uint32_t            tenant_count;               /**< rows that count, from 1 */
-    uint32_t            promised_slots;  /**< of each tenant what it uses or what is reserved, whichever is more: the sum */
-    uint32_t            promised_blocks; /**< the same for blocks */
+    uint32_t            promised; /**< slots of each tenant that it uses or that are reserved, whichever is more: the sum */
     SKY_BlockInfo_t
-             evicted; /**< block evicted by the last SKY_Store_Put, with the complete chunks that went as @c held; 0: there was no
-                                  such block. Never more than one, as each block has a slot to give */
+             evicted[SKY_STORE_EVICTS]; /**< blocks evicted by the last SKY_Store_Put, with the complete chunks that went as
+                                                        @c held: none if it was one of parts only */
+    uint32_t evicted_count;
     bool     completed; /**< the last SKY_Store_Put has completed a chunk */
     uint64_t secret[2];
 } SKY_Store_t;
@@ -172,19 +169,19 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
 bool SKY_Quotas_AreSound(const SKY_Quotas_t *quotas);
 /**
  * Give the tenants other quotas from now on. Nothing is evicted now (see above). Tenants' counters of events begin anew. Walks over
- * all slots. The store begins without quotas.
+ * all slots and blocks. The store begins without quotas.
  * @return false if they are not sound: those before stay
  */
 bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas);
 
 /**
  * Take in the payload of a PUT (a whole chunk or a part of it). A complete chunk is checked against its CRC-32C; one that is
- * already there is kept as it is. Parts are remembered per slot and forgotten after @p expires_us; all parts of a chunk but the
+ * already there is kept as it is. Parts are remembered per chunk and forgotten after @p expires_us; all parts of a chunk but the
  * last have one length, and begin at multiples of it. To make room the least recently used other block of its tenant is evicted,
- * whatever it holds; a packet that is wrong evicts nothing. Nor does one with the flag FREE, which is no use of its block either.
+ * whatever it holds, and those that share its slot if that is needed; a packet that is wrong evicts nothing. Nor does one with the flag FREE, which is no use of its block either.
  *
  * The cost is that of copying the payload; a new block adds a look at the table of tenants, an eviction a look-up per chunk of the
- * evicted block.
+ * evicted blocks.
  *
  * @return OK (complete or part taken, or already there), or why nothing was taken:
  *         TOO_LARGE    chunk longer than a slot
@@ -193,7 +190,7 @@ bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas);
  *         OLD_VERSION  a newer version of the block is here, complete or in part
  *         BAD_KEY      the block was declared with other lengths or another content, or another chunk is held under this id:
  *                      PURGE it first, or PUT a newer version. A block of which no chunk is complete is declared anew instead
- *         STORE_FULL   the block itself fills what its tenant may have, or others hold all that is not reserved; or no slot is free
+ *         STORE_FULL   the block itself fills what its tenant may have, or others hold all that is not reserved; or there is no room
  *                      and the packet has the flag FREE
  */
 SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt);
@@ -239,11 +236,11 @@ bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us);
 /** Raise the epoch of a block; an earlier epoch changes nothing. @p block was found. */
 void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch);
-/** Forget parts whose time is over, among @p most slots a call. @return number of chunks that were given up */
+/** Forget parts whose time is over, among the chunks of @p most slots a call. @return number of chunks that were given up */
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
 /**
- * Walk over all blocks that hold a complete chunk, any order: @p cursor starts at 0. Looks at the whole table of blocks in the
- * worst case. @return false at the end; else *cursor - 1 is the result of SKY_Store_Find. Blocks put meanwhile may be missed.
+ * Walk over all blocks that hold a complete chunk, any order: @p cursor starts at 0. Looks at all slots and all blocks in
+ * the worst case. @return false at the end; else *cursor - 1 is the result of SKY_Store_Find. Blocks put meanwhile may be missed.
  */
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info);
 /**

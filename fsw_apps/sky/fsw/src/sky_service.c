@@ -35,7 +35,7 @@ bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store
     svc->core.store           = store;
     svc->core.started_us      = now_us;
     svc->core.next_request_id = random;
-    SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
+    SKY_ASSERT(store->counters.partial <= store->counters.chunks);
     return true;
 }
 
@@ -233,6 +233,6 @@ void SKY_Service_ResetCounters(SKY_Service_t *svc)
         store->tenants[row].evicted_chunks = 0;
         store->tenants[row].refused        = 0;
     }
-    SKY_ASSERT(store->counters.blocks <= store->counters.slots_used); /* each block that is held has a slot */
-    SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
+    SKY_ASSERT(store->counters.blocks <= store->counters.chunks); /* each block that is held has a chunk */
+    SKY_ASSERT(store->counters.partial <= store->counters.chunks);
 }

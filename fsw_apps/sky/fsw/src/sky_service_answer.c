@@ -73,23 +73,29 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
         answer->reply.track         = info.track;
         SKY_ASSERT(info.held > 0);
         SKY_ASSERT(info.stripe.chunk_len <= core->store->cfg.slot_bytes);
-        SKY_ASSERT(info.held <= core->store->counters.slots_used);
+        SKY_ASSERT(info.held <= core->store->counters.chunks);
     }
     return status;
 }
 
-/* Tell the neighbours if the PUT at hand has evicted a block. */
+/* Tell the neighbours of the blocks that the PUT at hand has evicted. */
 static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
 {
-    const SKY_BlockInfo_t *evicted = &svc->core.store->evicted;
-    SKY_ASSERT(evicted->held == 0 || svc->core.store->counters.evicted_blocks >= 1);
+    const SKY_Store_t *store = svc->core.store;
+    SKY_ASSERT(store->evicted_count <= SKY_STORE_EVICTS);
+    SKY_ASSERT(store->evicted_count <= store->counters.evicted_blocks);
 
     /* With parity the other shares may suffice. Chunks to be handed over may be at their new places already, and the block whole. Then
      * the neighbours are not told. */
-    if (evicted->held > 0 && evicted->stripe.code_m == 0 &&
-        SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
+    for (uint32_t i = 0; i < store->evicted_count; ++i)
     {
-        SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted);
+        const SKY_BlockInfo_t *evicted = &store->evicted[i];
+
+        if (evicted->held > 0 && evicted->stripe.code_m == 0 &&
+            SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
+        {
+            SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted);
+        }
     }
 }
 

@@ -14,6 +14,9 @@
  * the key of a block that was put with parity since. It means one content, and older versions of the block. No word means what is kept
  * for a row to come, as the other shares of that lie elsewhere.
  *
+ * A PUT may evict the blocks of a whole slot. Of so many at once the neighbours are told of the last ones; the rest is left as if its
+ * word were lost.
+ *
  * What else a word must not destroy: a block that was evicted and is put anew. A word does not say when the share went. So a satellite
  * that may have taken a PUT of the block since ignores it until the PUT's deadline (or the lifetime of parts), and then for as
  * long as a word may be on its way. If the word was about this very incarnation, an incomplete block stays, and is left to the

@@ -23,8 +23,8 @@
 /* Return the complete chunks held here. */
 static uint32_t chunks_held(const SKY_ServiceCore_t *core)
 {
-    SKY_ASSERT(core->store->counters.partial <= core->store->counters.slots_used);
-    return core->store->counters.slots_used - core->store->counters.partial;
+    SKY_ASSERT(core->store->counters.partial <= core->store->counters.chunks);
+    return core->store->counters.chunks - core->store->counters.partial;
 }
 
 uint64_t SKY_Handover_Ms(const SKY_Handover_t *handover, uint64_t now_us)
@@ -286,7 +286,7 @@ uint32_t SKY_Handover_Left(const SKY_ServiceCore_t *core, const SKY_Migrations_t
 {
     const SKY_Migration_t *job  = &migrations->jobs[SKY_SERVICE_MIGRATIONS];
     const uint32_t         held = chunks_held(core);
-    SKY_ASSERT(held <= core->store->cfg.slot_count);
+    SKY_ASSERT(held >= core->store->counters.blocks || core->store->counters.partial > 0); /* a block has a chunk */
 
     if (core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP)
     {

@@ -126,7 +126,7 @@ static void keep(SKY_ServiceCore_t *core, SKY_Repair_t *repair, uint64_t now_us,
     const SKY_Status_t status = SKY_Store_Put(core->store, now_us, pkt);
 
     end_at_home(repair, status == SKY_STATUS_OK, status);
-    SKY_ASSERT(core->store->evicted.held == 0); /* a repair evicts nothing */
+    SKY_ASSERT(core->store->evicted_count == 0); /* a repair evicts nothing */
 }
 
 /* Bring the rebuilt chunk home. */

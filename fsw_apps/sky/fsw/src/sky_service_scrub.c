@@ -51,7 +51,7 @@ static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t look_us)
 {
     SKY_ASSERT(core->store->counters.blocks > 0);
     const uint64_t share_us = period_us(core) / core->store->counters.blocks + 1u;
-    SKY_ASSERT(core->store->counters.blocks <= core->store->cfg.block_count);
+    SKY_ASSERT(core->store->counters.blocks <= core->store->counters.chunks);
 
     return look_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
 }

@@ -29,10 +29,10 @@ uint32_t SKY_Stats_Tenants(const SKY_Store_t *store, uint32_t first, uint32_t mo
         const SKY_StoreTenant_t *tenant = &store->tenants[row];
 
         out[SKY_STATS_TENANT_NUMBER]         = row == SKY_STORE_OTHERS ? OTHERS_NUMBER : tenant->tenant;
-        out[SKY_STATS_TENANT_SLOTS_RESERVED] = tenant->slots.reserved;
-        out[SKY_STATS_TENANT_SLOTS_MOST]     = tenant->slots.most;
-        out[SKY_STATS_TENANT_SLOTS_USED]     = tenant->slots.used;
-        out[SKY_STATS_TENANT_BLOCKS]         = tenant->blocks.used;
+        out[SKY_STATS_TENANT_SLOTS_RESERVED] = tenant->reserved;
+        out[SKY_STATS_TENANT_SLOTS_MOST]     = tenant->most;
+        out[SKY_STATS_TENANT_SLOTS_USED]     = tenant->used;
+        out[SKY_STATS_TENANT_BLOCKS]         = tenant->blocks;
         out[SKY_STATS_TENANT_EVICTIONS]      = tenant->evicted_chunks;
         out[SKY_STATS_TENANT_REFUSED]        = tenant->refused;
         out += SKY_STATS_TENANT_COUNT;
@@ -54,7 +54,8 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_STORE_BYTES]     = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes;
     out[SKY_STATS_KVC_SLOT_BYTES]      = store->cfg.slot_bytes;
     out[SKY_STATS_KVC_SLOTS]           = store->cfg.slot_count;
-    out[SKY_STATS_KVC_SLOTS_USED]      = store->counters.slots_used;
+    out[SKY_STATS_KVC_SLOTS_USED]      = store->slab.used;
+    out[SKY_STATS_KVC_CHUNKS]          = store->counters.chunks;
     out[SKY_STATS_KVC_BLOCKS]          = store->counters.blocks;
     out[SKY_STATS_KVC_BYTES]           = store->counters.bytes;
     out[SKY_STATS_KVC_PUTS]            = c->puts;
@@ -86,9 +87,9 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Handover_Left(core, &svc->migrations, &svc->handover, now_us);
     out[SKY_STATS_KVC_HANDOVER_MS]     = SKY_Handover_Ms(&svc->handover, now_us);
     out[SKY_STATS_KVC_TENANTS]         = records_of(store);
-    SKY_ASSERT(out[SKY_STATS_KVC_HANDOVER_LEFT] <= out[SKY_STATS_KVC_SLOTS_USED]);
+    SKY_ASSERT(out[SKY_STATS_KVC_HANDOVER_LEFT] <= out[SKY_STATS_KVC_CHUNKS]);
     SKY_ASSERT(out[SKY_STATS_KVC_SLOTS_USED] <= out[SKY_STATS_KVC_SLOTS]);
     SKY_ASSERT(out[SKY_STATS_KVC_ROW] <= out[SKY_STATS_KVC_ROWS]);
-    SKY_ASSERT(out[SKY_STATS_KVC_BLOCKS] <= out[SKY_STATS_KVC_SLOTS_USED]);
+    SKY_ASSERT(out[SKY_STATS_KVC_BLOCKS] <= out[SKY_STATS_KVC_CHUNKS]);
     SKY_ASSERT(out[SKY_STATS_KVC_BYTES] <= out[SKY_STATS_KVC_STORE_BYTES]);
 }

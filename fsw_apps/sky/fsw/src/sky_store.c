@@ -6,16 +6,17 @@
 
 #include "sky_assert.h"
 #include "sky_crc.h"
+#include "sky_index.h"
 #include "sky_store_table.h"
 #include "sky_store_tenants.h"
 
-/* Return the slot of a complete chunk, or NONE. */
+/* Find a complete chunk. Return NONE if there is none. */
 static uint32_t find_complete(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 {
-    const uint32_t slot = block == NONE ? NONE : SKY_StoreTable_FindSlot(store, block, chunk_id);
+    const uint32_t chunk = block == NONE ? NONE : SKY_StoreTable_FindChunk(store, block, chunk_id);
 
-    SKY_ASSERT(slot == NONE || store->slots[slot].block == block);
-    return slot != NONE && store->slots[slot].complete ? slot : NONE;
+    SKY_ASSERT(chunk == NONE || chunk_at(store, chunk)->block == block);
+    return chunk != NONE && chunk_at(store, chunk)->complete ? chunk : NONE;
 }
 
 /* ---- put ---------------------------------------------------------------------------------------------------------- */
@@ -35,36 +36,36 @@ static SKY_Status_t check_stripe(const SKY_Store_t *store, const SKY_Packet_t *p
 /* Take in a part of a chunk. Parts of another version of the chunk make room for the new one. */
 static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt, uint32_t index)
 {
-    SKY_StoreSlot_t *slot = &store->slots[index];
-    uint8_t         *data = SKY_StoreTable_Data(store, index);
+    SKY_StoreChunk_t *chunk = chunk_at(store, index);
+    uint8_t          *data  = data_of(store, index);
     SKY_ASSERT(store->counters.partial > 0);
     SKY_ASSERT(pkt->length < pkt->chunk_len); /* a part is shorter than its chunk */
-    SKY_ASSERT(slot->len == pkt->chunk_len);
+    SKY_ASSERT(chunk->len == pkt->chunk_len);
 
-    SKY_ASSERT(!slot->complete);
-    SKY_ASSERT(slot->len <= store->cfg.slot_bytes);
-    if (slot->crc32c != pkt->chunk_crc)
+    SKY_ASSERT(!chunk->complete);
+    SKY_ASSERT(chunk->len <= store->cfg.slot_bytes);
+    if (chunk->crc32c != pkt->chunk_crc)
     {
-        slot->crc32c = pkt->chunk_crc;
-        (void)memset(&slot->parts, 0, sizeof(slot->parts));
+        chunk->crc32c = pkt->chunk_crc;
+        (void)memset(&chunk->parts, 0, sizeof(chunk->parts));
     }
-    if (!SKY_Parts_Add(&slot->parts, slot->len, pkt->offset, pkt->length))
+    if (!SKY_Parts_Add(&chunk->parts, chunk->len, pkt->offset, pkt->length))
     {
         return SKY_STATUS_BAD_CHUNK;
     }
-    slot->expires_us = expires_us;
-    SKY_ASSERT(pkt->offset + pkt->length <= slot->len);
+    chunk->expires_us = expires_us;
+    SKY_ASSERT(pkt->offset + pkt->length <= chunk->len);
     (void)memcpy(data + pkt->offset, pkt->payload, pkt->length);
-    if (!SKY_Parts_AllHere(&slot->parts))
+    if (!SKY_Parts_AllHere(&chunk->parts))
     {
         return SKY_STATUS_OK;
     }
-    if (SKY_Crc32c(0, data, slot->len) != slot->crc32c)
+    if (SKY_Crc32c(0, data, chunk->len) != chunk->crc32c)
     {
-        SKY_StoreTable_DropSlot(store, index);
+        SKY_StoreTable_DropChunk(store, index);
         return SKY_STATUS_BAD_CRC;
     }
-    SKY_StoreTable_Complete(store, index, SKY_Crc16(0, data, slot->len));
+    SKY_StoreTable_Complete(store, index, SKY_Crc16(0, data, chunk->len));
     return SKY_STATUS_OK;
 }
 
@@ -75,12 +76,12 @@ static bool is_declared_as(const SKY_StoreBlock_t *block, const SKY_Packet_t *pk
 
 void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
 {
-    SKY_ASSERT(block < store->fresh_block);
-    if (store->blocks[block].epoch < epoch)
+    SKY_ASSERT(block < store->slab.fresh_unit);
+    if (block_at(store, block)->epoch < epoch)
     {
-        store->blocks[block].epoch = epoch;
+        block_at(store, block)->epoch = epoch;
     }
-    SKY_ASSERT(store->blocks[block].epoch >= epoch);
+    SKY_ASSERT(block_at(store, block)->epoch >= epoch);
 }
 
 /* Find the block of a PUT as the packet declares it, or declare it. A block of an earlier version goes, and so does one that has
@@ -90,30 +91,30 @@ static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, const SKY_S
 {
     uint32_t index = SKY_StoreTable_FindBlock(store, name, hash);
 
-    if (index != NONE && !is_declared_as(&store->blocks[index], pkt, stripe))
+    if (index != NONE && !is_declared_as(block_at(store, index), pkt, stripe))
     {
         /* A packet does not contradict complete chunks of its own version. */
-        SKY_ASSERT(store->blocks[index].held == 0 || store->blocks[index].version < pkt->block_version);
-        SKY_ASSERT(store->blocks[index].version <= pkt->block_version);
+        SKY_ASSERT(block_at(store, index)->held == 0 || block_at(store, index)->version < pkt->block_version);
+        SKY_ASSERT(block_at(store, index)->version <= pkt->block_version);
         (void)SKY_StoreTable_DropBlock(store, index);
         index = NONE;
     }
     if (index == NONE)
     {
-        const uint32_t tenant = SKY_StoreTenants_RowOf(store, pkt->tenant);
+        const uint32_t row = SKY_StoreTenants_RowOf(store, pkt->tenant);
 
-        if (!SKY_StoreTable_MakeRoom(store, tenant, NONE, (pkt->flags & SKY_FLAG_FREE) == 0))
+        if (!SKY_StoreTable_MakeRoom(store, row, NONE, pkt->chunk_len, (pkt->flags & SKY_FLAG_FREE) == 0))
         {
             return NONE;
         }
-        index = SKY_StoreTable_NewBlock(store, name, hash, tenant);
+        index = SKY_StoreTable_NewBlock(store, name, hash, row);
 
-        store->blocks[index].stripe  = *stripe;
-        store->blocks[index].version = pkt->block_version;
-        store->blocks[index].content = pkt->content;
+        block_at(store, index)->stripe  = *stripe;
+        block_at(store, index)->version = pkt->block_version;
+        block_at(store, index)->content = pkt->content;
     }
-    SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, stripe));
-    SKY_ASSERT(store->blocks[index].stripe.chunk_len <= store->cfg.slot_bytes);
+    SKY_ASSERT(is_declared_as(block_at(store, index), pkt, stripe));
+    SKY_ASSERT(block_at(store, index)->stripe.chunk_len <= store->cfg.slot_bytes);
     return index;
 }
 
@@ -125,30 +126,30 @@ static void note_put(SKY_Store_t *store, uint32_t index, uint64_t expires_us, co
         SKY_StoreTable_Touch(store, index);
     }
     SKY_Store_RaiseEpoch(store, index, pkt->epoch);
-    store->blocks[index].suspect_us = 0;
-    store->blocks[index].track      = pkt->track;
-    if (store->blocks[index].put_until_us < expires_us)
+    block_at(store, index)->suspect_us = 0;
+    block_at(store, index)->track      = pkt->track;
+    if (block_at(store, index)->put_until_us < expires_us)
     {
-        store->blocks[index].put_until_us = expires_us;
+        block_at(store, index)->put_until_us = expires_us;
     }
     SKY_ASSERT(store->by_use.newest == index || (pkt->flags & SKY_FLAG_FREE) != 0);
-    SKY_ASSERT(store->blocks[index].held <= store->blocks[index].stripe.chunk_total);
+    SKY_ASSERT(block_at(store, index)->held <= block_at(store, index)->stripe.chunk_total);
 }
 
-/* Return the slot of the chunk of a PUT, an empty one if it had none; NONE if there is no room. */
-static uint32_t slot_for(SKY_Store_t *store, uint32_t block, const SKY_Packet_t *pkt)
+/* Find the chunk of a PUT, or make one without parts. Return NONE if there is no room. */
+static uint32_t chunk_for(SKY_Store_t *store, uint32_t block, const SKY_Packet_t *pkt)
 {
-    const uint32_t index  = SKY_StoreTable_FindSlot(store, block, pkt->chunk_id);
-    const bool     is_new = store->blocks[block].first == NONE; /* then there was made room for a slot, too */
+    const uint32_t index  = SKY_StoreTable_FindChunk(store, block, pkt->chunk_id);
+    const bool     is_new = block_at(store, block)->first == NONE; /* then there was made room for its chunk, too */
     SKY_ASSERT(!is_new || index == NONE);
     SKY_ASSERT(store->by_use.newest == block || (pkt->flags & SKY_FLAG_FREE) != 0);
 
-    if (index != NONE ||
-        (!is_new && !SKY_StoreTable_MakeRoom(store, store->blocks[block].tenant, block, (pkt->flags & SKY_FLAG_FREE) == 0)))
+    if (index != NONE || (!is_new && !SKY_StoreTable_MakeRoom(store, block_at(store, block)->row, block, pkt->chunk_len,
+                                                              (pkt->flags & SKY_FLAG_FREE) == 0)))
     {
         return index;
     }
-    return SKY_StoreTable_NewSlot(store, block, pkt);
+    return SKY_StoreTable_NewChunk(store, block, pkt);
 }
 
 /* Compare a PUT with what is here of its block. @return OK, OLD_VERSION, or BAD_KEY if it contradicts a complete chunk of its version */
@@ -158,17 +159,17 @@ static SKY_Status_t compare(const SKY_Store_t *store, const SKY_Packet_t *pkt, c
     {
         return SKY_STATUS_OK;
     }
-    const SKY_StoreBlock_t *known = &store->blocks[block];
+    const SKY_StoreBlock_t *known = block_at(store, block);
     const uint32_t          held  = find_complete(store, block, pkt->chunk_id);
-    SKY_ASSERT(block < store->fresh_block);
-    SKY_ASSERT(held == NONE || store->slots[held].block == block);
+    SKY_ASSERT(block < store->slab.fresh_unit);
+    SKY_ASSERT(held == NONE || chunk_at(store, held)->block == block);
     if (known->version != pkt->block_version)
     {
         return pkt->block_version < known->version ? SKY_STATUS_OLD_VERSION : SKY_STATUS_OK;
     }
     SKY_ASSERT(held == NONE || known->held > 0);
     return (known->held > 0 && !is_declared_as(known, pkt, stripe)) ||
-                   (held != NONE && store->slots[held].crc32c != pkt->chunk_crc)
+                   (held != NONE && chunk_at(store, held)->crc32c != pkt->chunk_crc)
                ? SKY_STATUS_BAD_KEY
                : SKY_STATUS_OK;
 }
@@ -178,8 +179,8 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     SKY_Stripe_t stripe;
     SKY_Status_t status = check_stripe(store, pkt, &stripe);
 
-    store->evicted.held = 0;
-    store->completed    = false;
+    store->evicted_count = 0;
+    store->completed     = false;
     if (status != SKY_STATUS_OK)
     {
         return status;
@@ -192,7 +193,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     SKY_StoreTable_Name(name, pkt->tenant, pkt->key);
     const uint32_t hash     = SKY_Hash(store->secret, name, NAME_WORDS);
     const uint32_t known    = SKY_StoreTable_FindBlock(store, name, hash);
-    const bool     is_newer = known != NONE && store->blocks[known].version < pkt->block_version;
+    const bool     is_newer = known != NONE && block_at(store, known)->version < pkt->block_version;
     const uint32_t held     = is_newer ? NONE : find_complete(store, known, pkt->chunk_id);
     const bool     is_whole = pkt->length == pkt->chunk_len;
 
@@ -208,7 +209,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
 
     /* The packet was checked as far as it can be; it may replace its block and evict another one from here on. */
     const uint32_t block = declare(store, pkt, &stripe, name, hash);
-    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    SKY_ASSERT(block == NONE || block < store->slab.fresh_unit);
     SKY_ASSERT(held == NONE || block == known); /* the block of a held chunk was not declared anew */
     if (block == NONE)
     {
@@ -219,21 +220,21 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     {
         return SKY_STATUS_OK;
     }
-    const uint32_t index = slot_for(store, block, pkt);
+    const uint32_t index = chunk_for(store, block, pkt);
     if (index == NONE)
     {
         return SKY_STATUS_STORE_FULL;
     }
-    SKY_ASSERT(index < store->fresh_slot);
-    SKY_ASSERT(store->slots[index].block == block);
-    SKY_ASSERT(!store->slots[index].complete);
+    SKY_ASSERT(index < store->slab.fresh_unit);
+    SKY_ASSERT(chunk_at(store, index)->block == block);
+    SKY_ASSERT(!chunk_at(store, index)->complete);
     if (!is_whole)
     {
         return put_part(store, expires_us, pkt, index);
     }
-    SKY_ASSERT(store->slots[index].len == pkt->length);
-    store->slots[index].crc32c = pkt->chunk_crc; /* the slot may have had parts of another version */
-    (void)memcpy(SKY_StoreTable_Data(store, index), pkt->payload, pkt->length);
+    SKY_ASSERT(chunk_at(store, index)->len == pkt->length);
+    chunk_at(store, index)->crc32c = pkt->chunk_crc; /* it may have had parts of another version */
+    (void)memcpy(data_of(store, index), pkt->payload, pkt->length);
     SKY_StoreTable_Complete(store, index, pkt->payload_crc16);
     return SKY_STATUS_OK;
 }
@@ -252,9 +253,9 @@ uint32_t SKY_Store_FindInstance(const SKY_Store_t *store, uint32_t tenant, const
 {
     const uint32_t block = SKY_Store_Find(store, tenant, key);
 
-    SKY_ASSERT(block == NONE || block < store->fresh_block);
-    return block != NONE && (version == 0 || store->blocks[block].version == version) &&
-                   (content == 0 || store->blocks[block].content == content)
+    SKY_ASSERT(block == NONE || block < store->slab.fresh_unit);
+    return block != NONE && (version == 0 || block_at(store, block)->version == version) &&
+                   (content == 0 || block_at(store, block)->content == content)
                ? block
                : NONE;
 }
@@ -267,10 +268,10 @@ SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t c
     {
         return SKY_STATUS_NOT_FOUND;
     }
-    view->data            = SKY_StoreTable_Data(store, index);
-    view->len             = store->slots[index].len;
-    view->crc32c          = store->slots[index].crc32c;
-    view->crc16_from_zero = store->slots[index].crc16_from_zero;
+    view->data            = data_of(store, index);
+    view->len             = chunk_at(store, index)->len;
+    view->crc32c          = chunk_at(store, index)->crc32c;
+    view->crc16_from_zero = chunk_at(store, index)->crc16_from_zero;
     SKY_ASSERT(view->len >= 1);
     SKY_ASSERT(view->len <= store->cfg.slot_bytes);
     return SKY_STATUS_OK;
@@ -278,7 +279,7 @@ SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t c
 
 void SKY_Store_Use(SKY_Store_t *store, uint32_t block)
 {
-    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    SKY_ASSERT(block == NONE || block < store->slab.fresh_unit);
     if (block != NONE)
     {
         SKY_StoreTable_Touch(store, block);
@@ -305,57 +306,57 @@ bool SKY_Store_Has(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 
 SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_BlockInfo_t *info)
 {
-    SKY_ASSERT(block == NONE || block < store->fresh_block);
-    if (block == NONE || store->blocks[block].held == 0)
+    SKY_ASSERT(block == NONE || block < store->slab.fresh_unit);
+    if (block == NONE || block_at(store, block)->held == 0)
     {
         return SKY_STATUS_NOT_FOUND;
     }
-    SKY_StoreTable_Info(&store->blocks[block], info);
+    SKY_StoreTable_Info(block_at(store, block), info);
     return SKY_STATUS_OK;
 }
 
 void SKY_Store_Instance(const SKY_Store_t *store, uint32_t block, uint64_t *version, uint32_t *content)
 {
-    SKY_ASSERT(block < store->fresh_block);
-    SKY_ASSERT(store->blocks[block].first != NONE);
-    *version = store->blocks[block].version;
-    *content = store->blocks[block].content;
+    SKY_ASSERT(block < store->slab.fresh_unit);
+    SKY_ASSERT(block_at(store, block)->first != NONE);
+    *version = block_at(store, block)->version;
+    *content = block_at(store, block)->content;
 }
 
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us)
 {
-    SKY_ASSERT(block < store->fresh_block);
-    SKY_ASSERT(store->blocks[block].held > 0);
-    store->blocks[block].suspect_us = since_us;
-    SKY_ASSERT(store->blocks[block].first != NONE);
+    SKY_ASSERT(block < store->slab.fresh_unit);
+    SKY_ASSERT(block_at(store, block)->held > 0);
+    block_at(store, block)->suspect_us = since_us;
+    SKY_ASSERT(block_at(store, block)->first != NONE);
 }
 
 uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)
 {
     uint32_t lowest = NONE;
-    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    SKY_ASSERT(block == NONE || block < store->slab.fresh_unit);
 
-    if (block == NONE || store->blocks[block].held == 0)
+    if (block == NONE || block_at(store, block)->held == 0)
     {
         return NONE;
     }
-    if (store->blocks[block].lowest != NONE && store->blocks[block].lowest >= from)
+    if (block_at(store, block)->lowest != NONE && block_at(store, block)->lowest >= from)
     {
-        return store->blocks[block].lowest;
+        return block_at(store, block)->lowest;
     }
-    for (uint32_t i = store->blocks[block].first; i != NONE; i = store->slots[i].next)
+    for (uint32_t i = block_at(store, block)->first; i != NONE; i = chunk_at(store, i)->next)
     {
-        const SKY_StoreSlot_t *slot = &store->slots[i];
+        const SKY_StoreChunk_t *chunk = chunk_at(store, i);
 
-        if (slot->complete && slot->chunk_id >= from && slot->chunk_id < lowest)
+        if (chunk->complete && chunk->chunk_id >= from && chunk->chunk_id < lowest)
         {
-            lowest = slot->chunk_id;
+            lowest = chunk->chunk_id;
         }
     }
     SKY_ASSERT(from > 0 || lowest != NONE); /* the block holds a chunk */
     if (from == 0)
     {
-        store->blocks[block].lowest = lowest;
+        block_at(store, block)->lowest = lowest;
     }
     SKY_ASSERT(lowest == NONE || lowest >= from);
     return lowest;
@@ -363,78 +364,89 @@ uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)
 
 bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cursor, uint32_t *chunk_id)
 {
-    SKY_ASSERT(block == NONE || block < store->fresh_block);
-    SKY_ASSERT(*cursor <= store->fresh_slot);
+    SKY_ASSERT(block == NONE || block < store->slab.fresh_unit);
+    SKY_ASSERT(*cursor <= store->slab.fresh_unit);
     if (block == NONE)
     {
         return false;
     }
-    uint32_t slot = *cursor == 0 ? store->blocks[block].first : store->slots[*cursor - 1u].next;
+    uint32_t chunk = *cursor == 0 ? block_at(store, block)->first : chunk_at(store, *cursor - 1u)->next;
 
-    while (slot != NONE && !store->slots[slot].complete)
+    while (chunk != NONE && !chunk_at(store, chunk)->complete)
     {
-        slot = store->slots[slot].next;
+        chunk = chunk_at(store, chunk)->next;
     }
-    if (slot == NONE)
+    if (chunk == NONE)
     {
         return false;
     }
-    SKY_ASSERT(store->slots[slot].block == block);
-    SKY_ASSERT(slot < store->fresh_slot);
-    *cursor   = slot + 1u;
-    *chunk_id = store->slots[slot].chunk_id;
+    SKY_ASSERT(chunk_at(store, chunk)->block == block);
+    SKY_ASSERT(chunk < store->slab.fresh_unit);
+    *cursor   = chunk + 1u;
+    *chunk_id = chunk_at(store, chunk)->chunk_id;
     return true;
 }
 
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info)
 {
-    while (*cursor < store->fresh_block)
-    {
-        const SKY_StoreBlock_t *block = &store->blocks[*cursor];
+    const SKY_Slab_t *slab = &store->slab;
+    uint32_t          slot = *cursor == 0 ? 0 : (*cursor - 1u) / slab->slot_units;
+    uint32_t          from = 0;
 
-        ++*cursor;
-        if (block->held > 0)
+    if (*cursor != 0)
+    {
+        from = (*cursor - 1u) % slab->slot_units / slab->units[SKY_SLAB_ENTRIES] + 1u; /* behind the block before */
+    }
+    for (; slot < slab->fresh_slot; ++slot)
+    {
+        uint32_t index = SKY_Slab_ClassOf(slab, slot) == SKY_SLAB_ENTRIES ? SKY_Slab_Next(slab, slot, &from) : NONE;
+
+        while (index != NONE && block_at(store, index)->held == 0)
         {
-            SKY_ASSERT(block->first != NONE);
-            SKY_ASSERT(*cursor <= store->cfg.block_count);
-            SKY_StoreTable_Info(block, info);
+            index = SKY_Slab_Next(slab, slot, &from);
+        }
+        if (index != NONE)
+        {
+            SKY_ASSERT(block_at(store, index)->first != NONE);
+            *cursor = index + 1u;
+            SKY_StoreTable_Info(block_at(store, index), info);
             return true;
         }
+        from = 0;
     }
     return false;
 }
 
 bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_BlockInfo_t *info)
 {
-    const SKY_StoreBlock_t *last = &store->blocks[walk->at];
-    uint32_t                index;
+    uint32_t index;
 
-    if (walk->used != 0 && walk->at < store->fresh_block && last->first != NONE && last->used == walk->used)
+    if (walk->used != 0 && SKY_Slab_IsEntry(&store->slab, walk->at) && block_at(store, walk->at)->used == walk->used)
     {
-        index = last->older[LIST_ALL];
+        index = block_at(store, walk->at)->older[LIST_ALL];
     }
     else
     {
         index = store->by_use.newest;
-        while (index != NONE && walk->used != 0 && store->blocks[index].used >= walk->used)
+        while (index != NONE && walk->used != 0 && block_at(store, index)->used >= walk->used)
         {
-            index = store->blocks[index].older[LIST_ALL];
+            index = block_at(store, index)->older[LIST_ALL];
         }
     }
-    while (index != NONE && store->blocks[index].held == 0)
+    while (index != NONE && block_at(store, index)->held == 0)
     {
-        index = store->blocks[index].older[LIST_ALL];
+        index = block_at(store, index)->older[LIST_ALL];
     }
     if (index == NONE)
     {
         return false;
     }
-    SKY_ASSERT(walk->used == 0 || store->blocks[index].used < walk->used);
-    SKY_ASSERT(index < store->fresh_block);
-    SKY_ASSERT(store->blocks[index].held > 0);
-    walk->used = store->blocks[index].used;
+    SKY_ASSERT(walk->used == 0 || block_at(store, index)->used < walk->used);
+    SKY_ASSERT(index < store->slab.fresh_unit);
+    SKY_ASSERT(block_at(store, index)->held > 0);
+    walk->used = block_at(store, index)->used;
     walk->at   = index;
-    SKY_StoreTable_Info(&store->blocks[index], info);
+    SKY_StoreTable_Info(block_at(store, index), info);
     return true;
 }
 
@@ -452,9 +464,9 @@ bool SKY_StoreBounds_Hold(const SKY_StoreBounds_t *bounds, uint64_t version, uin
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, const SKY_StoreBounds_t *bounds)
 {
     const uint32_t          index = SKY_Store_Find(store, tenant, key);
-    const SKY_StoreBlock_t *block = index != NONE ? &store->blocks[index] : NULL;
+    const SKY_StoreBlock_t *block = index != NONE ? block_at(store, index) : NULL;
 
-    SKY_ASSERT(index == NONE || index < store->fresh_block);
+    SKY_ASSERT(index == NONE || index < store->slab.fresh_unit);
     return block == NULL || (bounds != NULL && !SKY_StoreBounds_Hold(bounds, block->version, block->content, block->epoch))
                ? 0
                : SKY_StoreTable_DropBlock(store, index);
@@ -466,34 +478,49 @@ bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 
     if (index != NONE)
     {
-        SKY_ASSERT(index < store->fresh_slot);
-        SKY_ASSERT(store->slots[index].complete);
-        SKY_ASSERT(store->blocks[store->slots[index].block].held > 0);
-        SKY_StoreTable_DropSlot(store, index);
+        SKY_ASSERT(index < store->slab.fresh_unit);
+        SKY_ASSERT(chunk_at(store, index)->complete);
+        SKY_ASSERT(block_at(store, chunk_at(store, index)->block)->held > 0);
+        SKY_StoreTable_DropChunk(store, index);
     }
     return index != NONE;
 }
 
+/* Forget the parts in a slot whose time is over. Return the number of chunks that were given up. */
+static uint32_t expire_slot(SKY_Store_t *store, uint64_t now_us, uint32_t slot)
+{
+    uint32_t from = 0, gone = 0;
+    uint32_t index = SKY_Slab_ClassOf(&store->slab, slot) != SKY_SLAB_ENTRIES ? SKY_Slab_Next(&store->slab, slot, &from) : NONE;
+
+    while (index != NONE)
+    {
+        const SKY_StoreChunk_t *chunk = chunk_at(store, index);
+
+        SKY_ASSERT(from <= SKY_SLAB_PARTS_MAX);
+        if (!chunk->complete && now_us >= chunk->expires_us)
+        {
+            SKY_StoreTable_DropChunk(store, index);
+            ++gone;
+        }
+        index = SKY_Slab_Next(&store->slab, slot, &from);
+    }
+    return gone;
+}
+
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most)
 {
-    const uint32_t looks = most < store->fresh_slot ? most : store->fresh_slot;
+    const uint32_t looks = most < store->slab.fresh_slot ? most : store->slab.fresh_slot;
     uint32_t       gone  = 0;
 
     for (uint32_t i = 0; i < looks && store->counters.partial > 0; ++i)
     {
-        const uint32_t         index = store->expire_cursor < store->fresh_slot ? store->expire_cursor : 0;
-        const SKY_StoreSlot_t *slot  = &store->slots[index];
+        const uint32_t slot = store->expire_slot < store->slab.fresh_slot ? store->expire_slot : 0;
 
-        store->expire_cursor = index + 1u;
-        if (slot->block != NONE && !slot->complete && now_us >= slot->expires_us)
-        {
-            SKY_StoreTable_DropSlot(store, index);
-            ++gone;
-        }
+        store->expire_slot = slot + 1u;
+        gone += expire_slot(store, now_us, slot);
     }
     store->counters.expired_partial += gone;
-    SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
-    SKY_ASSERT(gone <= looks);
-    SKY_ASSERT(store->expire_cursor <= store->cfg.slot_count);
+    SKY_ASSERT(store->counters.partial <= store->counters.chunks);
+    SKY_ASSERT(store->expire_slot <= store->cfg.slot_count);
     return gone;
 }

@@ -2,10 +2,12 @@
  * @file
  * The tenants of the chunk store: see sky_store.h for the rules.
  *
- * Slots and blocks are counted alike. `promised` is the sum over all tenants of what each uses or has reserved, whichever is more.
- * While it is below the table's size, a tenant above its reserve may take an entry and leaves the reserves of all others free.
+ * `promised` is the sum over all tenants of the slots that each uses or has reserved, whichever is more. While it is below the number of
+ * slots, a tenant above its reserve may take one and leaves the reserves of all others free.
  */
 #include "sky_store_tenants.h"
+
+#include <string.h>
 
 #include "sky_assert.h"
 
@@ -47,29 +49,33 @@ bool SKY_Quotas_AreSound(const SKY_Quotas_t *quotas)
     return reserved <= SKY_STORE_PERCENT;
 }
 
-static void set_share(SKY_StoreShare_t *share, const SKY_Quota_t *quota, uint32_t entries, uint32_t *promised)
-{
-    share->reserved = (uint32_t)((uint64_t)entries * quota->reserved_percent / SKY_STORE_PERCENT);
-    share->most     = (uint32_t)(((uint64_t)entries * quota->most_percent + SKY_STORE_PERCENT - 1u) / SKY_STORE_PERCENT);
-    share->used     = 0;
-    *promised += share->reserved;
-    SKY_ASSERT(share->reserved <= share->most);
-    SKY_ASSERT(share->most <= entries);
-}
-
 static void set_tenant(SKY_Store_t *store, uint32_t row, const SKY_Quota_t *quota)
 {
     SKY_StoreTenant_t *tenant = &store->tenants[row];
+    const uint64_t     slots  = store->cfg.slot_count;
     SKY_ASSERT(row < SKY_STORE_TENANTS);
 
-    tenant->tenant         = quota->tenant;
-    tenant->by_use.newest  = NONE;
-    tenant->by_use.oldest  = NONE;
-    tenant->evicted_chunks = 0;
-    tenant->refused        = 0;
-    set_share(&tenant->slots, quota, store->cfg.slot_count, &store->promised_slots);
-    set_share(&tenant->blocks, quota, store->cfg.block_count, &store->promised_blocks);
-    SKY_ASSERT(tenant->blocks.most <= tenant->slots.most);
+    (void)memset(tenant, 0, sizeof(*tenant));
+    tenant->tenant        = quota->tenant;
+    tenant->by_use.newest = NONE;
+    tenant->by_use.oldest = NONE;
+    tenant->reserved      = (uint32_t)(slots * quota->reserved_percent / SKY_STORE_PERCENT);
+    tenant->most          = (uint32_t)((slots * quota->most_percent + SKY_STORE_PERCENT - 1u) / SKY_STORE_PERCENT);
+    SKY_ASSERT(tenant->reserved <= tenant->most);
+    SKY_ASSERT(tenant->most <= store->cfg.slot_count);
+}
+
+/* Sum up what is promised. */
+static void promise(SKY_Store_t *store)
+{
+    store->promised = 0;
+    for (uint32_t row = 0; row < store->tenant_count; ++row)
+    {
+        const SKY_StoreTenant_t *tenant = &store->tenants[row];
+
+        store->promised += tenant->used > tenant->reserved ? tenant->used : tenant->reserved;
+    }
+    SKY_ASSERT(store->promised >= store->slab.used);
 }
 
 void SKY_StoreTenants_Set(SKY_Store_t *store, const SKY_Quotas_t *quotas)
@@ -77,16 +83,12 @@ void SKY_StoreTenants_Set(SKY_Store_t *store, const SKY_Quotas_t *quotas)
     static const SKY_Quota_t all = {.tenant = 0, .reserved_percent = 0, .most_percent = SKY_STORE_PERCENT};
     SKY_ASSERT(SKY_Quotas_AreSound(quotas));
 
-    store->tenant_count    = quotas->count + 1u;
-    store->promised_slots  = 0;
-    store->promised_blocks = 0;
+    store->tenant_count = quotas->count + 1u;
     set_tenant(store, SKY_STORE_OTHERS, quotas->count == 0 ? &all : &quotas->others);
     for (uint32_t i = 0; i < quotas->count; ++i)
     {
         set_tenant(store, i + 1u, &quotas->tenants[i]);
     }
-    SKY_ASSERT(store->promised_slots <= store->cfg.slot_count);
-    SKY_ASSERT(store->promised_blocks <= store->cfg.block_count);
 }
 
 uint32_t SKY_StoreTenants_RowOf(const SKY_Store_t *store, uint32_t tenant)
@@ -104,69 +106,48 @@ uint32_t SKY_StoreTenants_RowOf(const SKY_Store_t *store, uint32_t tenant)
 
 /* ---- what tenants hold ---------------------------------------------------------------------------------------------- */
 
-static void take(SKY_StoreShare_t *share, uint32_t *promised)
-{
-    *promised += share->used >= share->reserved ? 1u : 0u;
-    ++share->used;
-    SKY_ASSERT(*promised >= share->used);
-    SKY_ASSERT(*promised >= share->reserved);
-}
-
-static void give(SKY_StoreShare_t *share, uint32_t *promised)
-{
-    SKY_ASSERT(share->used > 0);
-    --share->used;
-    *promised -= share->used >= share->reserved ? 1u : 0u;
-    SKY_ASSERT(*promised >= share->used);
-    SKY_ASSERT(*promised >= share->reserved);
-}
-
 void SKY_StoreTenants_TakeSlot(SKY_Store_t *store, uint32_t row)
 {
+    SKY_StoreTenant_t *tenant = &store->tenants[row];
     SKY_ASSERT(row < store->tenant_count);
-    take(&store->tenants[row].slots, &store->promised_slots);
-    SKY_ASSERT(store->tenants[row].slots.used <= store->cfg.slot_count);
-}
 
-void SKY_StoreTenants_TakeBlock(SKY_Store_t *store, uint32_t row)
-{
-    SKY_ASSERT(row < store->tenant_count);
-    take(&store->tenants[row].blocks, &store->promised_blocks);
-    SKY_ASSERT(store->tenants[row].blocks.used <= store->cfg.block_count);
+    store->promised += tenant->used >= tenant->reserved ? 1u : 0u;
+    ++tenant->used;
+    SKY_ASSERT(tenant->used <= store->slab.used);
+    SKY_ASSERT(store->promised >= tenant->used);
+    SKY_ASSERT(store->promised >= tenant->reserved);
 }
 
 void SKY_StoreTenants_GiveSlot(SKY_Store_t *store, uint32_t row)
 {
+    SKY_StoreTenant_t *tenant = &store->tenants[row];
     SKY_ASSERT(row < store->tenant_count);
-    SKY_ASSERT(store->tenants[row].slots.used <= store->counters.slots_used);
-    give(&store->tenants[row].slots, &store->promised_slots);
-}
+    SKY_ASSERT(tenant->used > 0);
 
-void SKY_StoreTenants_GiveBlock(SKY_Store_t *store, uint32_t row)
-{
-    SKY_ASSERT(row < store->tenant_count);
-    SKY_ASSERT(store->tenants[row].blocks.used <= store->counters.blocks);
-    give(&store->tenants[row].blocks, &store->promised_blocks);
+    --tenant->used;
+    store->promised -= tenant->used >= tenant->reserved ? 1u : 0u;
+    SKY_ASSERT(store->promised >= tenant->used);
+    SKY_ASSERT(store->promised >= tenant->reserved);
 }
 
 /* ---- order of use --------------------------------------------------------------------------------------------------- */
 
 static void list_remove(SKY_Store_t *store, SKY_StoreList_t *list, uint32_t which, uint32_t index)
 {
-    const uint32_t newer = store->blocks[index].newer[which];
-    const uint32_t older = store->blocks[index].older[which];
+    const uint32_t newer = block_at(store, index)->newer[which];
+    const uint32_t older = block_at(store, index)->older[which];
     SKY_ASSERT(list->newest != NONE);
     SKY_ASSERT(list->oldest != NONE);
 
-    SKY_ASSERT(newer == NONE ? list->newest == index : store->blocks[newer].older[which] == index);
-    SKY_ASSERT(older == NONE ? list->oldest == index : store->blocks[older].newer[which] == index);
+    SKY_ASSERT(newer == NONE ? list->newest == index : block_at(store, newer)->older[which] == index);
+    SKY_ASSERT(older == NONE ? list->oldest == index : block_at(store, older)->newer[which] == index);
     if (newer == NONE)
     {
         list->newest = older;
     }
     else
     {
-        store->blocks[newer].older[which] = older;
+        block_at(store, newer)->older[which] = older;
     }
     if (older == NONE)
     {
@@ -174,7 +155,7 @@ static void list_remove(SKY_Store_t *store, SKY_StoreList_t *list, uint32_t whic
     }
     else
     {
-        store->blocks[older].newer[which] = newer;
+        block_at(store, older)->newer[which] = newer;
     }
 }
 
@@ -182,126 +163,119 @@ static void list_remove(SKY_Store_t *store, SKY_StoreList_t *list, uint32_t whic
 static void list_add(SKY_Store_t *store, SKY_StoreList_t *list, uint32_t which, uint32_t index)
 {
     SKY_ASSERT((list->newest == NONE) == (list->oldest == NONE));
-    store->blocks[index].newer[which] = NONE;
-    store->blocks[index].older[which] = list->newest;
+    block_at(store, index)->newer[which] = NONE;
+    block_at(store, index)->older[which] = list->newest;
     if (list->newest == NONE)
     {
         list->oldest = index;
     }
     else
     {
-        SKY_ASSERT(store->blocks[list->newest].used < store->blocks[index].used);
-        store->blocks[list->newest].newer[which] = index;
+        SKY_ASSERT(block_at(store, list->newest)->used < block_at(store, index)->used);
+        block_at(store, list->newest)->newer[which] = index;
     }
     list->newest = index;
-    SKY_ASSERT(store->blocks[list->oldest].older[which] == NONE);
+    SKY_ASSERT(block_at(store, list->oldest)->older[which] == NONE);
 }
 
 void SKY_StoreTenants_Link(SKY_Store_t *store, uint32_t index)
 {
-    SKY_StoreBlock_t *block = &store->blocks[index];
-    SKY_ASSERT(index < store->fresh_block);
-    SKY_ASSERT(block->tenant < store->tenant_count);
+    SKY_StoreBlock_t *block = block_at(store, index);
+    SKY_ASSERT(index < store->slab.fresh_unit);
+    SKY_ASSERT(block->row < store->tenant_count);
     block->used = ++store->uses;
     list_add(store, &store->by_use, LIST_ALL, index);
-    list_add(store, &store->tenants[block->tenant].by_use, LIST_OWN, index);
+    list_add(store, &store->tenants[block->row].by_use, LIST_OWN, index);
     SKY_ASSERT(store->by_use.newest == index);
 }
 
 void SKY_StoreTenants_Unlink(SKY_Store_t *store, uint32_t index)
 {
-    SKY_ASSERT(index < store->fresh_block);
-    SKY_ASSERT(store->blocks[index].tenant < store->tenant_count);
+    const uint32_t row = block_at(store, index)->row;
+    SKY_ASSERT(index < store->slab.fresh_unit);
+    SKY_ASSERT(row < store->tenant_count);
     list_remove(store, &store->by_use, LIST_ALL, index);
-    list_remove(store, &store->tenants[store->blocks[index].tenant].by_use, LIST_OWN, index);
+    list_remove(store, &store->tenants[row].by_use, LIST_OWN, index);
 }
 
 void SKY_StoreTenants_Empty(SKY_Store_t *store)
 {
-    store->by_use.newest   = NONE;
-    store->by_use.oldest   = NONE;
-    store->promised_slots  = 0;
-    store->promised_blocks = 0;
+    store->by_use.newest = NONE;
+    store->by_use.oldest = NONE;
     for (uint32_t row = 0; row < store->tenant_count; ++row)
     {
         SKY_StoreTenant_t *tenant = &store->tenants[row];
 
         tenant->by_use.newest = NONE;
         tenant->by_use.oldest = NONE;
-        tenant->slots.used    = 0;
-        tenant->blocks.used   = 0;
-        store->promised_slots += tenant->slots.reserved;
-        store->promised_blocks += tenant->blocks.reserved;
+        tenant->used          = 0;
+        tenant->blocks        = 0;
     }
-    SKY_ASSERT(store->promised_slots <= store->cfg.slot_count);
-    SKY_ASSERT(store->promised_blocks <= store->cfg.block_count);
+    promise(store);
+    SKY_ASSERT(store->promised <= store->cfg.slot_count);
+}
+
+/* Count the slots of tenants in their new rows @p to. */
+static void count_slots(SKY_Store_t *store, const uint32_t used[SKY_STORE_TENANTS], const uint32_t to[SKY_STORE_TENANTS])
+{
+    uint32_t all = 0;
+
+    SKY_Slab_MapRows(&store->slab, to);
+    for (uint32_t row = 0; row < SKY_STORE_TENANTS; ++row)
+    {
+        store->tenants[to[row]].used += used[row];
+        all += used[row];
+    }
+    SKY_ASSERT(all == store->slab.used);
+    promise(store);
 }
 
 bool SKY_Store_SetQuotas(SKY_Store_t *store, const SKY_Quotas_t *quotas)
 {
+    uint32_t       numbers[SKY_STORE_TENANTS] = {0}, used[SKY_STORE_TENANTS] = {0}, to[SKY_STORE_TENANTS] = {SKY_STORE_OTHERS};
+    const uint32_t rows = store->tenant_count;
+
     if (!SKY_Quotas_AreSound(quotas))
     {
         return false;
     }
+    for (uint32_t row = 0; row < rows; ++row)
+    {
+        numbers[row] = store->tenants[row].tenant;
+        used[row]    = store->tenants[row].used;
+    }
     SKY_StoreTenants_Set(store, quotas);
-    for (uint32_t i = store->by_use.oldest; i != NONE; i = store->blocks[i].newer[LIST_ALL])
+    for (uint32_t row = SKY_STORE_OTHERS + 1u; row < rows; ++row)
     {
-        SKY_StoreBlock_t *block = &store->blocks[i];
+        to[row] = SKY_StoreTenants_RowOf(store, numbers[row]);
+    }
+    count_slots(store, used, to);
+    for (uint32_t i = store->by_use.oldest; i != NONE; i = block_at(store, i)->newer[LIST_ALL])
+    {
+        SKY_StoreBlock_t *block = block_at(store, i);
 
-        block->tenant = (uint16_t)SKY_StoreTenants_RowOf(store, (uint32_t)block->name[0]);
-        list_add(store, &store->tenants[block->tenant].by_use, LIST_OWN, i);
-        SKY_StoreTenants_TakeBlock(store, block->tenant);
+        block->row = (uint16_t)to[block->row];
+        list_add(store, &store->tenants[block->row].by_use, LIST_OWN, i);
+        ++store->tenants[block->row].blocks;
     }
-    for (uint32_t i = 0; i < store->fresh_slot; ++i)
-    {
-        if (store->slots[i].block != NONE)
-        {
-            SKY_StoreTenants_TakeSlot(store, store->blocks[store->slots[i].block].tenant);
-        }
-    }
-    SKY_ASSERT(store->promised_slots >= store->counters.slots_used);
-    SKY_ASSERT(store->promised_blocks >= store->counters.blocks);
+    SKY_ASSERT(store->promised >= store->slab.used);
     return true;
 }
 
 /* ---- room ----------------------------------------------------------------------------------------------------------- */
 
-/** Whose block has to go so that a tenant gets one more entry of a table. */
-typedef enum
-{
-    ROOM_HERE = 0, /* nobody's */
-    ROOM_OWN,      /* its own */
-    ROOM_OTHERS    /* one of a tenant above its reserve */
-} Room_t;
-
-static Room_t room_for(const SKY_StoreShare_t *share, uint32_t promised, uint32_t used, uint32_t entries)
-{
-    SKY_ASSERT(used <= entries);
-    SKY_ASSERT(used <= promised);
-    if (share->used >= share->most || (share->used >= share->reserved && promised >= entries))
-    {
-        return ROOM_OWN;
-    }
-    return used < entries ? ROOM_HERE : ROOM_OTHERS; /* in a full table someone is above its reserve, as this tenant is below */
-}
-
-static const SKY_StoreShare_t *share_of(const SKY_StoreTenant_t *tenant, bool of_slots)
-{
-    return of_slots ? &tenant->slots : &tenant->blocks;
-}
-
 /* Return the tenant that has most above its reserve. */
-static uint32_t most_above(const SKY_Store_t *store, bool of_slots)
+static uint32_t most_above(const SKY_Store_t *store)
 {
     uint32_t found = 0, most = 0;
 
     for (uint32_t row = 0; row < store->tenant_count; ++row)
     {
-        const SKY_StoreShare_t *share = share_of(&store->tenants[row], of_slots);
+        const SKY_StoreTenant_t *tenant = &store->tenants[row];
 
-        if (share->used > share->reserved && share->used - share->reserved > most)
+        if (tenant->used > tenant->reserved && tenant->used - tenant->reserved > most)
         {
-            most  = share->used - share->reserved;
+            most  = tenant->used - tenant->reserved;
             found = row;
         }
     }
@@ -310,29 +284,39 @@ static uint32_t most_above(const SKY_Store_t *store, bool of_slots)
     return found;
 }
 
-bool SKY_StoreTenants_HasRoom(const SKY_Store_t *store, uint32_t row, uint32_t block, uint32_t *victim)
+/* Return true if a tenant may have so many slots more: neither its quota nor others' reserves are touched. */
+static bool may_have(const SKY_Store_t *store, const SKY_StoreTenant_t *tenant, uint32_t slots)
+{
+    const uint32_t reserved =
+        tenant->used < tenant->reserved ? tenant->reserved - tenant->used : 0; /* what it has promised itself */
+    const uint32_t more = slots > reserved ? slots - reserved : 0;
+
+    SKY_ASSERT(store->promised >= tenant->used + reserved);
+    return tenant->used + slots <= tenant->most && (more == 0 || store->promised + more <= store->cfg.slot_count);
+}
+
+bool SKY_StoreTenants_HasRoom(const SKY_Store_t *store, uint32_t row, uint32_t block, uint32_t slots, uint32_t *victim)
 {
     const SKY_StoreTenant_t *tenant = &store->tenants[row];
     SKY_ASSERT(row < store->tenant_count);
-
-    const Room_t slots  = room_for(&tenant->slots, store->promised_slots, store->counters.slots_used, store->cfg.slot_count);
-    const Room_t blocks = block != NONE
-                              ? ROOM_HERE
-                              : room_for(&tenant->blocks, store->promised_blocks, store->counters.blocks, store->cfg.block_count);
+    SKY_ASSERT(slots <= SKY_STORE_SLOTS_MIN);
 
     *victim = NONE;
-    if (slots == ROOM_HERE && blocks == ROOM_HERE)
+    if (slots == 0)
     {
         return true;
     }
-    if (slots == ROOM_OWN || blocks == ROOM_OWN)
+    if (!may_have(store, tenant, slots))
     {
         *victim = tenant->by_use.oldest == block ? NONE : tenant->by_use.oldest;
+        return false;
     }
-    else
+    if (store->cfg.slot_count - store->slab.used >= slots)
     {
-        *victim = store->tenants[most_above(store, slots == ROOM_OTHERS)].by_use.oldest;
+        return true;
     }
+    /* Someone is above its reserve, as this tenant is below. */
+    *victim = store->tenants[most_above(store)].by_use.oldest;
     SKY_ASSERT(*victim == NONE || *victim != block);
     return false;
 }

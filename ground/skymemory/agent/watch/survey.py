@@ -128,7 +128,7 @@ class Survey:
     def sky(self) -> dict[str, Any]:
         """Return the constellation, for JSON."""
         grid, cache = self.constellation.grid, self.constellation.cache
-        slots = {one["slots"] for one in self._stores.values()}
+        store_bytes = {one["store_bytes"] for one in self._stores.values()}
         return {
             "planes": grid.planes,
             "slots": grid.slots,
@@ -143,7 +143,7 @@ class Survey:
             "host": cache.host,
             "chunk_bytes": cache.chunk_bytes,
             "deadline_ms": cache.deadline_ms,
-            "store_chunks": max(slots, default=0),
+            "store_bytes": max(store_bytes, default=0),
             "links": self.constellation.links.model,
             "security": self._refusal or self.constellation.security_words(sorted(self._suites)),
             "secured": bool(self.constellation.security.keyring) and not self._refusal,
@@ -177,7 +177,7 @@ class Survey:
         """Return sums over the satellites that answered when they were asked last."""
         states = [int((self._state == one).sum()) for one in (ANSWERS, SILENT, UNASKED)]
         told = [self._stores[place] for place in self._places if self._answers(place)]
-        names = ("slots_used", "slots", "bytes", "store_bytes")
+        names = ("chunks", "slots_used", "slots", "bytes", "store_bytes")
         return SkyTotals(*states, *(sum(one[name] for one in told) for name in names), *(self._grown[name] for name in _GROWN))
 
     def _window(self, time_s: float) -> dict[str, str]:
@@ -214,7 +214,7 @@ class Survey:
         frame["alive"][0] = (self._state == ANSWERS).sum()
         for index, place in enumerate(self._places):
             if self._state[index] == ANSWERS:
-                frame["chunks"][index] = min(self._stores[place]["slots_used"], 2**32 - 1)
+                frame["chunks"][index] = min(self._stores[place]["chunks"], 2**32 - 1)
                 frame["bytes"][index] = min(self._stores[place]["bytes"], 2**32 - 1)
         for name, column in self._rates.items():
             frame[name][:] = column

@@ -21,8 +21,9 @@ class SkyTotals:
     unasked: int = 0
     """Satellites that were not asked yet: of a large constellation, some at a time are asked."""
     chunks: int = 0
-    chunks_most: int = 0
-    """Chunks that their stores have room for."""
+    slots_used: int = 0
+    """Slots of their stores with something in them."""
+    slots: int = 0
     bytes: int = 0
     store_bytes: int = 0
     evictions: int = 0
@@ -35,7 +36,8 @@ class SkyTotals:
 
 _GAUGES: Final = {
     "chunks": "Chunks that the satellites hold which answer.",
-    "chunks_most": "Chunks that the stores of these satellites have room for.",
+    "slots_used": "Slots of the stores of these satellites with something in them.",
+    "slots": "Slots of the stores of these satellites.",
     "bytes": "Bytes of the chunks that these satellites hold.",
     "store_bytes": "Bytes of the stores of these satellites.",
 }

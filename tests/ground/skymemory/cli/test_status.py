@@ -187,7 +187,7 @@ def test_a_server_that_began_anew_is_not_called_whole(sky: LocalConstellation, s
 
 def test_who_is_empty() -> None:
     def store(up_s: int, chunks: int) -> dict[str, int]:
-        return {"uptime_ms": 1000 * up_s, "slots_used": chunks}
+        return {"uptime_ms": 1000 * up_s, "chunks": chunks}
 
     one, two, three = SERVER
     assert empty_servers({}, 1200) == ()

@@ -65,7 +65,7 @@ def test_blocks_follow_an_uploaded_schedule(start_sky: Callable[..., LocalConste
     data = {token_bytes(32): os.urandom(100_001) for _ in range(4)}
     with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
         store.put(list(data.items()))  # by the layout in the file, which is that of the first row
-        chunks = sum(stats["slots_used"] for stats in control.store_stats(routes_of(local), 10).values())
+        chunks = sum(stats["chunks"] for stats in control.store_stats(routes_of(local), 10).values())
         for row in range(1, len(CENTRES) + 1):
             age_s = (row - 1) * ROW_S + ROW_S / 2
             upload(local, control, track, age_s)
@@ -76,8 +76,8 @@ def test_blocks_follow_an_uploaded_schedule(start_sky: Callable[..., LocalConste
                 stats = control.store_stats(routes_of(local), 10)
                 return (
                     all((one["row"], one["rows"]) == (row, len(CENTRES)) for one in stats.values())
-                    and sum(one["slots_used"] for one in stats.values()) == chunks
-                    and {satellite for satellite, one in stats.items() if one["slots_used"]} == homes
+                    and sum(one["chunks"] for one in stats.values()) == chunks
+                    and {satellite for satellite, one in stats.items() if one["chunks"]} == homes
                 )
 
             wait_until(is_at_home)
@@ -118,7 +118,7 @@ def test_a_share_lost_by_a_restart_takes_its_blocks(start_sky: Callable[..., Loc
         local.kill(victim)
         local.restart(victim)
         upload(local, control, track, 1.0)
-        wait_until(lambda: sum(stats["slots_used"] for stats in control.store_stats(routes_of(local), 10).values()) == 1)
+        wait_until(lambda: sum(stats["chunks"] for stats in control.store_stats(routes_of(local), 10).values()) == 1)
         stats = control.store_stats(routes_of(local), 10).values()
         assert sum(one["scrubbed"] + one["gossip_purged"] for one in stats) == 17 - 2  # all but the chunks that were lost
         assert not any(one["purges"] for one in stats)
@@ -138,13 +138,13 @@ def test_lost_shares_of_blocks_with_parity_come_back(start_sky: Callable[..., Lo
 
         assert all(result.ok for result in store.put(list(data.items())))
         upload(local, control, track, 1.0)
-        chunks = counted("slots_used")
+        chunks = counted("chunks")
         victims = Whereabouts(local.constellation, Playing(track, time.time())).servers(1)
         for victim in victims[1:3]:
             local.kill(victim)
             local.restart(victim)
-        lost = chunks - counted("slots_used")
-        wait_until(lambda: counted("slots_used") == chunks and counted("repaired") >= lost)
+        lost = chunks - counted("chunks")
+        wait_until(lambda: counted("chunks") == chunks and counted("repaired") >= lost)
         assert counted("degraded") >= len(data)
         assert not any(counted(name) for name in ("scrubbed", "gossip_purged", "purges", "evictions"))
         for victim in (victims[0], victims[4]):

@@ -135,7 +135,7 @@ def test_chunks_lie_on_their_servers(start_sky: StartSky) -> None:
         store.put([(key("spread"), bytes(20 * sky.cache.chunk_bytes))])
         stats = store.control.store_stats(all_routes(sky), 5)
     shares = shares_of(sky, key("spread"), 20 * sky.cache.chunk_bytes)
-    held = {satellite: counters["slots_used"] for satellite, counters in stats.items() if counters["slots_used"]}
+    held = {satellite: counters["chunks"] for satellite, counters in stats.items() if counters["chunks"]}
     # 20 chunks of data are rows of 7, 7 and 6, each with 2 of parity behind it
     assert held == {satellite: 3 if index < 8 else 2 for index, satellite in enumerate(shares)}
 
@@ -147,7 +147,7 @@ def test_small_values_fill_all_servers(start_sky: StartSky) -> None:
     with SkyStore(sky) as store:
         items = {key(f"small {number}"): b"x" for number in range(300)}
         assert all(result.ok for result in store.put(list(items.items())))
-        held = {satellite: counters["slots_used"] for satellite, counters in stats_of(store).items() if counters["slots_used"]}
+        held = {satellite: counters["chunks"] for satellite, counters in stats_of(store).items() if counters["chunks"]}
         assert sorted(held) == sorted(servers)
         assert sum(held.values()) == 300 * (sky.cache.parity + 1)
         assert max(held.values()) < 2 * min(held.values())
@@ -158,7 +158,7 @@ def test_small_values_fill_all_servers(start_sky: StartSky) -> None:
         more = stats_of(store)
         for server, satellite in enumerate(servers):
             share = len(range(server, large.entry.chunk_total, len(servers)))
-            assert more[satellite]["slots_used"] - held[satellite] == share
+            assert more[satellite]["chunks"] - held[satellite] == share
     with SkyStore(sky) as other:  # it knows nothing but keys
         assert all(one.entry is not None for one in other.find([*items, key("large")]))
 
@@ -244,7 +244,7 @@ def test_a_satellite_that_returns_is_used_again(start_sky: StartSky) -> None:
         local.restart(victim)
         ahead_s += timing.lost_s
         assert store.put([(key("third"), bytes(100_000))])[0].ok
-        assert store.control.store_stats([Route(victim, victim)], 5)[victim]["slots_used"] == 3
+        assert store.control.store_stats([Route(victim, victim)], 5)[victim]["chunks"] == 3
 
 
 def test_a_satellite_behind_a_long_way_is_used_again(start_sky: StartSky) -> None:
@@ -291,7 +291,7 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
         assert store.index.get(key("block")) is None
         assert other.find([key("block")])[0].entry is None
         stats = store.control.store_stats(all_routes(sky), 5)
-        assert sum(counters["slots_used"] for counters in stats.values()) == 17  # of the whole one
+        assert sum(counters["chunks"] for counters in stats.values()) == 17  # of the whole one
 
 
 def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: StartSky) -> None:
@@ -304,7 +304,7 @@ def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: St
         assert store.find([key("block")])[0].entry is None  # though satellites hold the rest
         assert store.stats().purges == 0
         stats = store.control.store_stats(all_routes(sky), 5)
-        assert sum(counters["slots_used"] for counters in stats.values()) == 15
+        assert sum(counters["chunks"] for counters in stats.values()) == 15
         assert store.put([(key("block"), bytes(100_000))])[0].ok
         assert store.get([key("block")])[0].data == bytes(100_000)
 
@@ -330,7 +330,7 @@ def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
             return stats if sum(counters["gossip_purged"] for counters in stats.values()) >= 15 else None
 
         stats = wait_until(after, "15 shares are purged")
-        assert sum(counters["slots_used"] for counters in stats.values()) == pressing + 17
+        assert sum(counters["chunks"] for counters in stats.values()) == pressing + 17
         assert sum(counters["gossip_purged"] for counters in stats.values()) == 15
         # Each satellite tells its neighbours of each block once
         assert 0 < sum(counters["gossip_tx"] for counters in stats.values()) <= 4 * len(stats) * stats[first]["evictions"]

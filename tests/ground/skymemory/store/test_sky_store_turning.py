@@ -459,7 +459,7 @@ def test_on_board_all_goes_through_one_satellite_and_nothing_moves(start_sky: St
     with ControlPlane(sky) as control:
         ways = [Route(one, sky.cache.centre) for one in sky.torus.satellites()]
         for satellite, counters in control.store_stats(ways, 10).items():
-            placed |= {satellite: counters["slots_used"]} if counters["slots_used"] else {}
+            placed |= {satellite: counters["chunks"]} if counters["chunks"] else {}
             assert counters["migrated_in"] == counters["migrated_out"] == 0
         assert list(placed) == sorted(Whereabouts(sky).servers(0))
         for satellite, stats in control.link_stats(ways, 10).items():

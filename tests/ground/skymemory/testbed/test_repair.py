@@ -24,12 +24,12 @@ def test_a_satellite_that_restarts_gets_its_shares_back(start_sky: Callable[...,
             return {place: stats[name] for place, stats in control.store_stats(routes, 10).items()}
 
         assert all(result.ok for result in store.put(list(data.items())))
-        chunks = counted("slots_used")
+        chunks = counted("chunks")
         first, *others = Whereabouts(local.constellation).servers(0)[:3]
         assert chunks[first] > len(data)
         local.kill(first)
         local.restart(first)
-        wait_until(lambda: counted("slots_used") == chunks)
+        wait_until(lambda: counted("chunks") == chunks)
         assert sum(counted("repaired").values()) >= chunks[first]
         assert not any(sum(counted(name).values()) for name in ("scrubbed", "purges", "evictions"))
         for place in others:

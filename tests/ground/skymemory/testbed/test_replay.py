@@ -213,7 +213,7 @@ class Commanded:
 
     def __init__(self, sky: Constellation, **counters: int) -> None:
         self.constellation = sky
-        self.counters = {"slots_used": 1, "bytes": 1, "migrated_out": 0, "row": 0, "rows": 0, "handover_left": 0} | counters
+        self.counters = {"chunks": 1, "bytes": 1, "migrated_out": 0, "row": 0, "rows": 0, "handover_left": 0} | counters
         self.told: dict[Satellite, Satellite] = {}
         self.deaf: set[Satellite] = set()
 

@@ -95,7 +95,7 @@ def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
         now = survey.now()
         assert now["agent"]["bytes_down"] == 800_000
         assert sum(now["totals"]["hits"]) >= 4 * 34  # one that was asked for again counts again
-        assert survey.sky()["store_chunks"] > 0
+        assert survey.sky()["store_bytes"] > 0
 
 
 def test_what_was_asked_for_and_what_came(start_sky: StartSky) -> None:

@@ -48,7 +48,7 @@ def test_who_looks_is_sent_every_state_and_the_constellation_once(serve: Serve, 
                     told = await socket.receive_json()
                     times.append(told["frame"]["time_ms"])
                     # Again only if it told something else meanwhile: how much a store holds is known from the first answers
-                    assert "sky" not in told or told["sky"]["store_chunks"]
+                    assert "sky" not in told or told["sky"]["store_bytes"]
                 assert times == sorted(set(times))
                 sky.store = None
                 while told["state"] != "none":
