@@ -1,4 +1,7 @@
-"""Somebody fills satellites with chunks, each of which takes a whole slot: a few hundred kB make blocks of all servers unreadable."""
+"""Somebody fills satellites with chunks, each of which takes a whole slot.
+
+A few hundred kB of them make blocks of all servers unreadable.
+"""
 
 from collections.abc import Callable
 from secrets import token_bytes

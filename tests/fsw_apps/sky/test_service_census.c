@@ -273,10 +273,10 @@ static void test_a_gap_in_the_own_share(void)
         CHECK(SKY_Store_Drop(&node->store, SKY_Store_Find(&node->store, 0, key), 13));
         for (uint32_t i = 0; full != 0 && i < 62 && node->store.slab.used < node->store.cfg.slot_count; ++i)
         {
-            const coded_t more = a_coded(100u + i, 100, 100, 7, 2);
-            const bool    two  = node->store.cfg.slot_count - node->store.slab.used >= 2u;
+            const bool    two  = node->store.cfg.slot_count - node->store.slab.used >= 2u; /* else a chunk of the first again */
+            const coded_t more = a_coded(100u + (two ? i : 0), 100, 100, 7, 2);
 
-            put_at(home_of(4), two ? &more : &block, two ? 4 % more.stripe.chunk_total : 0, SKY_SCHEDULE_STAYS);
+            put_at(home_of(4), &more, (two ? 4u : 5u) % more.stripe.chunk_total, SKY_SCHEDULE_STAYS);
         }
         run(4u * PERIOD_US);
         CHECK_EQ(is_whole(&block), full == 0);
@@ -359,6 +359,22 @@ static void test_replaced_in_the_middle(void)
         CHECK_EQ(at_home(3)->svc.census.state, SKY_CENSUS_IDLE);
         CHECK(held(&block) < total);
     }
+}
+
+/* The block is to wait for a later row from now on: it is counted when that comes. */
+static void test_a_later_row_in_the_middle(void)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    open_filled(SKY_LAYOUT_ROTATION);
+    restart(home_of(4));
+    run_until_mending(at_home(3));
+    node_t *node = at_home(3);
+
+    fx_key(key, block.number);
+    SKY_Store_RaiseEpoch(&node->store, SKY_Store_Find(&node->store, 0, key), 2);
+    step();
+    CHECK_EQ(node->svc.census.state, SKY_CENSUS_IDLE);
 }
 
 static void test_the_row_ends_in_the_middle(void)
@@ -519,6 +535,7 @@ int main(void)
     RUN(test_purged_in_the_middle);
     RUN(test_put_in_the_middle);
     RUN(test_replaced_in_the_middle);
+    RUN(test_a_later_row_in_the_middle);
     RUN(test_the_row_ends_in_the_middle);
     RUN(test_another_schedule_in_the_middle);
     RUN(test_nothing_begins_elsewhere);
