@@ -120,19 +120,25 @@ def store_slots(sky: Constellation) -> int:
     return _chunks_in(sky, sky.satellite.store_mib)
 
 
-def _chunks_in(sky: Constellation, store_mib: int) -> int:
+def _slots_in(sky: Constellation, store_mib: int) -> tuple[int, int]:
+    """Return the slots of a store, at least, and how many entries of blocks one of them has room for."""
     slot_bytes = -(-(sky.slot_bytes + _HEAD_BYTES) // _ALIGNMENT) * _ALIGNMENT
     index_bytes = _ROW_BYTES * (1 << (1024 * store_mib - 1).bit_length())
     room = store_mib * _MIB - _ALIGNMENT - _SPARE_SLOTS * sky.slot_bytes - index_bytes
     slots = room // (max(slot_bytes, _BLOCK_ENTRY_BYTES) + _SLOT_ENTRY_BYTES)
-    entries = min(_ENTRIES_MOST, max(1, slot_bytes // _BLOCK_ENTRY_BYTES))
+    return slots, min(_ENTRIES_MOST, max(1, slot_bytes // _BLOCK_ENTRY_BYTES))
+
+
+def _chunks_in(sky: Constellation, store_mib: int) -> int:
+    slots, entries = _slots_in(sky, store_mib)
     return max(0, slots * entries // (entries + 1))
 
 
 def capacity_bytes(sky: Constellation) -> int:
     """Return the bytes of the longest block that the servers surely hold, if all other blocks make room for it."""
     data = sky.cache.servers - sky.cache.parity
-    return min(data * store_slots(sky) * sky.cache.chunk_bytes, UINT32_MAX)
+    slots, _ = _slots_in(sky, sky.satellite.store_mib)
+    return min(data * (slots - 1) * sky.cache.chunk_bytes, UINT32_MAX)  # one slot for the block's entry
 
 
 def stores_words(sky: Constellation) -> str:

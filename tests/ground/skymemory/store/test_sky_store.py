@@ -321,7 +321,7 @@ def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
         pressing = 0
         there = (one for number in count() if shares_of(sky, one := key(f"press {number}"))[0] == first)
         while not (stats := store.control.store_stats(all_routes(sky), 5))[first]["evictions"]:
-            assert store.put([(next(there), b"x")])[0].ok  # of one chunk
+            assert store.put([(next(there), bytes(6000))])[0].ok  # of one chunk
             pressing += 1
         assert stats[first]["evictions"] == 2
 
