@@ -80,8 +80,8 @@ def test_values_are_bounded(full_sky: LocalConstellation) -> None:
         assert values.value_bytes_max == store.capacity_bytes - 57
         assert values.put("name", bytes(100)).ok
         stores = "12 servers of 16 MiB, 2 of them for parity"
-        with pytest.raises(ValueError, match=rf"of 159,000,000 bytes; allowed are 0 to 157,319,943 \({stores}\)"):
-            values.put("name", bytes(159_000_000))
+        with pytest.raises(ValueError, match=rf"of 161,000,000 bytes; allowed are 0 to 160,079,943 \({stores}\)"):
+            values.put("name", bytes(161_000_000))
         assert values.get("name") == bytes(100)  # refused before anything was put
         narrow = KeyValue(store, "bounded", value_bytes_max=98)
         assert narrow.value_bytes_max == 98

@@ -492,7 +492,7 @@ def test_wrong_arguments() -> None:
         for call in (lambda one: store.find([one]), lambda one: store.put([(one, b"x")]), lambda one: store.get([one])):
             with pytest.raises(ValueError, match="key of 5 bytes; 32 are allowed"):
                 call(b"short")
-        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 157,320,000"):
+        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 160,080,000"):
             store.put([(key("empty"), b"")])
         assert store.put([]) == []
         assert store.get([]) == []
