@@ -269,9 +269,8 @@ SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr);
 /** Find the satellites of all servers in a row, with stand-ins for lost ones. */
 void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers);
 /**
- * Find the satellites that the host asks first for a block of which it knows only the key: in each row the server nearest to it, and that
- * which has share 0 of a small block; with parity that one and those behind it, one more than hold parity. While the block may move these are
- * several rows.
+ * Find the satellites that the host asks first for a block of which it knows only the key: in each row the server that has share 0 of a small
+ * block and those behind it, one more than hold parity. While the block may move these are several rows.
  * @param block  number of the block
  * @param found  room for SKYT_REACH_FIRST_MAX
  * @return number of satellites; 0 if none is in sight

@@ -126,33 +126,6 @@ void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *s
     SKY_Places_InRow(&ground->twin->schedule, row, &lost, servers, ground->room);
 }
 
-/* Return the server that is reached over the fewest hops; of several the nearest to the centre. SKYT_NONE means that none can be
- * reached. */
-static uint32_t nearest_of(const SKYT_Ground_t *ground, uint32_t row)
-{
-    const SKYT_Twin_t *twin    = ground->twin;
-    const SKY_Addr_t   centre  = SKY_Places_Centre(&twin->schedule, row);
-    uint32_t           best    = SKYT_NONE;
-    uint64_t           nearest = UINT64_MAX;
-
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
-    {
-        const SKY_Addr_t      satellite = ground->placed[server];
-        const SKY_HostPlace_t place     = SKYT_Reach_Place(ground, satellite);
-        const SKY_Addr_t      entry     = {place.entry_plane, place.entry_slot};
-
-        if (place.plane != 0u)
-        {
-            const uint64_t hops =
-                (uint64_t)SKY_Torus_Hops(&twin->torus, entry, satellite) << 32 | SKY_Torus_Hops(&twin->torus, centre, satellite);
-
-            best    = hops < nearest ? server : best;
-            nearest = hops < nearest ? hops : nearest;
-        }
-    }
-    return best;
-}
-
 static bool is_among(SKY_Addr_t satellite, const SKY_Addr_t *found, uint32_t count)
 {
     uint32_t at = 0;
@@ -179,22 +152,17 @@ uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, uint32_t block, SKY_Addr_
     for (uint32_t i = 0; i < row_count; ++i)
     {
         SKYT_Reach_Servers(ground, rows[i], ground->placed);
-        const uint32_t nearest = nearest_of(ground, rows[i]);
-
-        if (nearest == SKYT_NONE)
+        if (SKYT_Reach_Place(ground, ground->placed[0]).plane == 0u)
         {
             return 0;
         }
         const uint32_t from = count;
 
-        for (uint32_t at = twin->config.parity > 0u ? 1u : 0u; at < 2u + twin->config.parity; ++at)
+        for (uint32_t at = 0; at <= twin->config.parity; ++at)
         {
-            const uint32_t first  = SKY_Spread_OfKey(key, twin->config.servers);
-            const uint32_t server = at == 0u ? nearest : (first + at - 1u) % twin->config.servers;
+            const uint32_t server = (SKY_Spread_OfKey(key, twin->config.servers) + at) % twin->config.servers;
 
-            const bool is_new = at == 0u || twin->config.parity > 0u || server != nearest;
-
-            if (is_new && !is_among(ground->placed[server], &found[before], from - before))
+            if (!is_among(ground->placed[server], &found[before], from - before))
             {
                 found[count] = ground->placed[server];
                 ++count;

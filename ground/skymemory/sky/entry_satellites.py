@@ -11,13 +11,11 @@ The layout lies around the same centre in both windows. That centre moves where 
 """
 
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from skymemory.common.defaults import HOST_OTHERS
 from skymemory.sky.placement.layouts import nearest, substitute
 from skymemory.sky.placement.spread import by_share
-from skymemory.sky.placement.torus import Torus
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.wire.address import Satellite
 
@@ -69,29 +67,17 @@ def others(where: Whereabouts, time_s: float, known: Collection[Satellite]) -> l
     return [Route(satellite, cache.centre if cache.host == "satellite" else satellite) for satellite in found]
 
 
-def lookup_routes(where: Whereabouts, row: int, routes: Sequence[Route], offset: int) -> list[Route]:
-    """Return the routes to ask for a block of which only the key is known, in a row.
+def lookup_routes(where: Whereabouts, routes: Sequence[Route], offset: int) -> list[Route]:
+    """Return the routes to ask for a block of which only the key is known: to m + 1 servers from `offset` on.
 
-    With parity these are m + 1 servers from `offset` on, which are asked at once: one of them knows each block that can be had,
-    be it small or large. Without parity the server nearest to the host is asked before the one server (paper, section 3.8). It
-    has a chunk of each block of n chunks and more.
+    They are asked at once. One of them knows each block that can be had, be it small or large.
 
     Args:
         where: Whereabouts of the sky.
-        row: Row of the schedule.
-        routes: Routes to servers 0 to n - 1 in that row.
+        routes: Routes to servers 0 to n - 1.
         offset: Server of share 0 of a small block (`spread.offset_of_key`).
     """
-    asked = by_share(routes, offset)[: where.constellation.cache.parity + 1]
-    if where.constellation.cache.parity:
-        return list(dict.fromkeys(asked))
-    return list(dict.fromkeys((*_nearest_of(tuple(routes), where.centre(row), where.constellation.torus), *asked)))
-
-
-@lru_cache(maxsize=64)
-def _nearest_of(routes: tuple[Route, ...], centre: Satellite, torus: Torus) -> tuple[Route, ...]:
-    nearest = min(routes, key=lambda one: (torus.hops(one.entry, one.satellite), torus.hops(centre, one.satellite)), default=None)
-    return () if nearest is None else (nearest,)
+    return list(dict.fromkeys(by_share(routes, offset)[: where.constellation.cache.parity + 1]))
 
 
 def route(where: Whereabouts, target: Satellite, entry_points: list[Satellite] | None) -> Route | None:

@@ -129,7 +129,7 @@ class Routes:
         rows = self._where.rows(now_s)
         if not self._where.is_moving(now_s):
             rows = rows[:1]
-        in_rows = [(row, self._routes(row, now_s)) for row in rows]
+        in_rows = [self._routes(row, now_s) for row in rows]
         offsets = [offset_of_key(key, servers) for key in keys]
         found = {offset: self._asked(in_rows, offset) for offset in set(offsets)}
         return [found[offset] for offset in offsets]
@@ -219,12 +219,12 @@ class Routes:
             kept = self._kept = _Kept(what, {}, {})
         return kept
 
-    def _asked(self, in_rows: Sequence[tuple[int, list[Route]]], offset: int) -> list[Route]:
+    def _asked(self, in_rows: Sequence[list[Route]], offset: int) -> list[Route]:
         """Return the routes that a lookup asks for blocks of an offset, row by row."""
         found: list[Route] = []
         asked: list[Route] = []
-        for row, routes in in_rows:
-            before, asked = asked, entry_satellites.lookup_routes(self._where, row, routes, offset)
+        for routes in in_rows:
+            before, asked = asked, entry_satellites.lookup_routes(self._where, routes, offset)
             found += [route for route in asked if route not in before]
         return found
 

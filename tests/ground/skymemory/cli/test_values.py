@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from skymemory.common.state_folder import SECRET_VARIABLE
+from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
+from support.waiting import PATIENCE_S
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
@@ -171,7 +174,12 @@ def test_a_put_tells_what_was_acknowledged_and_what_is_missing(
 ) -> None:
     local = full_parity_sky
     user = User(local, tmp_path)
-    with stopped(local, Whereabouts(local.constellation).servers(0)[0]):
+    assert user.run("put", "small", "-", stdin=b"here").returncode == 0
+    with ControlPlane(local.constellation) as control:
+        routes = [Route(one, one) for one in Whereabouts(local.constellation).servers(0)]
+        holders = [one for one, counters in control.store_stats(routes, PATIENCE_S).items() if counters["slots_used"]]
+    assert len(holders) == 3
+    with stopped(local, holders[0]):
         done = user.run("put", "small", "-", stdin=b"four")
         assert done.returncode == 0
         assert done.stdout.startswith(b"4 bytes in 2 of 3 chunks stored in ")

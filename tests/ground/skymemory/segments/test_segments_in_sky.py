@@ -28,6 +28,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.agents import AgentProcess, tell_up
 from support.segments import BLOCK, GEOMETRY, segments_on, tensor_of, tokens_of, whole
+from support.spread import shares_of
 from support.waiting import PATIENCE_S, wait_until
 
 Start = Callable[..., LocalConstellation]
@@ -199,7 +200,8 @@ def test_what_only_a_lost_satellite_has_stays_in_the_list(start_sky: Start, tmp_
     tokens = tokens_of(40)
     with SkyStore(sky.constellation) as store:
         found = segments_on(store, tmp_path / "host").put(tokens, tensor_of(tokens)).id
-    sky.kill(sky.constellation.cache.centre)
+        (holder, *_) = shares_of(sky.constellation, ManifestKeys(store.tenant_secret).key_of(found))
+    sky.kill(holder)
     with SkyStore(sky.constellation) as store:
         segments = segments_on(store, tmp_path / "host")
 
@@ -223,7 +225,7 @@ def test_a_lost_satellite_keeps_no_segment_alive(start_sky: Start, tmp_path: Pat
     with SkyStore(sky.constellation) as store, SkyStore(sky.constellation) as second:
         segments, other = segments_on(store, tmp_path / "one"), segments_on(second, tmp_path / "other")
         found = segments.put(tokens, tensor_of(tokens)).id
-        sky.kill(sky.constellation.cache.centre)
+        sky.kill(shares_of(sky.constellation, ManifestKeys(store.tenant_secret).key_of(found))[0])
         assert torch.equal(came(segments, found), tensor_of(tokens))
         assert segments.expire(found) is False  # the lost one said nothing
         for host in (segments, other):
