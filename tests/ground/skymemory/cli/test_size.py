@@ -47,14 +47,14 @@ def test_the_report(model: Path, sky: Path) -> None:
         "32 layers, 8 KV heads of 128, bfloat16, codec raw: 131,072 bytes a token",
         "a block of 128 tokens has 16.78 MB",
         "12 servers, 2 of parity, with store_mib 16 hold 1,152 tokens",
-        "20,000 tokens need store_mib 268 on each satellite",
+        "20,000 tokens need store_mib 272 on each satellite",
     ]
     plain = sky.with_name("plain.toml")
     plain.write_text(SKY.replace("[cache]", "[cache]\nservers = 10\nparity = 0"))
     assert "10 servers with store_mib 16 hold 1,152 tokens" in skymem(model, "--constellation", plain).output
     more = skymem(model, "--constellation", sky, "--tokens", 50_000)
     assert more.output.splitlines()[-1] == (
-        "50,000 tokens need store_mib 668 on each satellite; allowed are up to 512: at least 16 servers of 512 hold them"
+        "50,000 tokens need store_mib 674 on each satellite; allowed are up to 512: at least 16 servers of 512 hold them"
     )
     most = skymem(model, "--constellation", sky, "--tokens", 1_000_000)
     assert most.output.splitlines()[-1].endswith("allowed are up to 512: there cannot be enough servers")

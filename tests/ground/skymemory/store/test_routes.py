@@ -23,6 +23,7 @@ from skymemory.store.routes import Routes
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.spread import shares_of
 from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -125,7 +126,8 @@ def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(star
     local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky, timing=Timing(doubt_s=0.0)) as other:
-        with stopped(local, Whereabouts(sky).servers(0)[4]):
+        asked = {shares_of(sky, key, len(BLOCK))[0] for key in KEYS}  # by a look-up
+        with stopped(local, next(one for one in Whereabouts(sky).servers(0) if one not in asked)):
             assert other.put([(bytes(32), BLOCK)])[0].ok
         put_all(store)  # where they belong
         assert statuses(other) == {"done"}  # and not where the other one thinks that they are
