@@ -154,9 +154,11 @@ static void test_nobody_in_sight(void)
     SKYT_Destroy(twin);
 }
 
-/* A look-up asks one satellite after the other. The first has been asked when the sky goes out of sight: there is nobody to ask next. */
+/* While shares move, a look-up asks one satellite after the other. The first has been asked when the sky goes out of sight: there is nobody to
+ * ask next. */
 static void test_nobody_in_sight_in_the_midst_of_a_look_up(void)
 {
+    const uint64_t  soon_us = START_US + 63u * SECOND; /* after the second row has begun */
     SKYT_Counters_t counters;
     Rig_t           rig;
     const uint32_t  entry = node_at(3, 8);
@@ -165,13 +167,13 @@ static void test_nobody_in_sight_in_the_midst_of_a_look_up(void)
     rig_init(&rig, 1);
     rig.config.uplink  = SKYT_UPLINK_ENTRIES;
     rig.config.look_up = 1;
-    rig.ops[0]         = (SKYT_Op_t){START_US + SECOND, SKYT_OP_GET, 0, 1, 5000, 0};
+    rig.ops[0]         = (SKYT_Op_t){soon_us, SKYT_OP_GET, 0, 1, 5000, 0};
     rig.op_count       = 1;
     twin               = rig_create(&rig);
     CHECK(SKYT_SetEntries(twin, &entry, 1));
-    (void)SKYT_Run(twin, START_US + SECOND + SECOND / 1000u);
+    (void)SKYT_Run(twin, soon_us + SECOND / 1000u);
     CHECK(SKYT_SetEntries(twin, NULL, 0));
-    (void)SKYT_Run(twin, START_US + 100 * SECOND);
+    (void)SKYT_Run(twin, soon_us + 100 * SECOND);
     SKYT_Counters(twin, &counters);
     CHECK(counters.packets > 0);
     CHECK_EQ(counters.misses[SKYT_CAUSE_NOBODY], 1);

@@ -113,6 +113,7 @@ static bool CouldBeUsed(const SKY_HelloLink_t *link)
 /* Let routes follow a link that comes back, at once or after the time for which it is held down. */
 static void UpdateRoute(SKY_Hello_t *hello, uint64_t now_us, uint32_t id)
 {
+    SKY_ASSERT(id < SKY_ISL_COUNT);
     const SKY_HelloLink_t *link = &hello->links[id];
 
     SKY_Router_SetLinkUp(hello->router, (SKY_LinkId_t)id, CouldBeUsed(link) && now_us >= link->held_us);
@@ -200,6 +201,7 @@ void SKY_Hello_Greet(SKY_Hello_t *hello, SKY_LinkId_t id)
 
 void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id)
 {
+    SKY_ASSERT((uint32_t)id < SKY_ISL_COUNT);
     SKY_HelloLink_t *link = &hello->links[id];
 
     link->heard_us   = now_us;

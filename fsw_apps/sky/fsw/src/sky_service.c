@@ -19,6 +19,8 @@
 
 static bool is_sound(const SKY_ServiceCfg_t *cfg, const SKY_Store_t *store)
 {
+    SKY_ASSERT(store->cfg.slot_bytes >= 1);
+    SKY_ASSERT(store->cfg.slot_bytes <= SKY_LIMIT_CHUNK_BYTES);
     return SKY_Torus_Contains(&cfg->torus, cfg->self) && cfg->packet_bytes >= SKY_SERVICE_PACKET_MIN &&
            cfg->packet_bytes <= SKY_LIMIT_PACKET_BYTES && cfg->credit != 0 && cfg->credit <= SKY_LIMIT_CHUNK_SET &&
            (cfg->packet_bytes - SKY_RESPONSE_OVERHEAD) * SKY_LIMIT_FRAGMENTS >= store->cfg.slot_bytes;
@@ -179,6 +181,7 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
 
 void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
 {
+    SKY_ASSERT(svc->core.store != NULL);
     SKY_Migrate_Unreachable(&svc->migrations, dst);
     SKY_Scrub_Unreachable(&svc->scrub, dst);
     SKY_Survey_Unreachable(&svc->core, &svc->survey, dst);
@@ -190,21 +193,29 @@ void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
 
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target)
 {
+    SKY_ASSERT(svc->core.store != NULL);
+    SKY_ASSERT(svc->migrations.pulled <= SKY_SERVICE_JOBS);
     return SKY_Handover_Evacuate(&svc->core, &svc->migrations, now_us, target);
 }
 
 uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us)
 {
+    SKY_ASSERT(svc->core.store != NULL);
+    SKY_ASSERT(svc->core.schedule == NULL || svc->core.row <= svc->core.schedule->count);
     return SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us);
 }
 
 uint64_t SKY_Service_HandoverMs(const SKY_Service_t *svc, uint64_t now_us)
 {
+    SKY_ASSERT((svc->handover.left == 0) == (svc->handover.since_us == 0));
+    SKY_ASSERT(svc->handover.late >= svc->handover.late_done);
     return SKY_Handover_Ms(&svc->handover, now_us);
 }
 
 bool SKY_Service_HandoverIsLate(SKY_Service_t *svc, uint64_t now_us)
 {
+    SKY_ASSERT(svc->handover.late >= svc->handover.late_done);
+    SKY_ASSERT(svc->handover.late - svc->handover.late_done <= 1u);
     return SKY_Handover_IsLate(&svc->core, &svc->handover, now_us);
 }
 
@@ -212,11 +223,15 @@ bool SKY_Service_HandoverIsLate(SKY_Service_t *svc, uint64_t now_us)
 
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status)
 {
+    SKY_ASSERT(svc->core.store != NULL);
+    SKY_ASSERT(svc->core.cfg.credit != 0);
     SKY_ServiceCore_CountError(&svc->core, status);
 }
 
 void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
 {
+    SKY_ASSERT(svc->core.store != NULL);
+    SKY_ASSERT(now_us >= svc->core.started_us);
     SKY_Stats_Collect(svc, now_us, out);
 }
 

@@ -72,6 +72,7 @@ void SKY_Census_Reset(SKY_Census_t *census)
 /* Return true if the schedule says where each chunk of a block is now, and nobody is putting it. */
 static bool is_fit(const SKY_ServiceCore_t *core, const SKY_BlockInfo_t *info, uint32_t row, uint64_t now_us)
 {
+    SKY_ASSERT(info->held > 0);
     const SKY_Stripe_t *stripe = &info->stripe;
     SKY_ASSERT(row != SKY_SCHEDULE_NONE);
 
@@ -83,8 +84,9 @@ static bool is_fit(const SKY_ServiceCore_t *core, const SKY_BlockInfo_t *info, u
 static uint32_t find(const SKY_ServiceCore_t *core, const SKY_Census_t *census, uint64_t now_us)
 {
     const SKY_BlockInfo_t *before = &census->block;
-    const uint32_t         block  = SKY_Store_Find(core->store, before->tenant, before->key);
-    SKY_BlockInfo_t        info;
+    SKY_ASSERT(before->held > 0);
+    const uint32_t  block = SKY_Store_Find(core->store, before->tenant, before->key);
+    SKY_BlockInfo_t info;
 
     const bool is_here = SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
                          is_fit(core, &info, census->row, now_us) && info.version == before->version &&
@@ -271,6 +273,7 @@ static void stop_waiting(SKY_Census_t *census, uint32_t share)
 
 bool SKY_Census_Response(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t now_us, const SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(!pkt->is_request);
     const uint32_t share = SKY_REQUEST_NUMBER(pkt->request_id);
 
     if (census->state == SKY_CENSUS_IDLE)
@@ -303,6 +306,7 @@ bool SKY_Census_Response(SKY_ServiceCore_t *core, SKY_Census_t *census, uint64_t
 
 void SKY_Census_Unreachable(const SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Addr_t dst)
 {
+    SKY_ASSERT(census->state != SKY_CENSUS_ASKING || census->row != SKY_SCHEDULE_NONE);
     SKY_Repair_Unreachable(&census->repair, dst);
     for (uint32_t i = 0; census->state == SKY_CENSUS_ASKING && i < servers_of(core); ++i)
     {
@@ -460,6 +464,7 @@ static void look_at_answers(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_G
 uint64_t SKY_Census_OnTime(SKY_ServiceCore_t *core, SKY_Census_t *census, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip,
                            SKY_Survey_t *survey, uint64_t now_us)
 {
+    SKY_ASSERT(census->state != SKY_CENSUS_IDLE || !SKY_Repair_GoesOn(&census->repair));
     uint32_t block = SKY_STORE_NONE;
 
     if (core->cfg.scrub_period_ms == 0 || SKY_Home_Schedule(core) == NULL)

@@ -51,6 +51,7 @@ static uint8_t links_but(const SKY_ServiceCore_t *core, SKY_Addr_t but)
 /* Return a word of the last seconds, or NULL. */
 static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Word_t *like)
 {
+    SKY_ASSERT(like->stripe.code_m == 0 || like->stripe.code_k > 0);
     for (uint32_t i = 0; i < SKY_SERVICE_WORDS; ++i)
     {
         SKY_Word_t *word = &gossip->words[i];
@@ -107,11 +108,13 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
 /* Return the row of the schedule that holds now; 0: none. */
 static uint32_t row_of(const SKY_ServiceCore_t *core, uint64_t now_us)
 {
+    SKY_ASSERT(core->schedule == NULL || core->schedule->count >= 1);
     return core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : SKY_SCHEDULE_NONE;
 }
 
 void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_BlockInfo_t *block)
 {
+    SKY_ASSERT(block->stripe.chunk_total >= 1);
     const uint8_t  links = links_but(core, core->cfg.self);
     const uint32_t row   = row_of(core, now_us);
     SKY_Word_t     word  = {.tenant = block->tenant, .version = block->version, .content = block->content};
@@ -175,6 +178,8 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Word_t *
 /* Get the word of a packet. @return false if there can be no such block */
 static bool word_of(const SKY_Packet_t *pkt, SKY_Word_t *word)
 {
+    SKY_ASSERT((pkt->flags & SKY_FLAG_GOSSIP) != 0);
+    SKY_ASSERT(pkt->op == SKY_OP_PURGE);
     const bool is_coded = pkt->code_k > 0 || pkt->code_m > 0;
 
     (void)memset(word, 0, sizeof(*word));
@@ -189,6 +194,7 @@ static bool word_of(const SKY_Packet_t *pkt, SKY_Word_t *word)
 
 void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(pkt->is_request);
     const uint8_t all    = links_but(core, core->cfg.self);
     const uint8_t links  = links_but(core, pkt->src); /* all links, unless the word comes from a neighbour */
     uint16_t      credit = 0;

@@ -421,6 +421,7 @@ void SKY_Repair_Unreachable(SKY_Repair_t *repair, SKY_Addr_t dst)
 
 uint64_t SKY_Repair_OnTime(SKY_Repair_t *repair, uint64_t now_us)
 {
+    SKY_ASSERT(repair->state != SKY_REPAIR_ASKED || repair->asked >= 1);
     if (repair->state == SKY_REPAIR_DELIVER)
     {
         const uint64_t push_us = SKY_Push_OnTime(&repair->push, now_us);

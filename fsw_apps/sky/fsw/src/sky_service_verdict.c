@@ -115,6 +115,7 @@ static uint32_t count_of(const uint64_t *servers, uint32_t places, uint32_t row)
 
 bool SKY_Verdict_IsDead(const SKY_Census_t *census)
 {
+    SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
     bool is_dead = false;
     SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
 
@@ -127,6 +128,7 @@ bool SKY_Verdict_IsDead(const SKY_Census_t *census)
 
 bool SKY_Verdict_IsDegraded(const SKY_Census_t *census)
 {
+    SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
     bool is_degraded = false;
 
     for (uint32_t i = 0; i < census->rows; ++i)
@@ -143,6 +145,8 @@ bool SKY_Verdict_IsDegraded(const SKY_Census_t *census)
 
 bool SKY_Verdict_IsWhole(const SKY_Census_t *census)
 {
+    SKY_ASSERT(census->rows >= 1);
+    SKY_ASSERT(census->rows <= SKY_SERVICE_CENSUS_ROWS);
     bool is_whole = true;
 
     for (uint32_t i = 0; i < census->rows; ++i)

@@ -18,6 +18,7 @@ static const uint32_t cell_counts[SKY_SLAB_CLASSES] = {0, 1, 2, 3, 4, 6, 8, 12, 
 
 static uint64_t table_bytes(uint32_t slot_count)
 {
+    SKY_ASSERT(slot_count <= SKY_SLAB_SLOT_MAX);
     const uint64_t bytes = (uint64_t)slot_count * sizeof(SKY_SlabSlot_t);
 
     return (bytes + SKY_SLAB_ALIGNMENT - 1u) / SKY_SLAB_ALIGNMENT * SKY_SLAB_ALIGNMENT;
@@ -48,6 +49,8 @@ static void forget_lists(SKY_Slab_t *slab)
 
 void SKY_Slab_Clear(SKY_Slab_t *slab)
 {
+    SKY_ASSERT(slab->slot_count >= 1);
+    SKY_ASSERT(slab->cells[WHOLE] == 1);
     slab->used       = 0;
     slab->free_slot  = NONE;
     slab->fresh_slot = 0;
@@ -84,6 +87,7 @@ void SKY_Slab_Init(SKY_Slab_t *slab, uint32_t slot_bytes, uint32_t slot_count, u
 
 static bool has_slot(const SKY_Slab_t *slab)
 {
+    SKY_ASSERT(slab->fresh_slot <= slab->slot_count);
     SKY_ASSERT(slab->used <= slab->fresh_slot);
     return slab->used < slab->slot_count;
 }
@@ -107,6 +111,7 @@ uint32_t SKY_Slab_SlotOf(const SKY_Slab_t *slab, uint32_t cell)
     const uint32_t slot = cell / slab->slot_units;
 
     SKY_ASSERT(slot < slab->fresh_slot);
+    SKY_ASSERT(slab->slots[slot].taken != 0);
     return slot;
 }
 
@@ -135,11 +140,13 @@ bool SKY_Slab_IsEntry(const SKY_Slab_t *slab, uint32_t cell)
 uint32_t SKY_Slab_ClassOf(const SKY_Slab_t *slab, uint32_t slot)
 {
     SKY_ASSERT(slot < slab->fresh_slot);
+    SKY_ASSERT(slab->slots[slot].class_id < SKY_SLAB_CLASSES);
     return slab->slots[slot].class_id;
 }
 
 static uint64_t all_of(const SKY_Slab_t *slab, const SKY_SlabSlot_t *slot)
 {
+    SKY_ASSERT(slab->cells[slot->class_id] <= SKY_SLAB_CELLS_MAX);
     SKY_ASSERT(slab->cells[slot->class_id] >= 1);
     return UINT64_MAX >> (SKY_SLAB_CELLS_MAX - slab->cells[slot->class_id]);
 }
@@ -150,6 +157,7 @@ static void list_add(SKY_Slab_t *slab, uint32_t index)
     SKY_SlabSlot_t *slot = &slab->slots[index];
     uint32_t       *head = &slab->room[slot->row][slot->class_id];
     SKY_ASSERT(slot->taken != all_of(slab, slot));
+    SKY_ASSERT(*head == NONE || slab->slots[*head].prev == NONE);
 
     slot->prev = NONE;
     slot->next = *head;
@@ -165,6 +173,7 @@ static void list_remove(SKY_Slab_t *slab, uint32_t index)
     const SKY_SlabSlot_t *slot = &slab->slots[index];
     uint32_t             *head = &slab->room[slot->row][slot->class_id];
     SKY_ASSERT(slot->prev == NONE ? *head == index : slab->slots[slot->prev].next == index);
+    SKY_ASSERT(slot->next == NONE || slab->slots[slot->next].prev == index);
 
     if (slot->prev == NONE)
     {
@@ -190,6 +199,7 @@ bool SKY_Slab_HasCell(const SKY_Slab_t *slab, uint32_t row, uint32_t class_id)
 /* Return a free slot, as one of the row and class without a cell that is taken. */
 static uint32_t take_slot(SKY_Slab_t *slab, uint32_t row, uint32_t class_id)
 {
+    SKY_ASSERT(slab->cells[class_id] >= 1);
     SKY_ASSERT(has_slot(slab));
     const uint32_t  index = slab->free_slot != NONE ? slab->free_slot : slab->fresh_slot++;
     SKY_SlabSlot_t *slot  = &slab->slots[index];
@@ -204,6 +214,7 @@ static uint32_t take_slot(SKY_Slab_t *slab, uint32_t row, uint32_t class_id)
     slot->class_id   = (uint8_t)class_id;
     slot->row        = (uint8_t)row;
     ++slab->used;
+    SKY_ASSERT(slab->used <= slab->fresh_slot);
     list_add(slab, index);
     return index;
 }
@@ -234,6 +245,8 @@ uint32_t SKY_Slab_Take(SKY_Slab_t *slab, uint32_t row, uint32_t class_id, bool *
     const uint32_t  cell  = lowest_bit(~slot->taken);
 
     SKY_ASSERT(cell < slab->cells[class_id]);
+    SKY_ASSERT(slot->class_id == class_id);
+    SKY_ASSERT(slot->row == row);
     slot->taken |= UINT64_C(1) << cell;
     if (slot->taken == all_of(slab, slot))
     {
@@ -269,6 +282,7 @@ bool SKY_Slab_Give(SKY_Slab_t *slab, uint32_t cell)
 
 uint32_t SKY_Slab_Next(const SKY_Slab_t *slab, uint32_t slot, uint32_t *from)
 {
+    SKY_ASSERT(*from <= SKY_SLAB_CELLS_MAX);
     SKY_ASSERT(slot < slab->fresh_slot);
     const uint64_t left = *from < SKY_SLAB_CELLS_MAX ? slab->slots[slot].taken >> *from : 0;
 

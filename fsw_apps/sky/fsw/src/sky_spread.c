@@ -8,6 +8,7 @@
 
 uint32_t SKY_Spread_OfKey(const uint8_t *key, uint32_t servers)
 {
+    SKY_ASSERT(servers <= UINT16_MAX);
     const uint32_t bits = (uint32_t)key[0] << 24 | (uint32_t)key[1] << 16 | (uint32_t)key[2] << 8 | key[3];
     SKY_ASSERT(servers >= 1u);
 

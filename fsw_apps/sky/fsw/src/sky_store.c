@@ -243,6 +243,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
 
 uint32_t SKY_Store_Find(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key)
 {
+    SKY_ASSERT(store->counters.blocks <= store->counters.chunks);
     uint64_t name[NAME_WORDS];
 
     SKY_StoreTable_Name(name, tenant, key);
@@ -389,6 +390,7 @@ bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cur
 
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info)
 {
+    SKY_ASSERT(store->slab.fresh_slot <= store->slab.slot_count);
     const SKY_Slab_t *slab = &store->slab;
     uint32_t          slot = *cursor == 0 ? 0 : (*cursor - 1u) / slab->slot_units;
     uint32_t          from = 0;
@@ -463,6 +465,7 @@ bool SKY_StoreBounds_Hold(const SKY_StoreBounds_t *bounds, uint64_t version, uin
 
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, const SKY_StoreBounds_t *bounds)
 {
+    SKY_ASSERT(store->counters.partial <= store->counters.chunks);
     const uint32_t          index = SKY_Store_Find(store, tenant, key);
     const SKY_StoreBlock_t *block = index != NONE ? block_at(store, index) : NULL;
 

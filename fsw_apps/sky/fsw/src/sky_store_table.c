@@ -163,6 +163,7 @@ static void chunk_free(SKY_Store_t *store, uint32_t index)
 
 void SKY_StoreTable_DropChunk(SKY_Store_t *store, uint32_t index)
 {
+    SKY_ASSERT(store->counters.chunks > 0);
     const uint32_t block = chunk_at(store, index)->block;
 
     SKY_ASSERT(block < store->slab.fresh_unit);
@@ -214,6 +215,7 @@ static void evict(SKY_Store_t *store, uint32_t index)
     SKY_StoreTenant_t      *tenant = &store->tenants[block->row];
     SKY_ASSERT(store->evicted_count < SKY_STORE_EVICTS);
     SKY_ASSERT(block->first != NONE);
+    SKY_ASSERT(block->row < store->tenant_count);
 
     SKY_StoreTable_Info(block, &store->evicted[store->evicted_count]);
     ++store->evicted_count;
@@ -226,6 +228,7 @@ static void evict(SKY_Store_t *store, uint32_t index)
 /* Evict the blocks with a chunk in a slot, but not @p block. They belong to one tenant. */
 static void evict_mates(SKY_Store_t *store, uint32_t slot, uint32_t block)
 {
+    SKY_ASSERT(store->evicted_count >= 1);
     uint32_t from  = 0;
     uint32_t chunk = SKY_Slab_Next(&store->slab, slot, &from);
 
@@ -245,6 +248,7 @@ static void evict_mates(SKY_Store_t *store, uint32_t slot, uint32_t block)
 /* Return true if there is room for a chunk of this class, and for a block if @p block is NONE. */
 static bool has_room_for(const SKY_Store_t *store, uint32_t row, uint32_t block, uint32_t class_id, uint32_t *victim)
 {
+    SKY_ASSERT(row < store->tenant_count);
     const bool has_block = block != NONE || SKY_Slab_HasCell(&store->slab, row, SKY_SLAB_ENTRIES);
     const bool has_chunk = SKY_Slab_HasCell(&store->slab, row, class_id);
 
@@ -364,6 +368,7 @@ static uint64_t aligned(uint64_t bytes)
 /* Return the bytes of a slot: a chunk of the largest size, or an entry, fits. */
 static uint32_t slot_bytes_of(const SKY_StoreCfg_t *cfg)
 {
+    SKY_ASSERT(cfg->slot_bytes >= 1);
     const uint64_t bytes = (uint64_t)cfg->slot_bytes + CHUNK_HEAD;
 
     SKY_ASSERT(bytes <= SKY_SLAB_SLOT_BYTES);
@@ -372,6 +377,7 @@ static uint32_t slot_bytes_of(const SKY_StoreCfg_t *cfg)
 
 static uint32_t index_rows(const SKY_StoreCfg_t *cfg)
 {
+    SKY_ASSERT(cfg->slot_count >= SKY_STORE_SLOTS_MIN);
     const uint64_t wanted = (uint64_t)slot_bytes_of(cfg) * cfg->slot_count / ROW_BYTES;
     uint32_t       rows   = 1;
 
@@ -421,6 +427,7 @@ static void forget_all(SKY_Store_t *store)
 
 void SKY_Store_Clear(SKY_Store_t *store)
 {
+    SKY_ASSERT(store->tenant_count >= 1);
     SKY_ASSERT(store->counters.partial <= store->counters.chunks);
     forget_all(store);
 }

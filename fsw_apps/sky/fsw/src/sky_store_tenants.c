@@ -68,6 +68,7 @@ static void set_tenant(SKY_Store_t *store, uint32_t row, const SKY_Quota_t *quot
 /* Sum up what is promised. */
 static void promise(SKY_Store_t *store)
 {
+    SKY_ASSERT(store->tenant_count <= SKY_STORE_TENANTS);
     store->promised = 0;
     for (uint32_t row = 0; row < store->tenant_count; ++row)
     {
@@ -200,6 +201,7 @@ void SKY_StoreTenants_Unlink(SKY_Store_t *store, uint32_t index)
 
 void SKY_StoreTenants_Empty(SKY_Store_t *store)
 {
+    SKY_ASSERT(store->tenant_count >= 1);
     store->by_use.newest = NONE;
     store->by_use.oldest = NONE;
     for (uint32_t row = 0; row < store->tenant_count; ++row)

@@ -26,6 +26,7 @@ from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.spread import shares_of
 from support.waiting import wait_until
 
 SERVERS, ROW_S = 6, 1000
@@ -111,10 +112,13 @@ def test_a_share_lost_by_a_restart_takes_its_blocks(start_sky: Callable[..., Loc
     cache = {"servers": SERVERS, "parity": 0, "centre": list(CENTRES[0]), "layout": "rotation", "deadline_ms": 2000}
     local = start_sky(satellite={"scrub_s": 1, "gossip": True}, cache=cache)
     track = Track.of(local.constellation.torus, [(0, CENTRES[0])])
-    whole = token_bytes(32)
+    servers = Whereabouts(local.constellation, Playing(track, time.time())).servers(1)
+    broken = token_bytes(32)
+    victim = shares_of(local.constellation, broken, 100_001, servers)[-1]  # it has two of the 17 chunks
+    keys = (token_bytes(32) for _ in count())
+    whole = next(key for key in keys if shares_of(local.constellation, key, 9, servers)[0] != victim)
     with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
-        assert all(result.ok for result in store.put([(token_bytes(32), bytes(100_001)), (whole, b"one chunk")]))
-        victim = Whereabouts(local.constellation, Playing(track, time.time())).servers(1)[-1]
+        assert all(result.ok for result in store.put([(broken, bytes(100_001)), (whole, b"one chunk")]))
         local.kill(victim)
         local.restart(victim)
         upload(local, control, track, 1.0)

@@ -236,7 +236,7 @@ def test_another_prompt_takes_the_end_of_the_one_before(engine: Engine, agent: A
 
 def test_workers_lose_the_same_blocks(agent: AgentProcess) -> None:
     """Of 40 blocks another prompt takes the place of 20, and not of all that one worker has of the 40."""
-    with closing(Engine(agent, workers=2, values=94)) as engine:
+    with closing(Engine(agent, workers=2, values=116)) as engine:
         names = count()
 
         def touches() -> float:
