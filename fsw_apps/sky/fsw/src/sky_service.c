@@ -19,8 +19,6 @@
 
 static bool is_sound(const SKY_ServiceCfg_t *cfg, const SKY_Store_t *store)
 {
-    SKY_ASSERT(store->cfg.slot_bytes >= 1);
-    SKY_ASSERT(store->cfg.slot_bytes <= SKY_LIMIT_CHUNK_BYTES);
     return SKY_Torus_Contains(&cfg->torus, cfg->self) && cfg->packet_bytes >= SKY_SERVICE_PACKET_MIN &&
            cfg->packet_bytes <= SKY_LIMIT_PACKET_BYTES && cfg->credit != 0 && cfg->credit <= SKY_LIMIT_CHUNK_SET &&
            (cfg->packet_bytes - SKY_RESPONSE_OVERHEAD) * SKY_LIMIT_FRAGMENTS >= store->cfg.slot_bytes;
