@@ -186,7 +186,7 @@ def test_a_put_does_not_hold_up_a_get(start_sky: StartSky, stopped: Callable[...
     async def work(sky: SharedSky) -> None:
         assert sky.store is not None
         small, large = key("small"), key("large")
-        assert (await sky.put([(small, b"x" * 1000)]))[0].ok  # one chunk, on server 0
+        assert (await sky.put([(small, b"x" * 1000)]))[0].ok  # one chunk, on another server
         with stopped(local, sky.store.whereabouts.servers(0)[5]):  # type: ignore[attr-defined]
             putting = asyncio.create_task(sky.put([(large, os.urandom(100_000))]))
             await asyncio.sleep(0)
