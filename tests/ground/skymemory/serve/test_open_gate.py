@@ -120,6 +120,7 @@ def test_who_uses_a_segment_does_not_wait_for_all_that_are_posted(client) -> Non
         is_done = [one.done() for one in posted]
     assert sum(is_done) < 5, "it has waited until a thread was free"
     assert len({one.result()["id"] for one in posted}) == 8
+    assert details(client.chat("Nobody waits now.", cached_content(manual)).usage) == (0, len(MANUAL), 8)
 
 
 def test_a_sky_that_falls_silent_has_all_computed(serve_open, start_sky, stopped) -> None:
