@@ -148,7 +148,7 @@ MODULES = (
                 "SKY_Places_InRow",
                 "SKY_Places_Find",
             ),
-            f"{_HOST}sky_standins.h": (
+            f"{_CORE}sky_standins.h": (
                 "SKY_STANDINS_SPARES",
                 "SKY_Satellites_t",
                 "SKY_StandIns_Nearest",

@@ -84,7 +84,7 @@ static uint32_t find_entry(const SKYT_Ground_t *ground, SKY_Addr_t target)
     if (twin->config.uplink == SKYT_UPLINK_CENTRE)
     {
         const SKY_Satellites_t lost   = lost_of(ground);
-        const SKY_Addr_t       centre = SKY_Places_Centre(&twin->schedule, twin->row);
+        const SKY_Addr_t       centre = SKY_Schedule_Centre(&twin->schedule, twin->row);
         SKY_Addr_t             entry  = centre;
 
         SKY_StandIns_Replace(&twin->torus, centre, &lost, &entry, 1, ground->room);

@@ -144,7 +144,7 @@ static uint32_t find_others(SKYT_Ground_t *ground)
     }
     else
     {
-        SKY_StandIns_Nearest(&twin->torus, SKY_Places_Centre(&twin->schedule, twin->row), count, ground->room);
+        SKY_StandIns_Nearest(&twin->torus, SKY_Schedule_Centre(&twin->schedule, twin->row), count, ground->room);
     }
     for (uint32_t i = 0; i < count; ++i)
     {
@@ -234,7 +234,7 @@ static bool begin_back(SKYT_Ground_t *ground, bool doubted)
             }
         }
         else if (twin->config.uplink == SKYT_UPLINK_CENTRE &&
-                 SKY_Addr_Equal(inquiry->asks[inquiry->count - 1u].satellite, SKY_Places_Centre(&twin->schedule, twin->row)))
+                 SKY_Addr_Equal(inquiry->asks[inquiry->count - 1u].satellite, SKY_Schedule_Centre(&twin->schedule, twin->row)))
         {
             inquiry->asks[inquiry->count - 1u].entry = inquiry->asks[inquiry->count - 1u].satellite;
         }

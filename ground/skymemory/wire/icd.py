@@ -58,9 +58,9 @@ OP_PURGE: Final = 4
 OP_MIGRATE: Final = 5
 """Send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began."""
 OP_PING: Final = 6
-"""Echo."""
+"""Echo. At kvc, the response to a satellite has in `chunk_total` the chunks here that belong to who asks, in the satellite's row of the schedule, or kept for it without one, and in `epoch` that row (0: none)."""
 OP_STATS: Final = 7
-"""Counters of the application that the APID names."""
+"""Counters of the application that the APID names.."""
 OP_RELAY: Final = 8
 """A Software Bus message for the destination's bus, or from it."""
 OP_HELLO: Final = 9
@@ -144,7 +144,7 @@ FLAG_GOSSIP: Final = 16
 FLAG_FREE: Final = 32
 """PUT: only where there is room; nothing is evicted, and without room the answer is store_full."""
 FLAG_USE: Final = 64
-"""HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so."""
+"""HAS: count the block as used. Without the flag any there is no answer: a get of data alone tells servers of parity so."""
 WORD_SETTLED: Final = 1
 """All that belongs here in this row of the schedule has arrived."""
 WORD_CAUGHT_UP: Final = 2
@@ -349,8 +349,10 @@ STATS_KVC_DEGRADED: Final = 32
 STATS_KVC_REPAIRED: Final = 33
 STATS_KVC_HANDOVER_LEFT: Final = 34
 STATS_KVC_HANDOVER_MS: Final = 35
-STATS_KVC_TENANTS: Final = 36
-STATS_KVC_COUNT: Final = 37
+STATS_KVC_HINTS: Final = 36
+STATS_KVC_HINTS_LOST: Final = 37
+STATS_KVC_TENANTS: Final = 38
+STATS_KVC_COUNT: Final = 39
 """Counters of kvc, 8 bytes each."""
 STATS_TENANT_NUMBER: Final = 0
 STATS_TENANT_SLOTS_RESERVED: Final = 1
@@ -593,6 +595,8 @@ STATS_KVC: Final = (
     "repaired",
     "handover_left",
     "handover_ms",
+    "hints",
+    "hints_lost",
     "tenants",
 )
 STATS_TENANT: Final = (

@@ -22,7 +22,8 @@ static uint32_t scrub_period_ms; /* of satellites that are opened from now on */
 
 static const SKY_Addr_t centre = {3, 4};
 
-static SKY_Addr_t stuck; /* what it would hand over is lost */
+static SKY_Addr_t stuck;         /* what it would hand over is lost */
+static bool       asks_arrivals; /* else questions whether all has arrived are lost: they are on their way all the time */
 
 /* What satellites say goes on its way; what they say to the ground is lost. */
 static void node_send(const SKY_Out_t *out)
@@ -31,7 +32,10 @@ static void node_send(const SKY_Out_t *out)
     SKY_Packet_t   pkt;
 
     CHECK_EQ(SKY_Packet_Decode(flying.bytes, flying.len, &pkt), SKY_STATUS_OK);
-    if (out->pkt.dst.plane != 0 && !(pkt.is_request && pkt.op != SKY_OP_STATS && SKY_Addr_Equal(pkt.src, stuck)))
+    const bool is_arrivals = pkt.is_request && pkt.request_id == node_at(pkt.src)->svc.arrivals.request_id;
+
+    if (out->pkt.dst.plane != 0 && (asks_arrivals || !is_arrivals) &&
+        !(pkt.is_request && pkt.op != SKY_OP_STATS && SKY_Addr_Equal(pkt.src, stuck)))
     {
         fleet[(fleet_first + fleet_count++) % FLEET_MAX] = flying;
         CHECK(fleet_count < FLEET_MAX);

@@ -79,7 +79,7 @@ static void CleanNetwork(void)
     CHECK_EQ(fetch.repeats + fetch.duplicates, 0);
     run(2, &clean, 100, 1500, 2); /* asks for more than it gets */
     CHECK_EQ(fetch.duplicates, 0);
-    run(3, &clean, 1, 480, 20);
+    run(3, &clean, 1, 500, 20);
 }
 
 /* Every packet may overtake any other of its burst: nothing is lost, and nothing is taken for lost. */
@@ -102,7 +102,7 @@ static void BadNetwork(void)
     for (uint64_t seed = 1; seed <= 30; ++seed)
     {
         run(seed, &bad, 100, 1500, 20);
-        run(seed, &bad, 60, 480, 20); /* four parts a chunk */
+        run(seed, &bad, 60, 500, 20); /* four parts a chunk */
     }
 }
 

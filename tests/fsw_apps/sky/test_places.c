@@ -216,7 +216,7 @@ static void test_the_middle_of_a_row(void)
     for (uint32_t row = 0; row < 5u; ++row)
     {
         const SKY_Addr_t middle = {3, slots[row]};
-        const SKY_Addr_t centre = SKY_Places_Centre(&schedule, row);
+        const SKY_Addr_t centre = SKY_Schedule_Centre(&schedule, row);
 
         CHECK(SKY_Addr_Equal(centre, middle));
         SKY_Places_InRow(&schedule, row, &nothing.lost, in_row, cells);
@@ -243,7 +243,7 @@ static void check_around(const SKY_Satellites_t *lost, double seconds, uint32_t 
         {
             expected[server] = SKY_Schedule_Server(&schedule, rows[i], server);
         }
-        SKY_StandIns_Replace(&torus, SKY_Places_Centre(&schedule, rows[i]), lost, expected, SERVERS, cells);
+        SKY_StandIns_Replace(&torus, SKY_Schedule_Centre(&schedule, rows[i]), lost, expected, SERVERS, cells);
         for (uint32_t server = 0; server < SERVERS; ++server)
         {
             changed[server] = changed[server] || SKY_Satellites_Has(lost, SKY_Schedule_Server(&schedule, rows[i], server));
@@ -369,7 +369,7 @@ static void check_spares(uint32_t first, uint32_t row)
         uint32_t   count;
 
         SKY_Places_InRow(&schedule, at, &nothing.lost, in_row, cells);
-        count = SKY_StandIns_Spares(&torus, SKY_Places_Centre(&schedule, at), in_row, SERVERS, cells, spares);
+        count = SKY_StandIns_Spares(&torus, SKY_Schedule_Centre(&schedule, at), in_row, SERVERS, cells, spares);
         for (uint32_t i = 0; i < count; ++i)
         {
             expected[(spares[i].plane - 1u) * torus.slots + spares[i].slot - 1u] = true;

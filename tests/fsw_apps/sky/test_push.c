@@ -532,7 +532,7 @@ static void CleanNetwork(void)
     run(1, &clean, 300, 1500);
     CHECK_EQ(push.repeats, 0);
     CHECK_EQ(push.sent, 300);
-    run(2, &clean, 1, 480);
+    run(2, &clean, 1, 500);
 }
 
 /* Every packet may overtake any other of its burst: nothing is lost, and nothing is taken for lost. */
@@ -555,7 +555,7 @@ static void BadNetwork(void)
     for (uint64_t seed = 1; seed <= 30; ++seed)
     {
         run(seed, &bad, 100, 1500);
-        run(seed, &bad, 60, 480); /* four parts a chunk */
+        run(seed, &bad, 60, 500); /* four parts a chunk */
     }
 }
 

@@ -163,7 +163,7 @@ static void test_share_of_a_prefetch(void)
     CHECK_EQ(migrate(host, &some, SKY_Schedule_Server(&schedule, 2, 1), 3, 0), SKY_STATUS_OK);
     some.number = 52; /* a satellite that has nothing in that row */
     CHECK_EQ(migrate(host, &some, (SKY_Addr_t){4, 3}, 2, 0), SKY_STATUS_OK);
-    run_for(1000000);
+    run_for(2500000); /* a look comes a second after a put */
     for (uint32_t id = 0; id < 4; ++id)
     {
         some.number = 50;

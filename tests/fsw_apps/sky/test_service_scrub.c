@@ -30,7 +30,8 @@ static void test_off(void)
     sky_run(10u * PERIOD_US, STEP_US);
     CHECK_EQ(held(&block), 18);
     SKY_Service_Poll(&node_at(server(0))->svc, now_us, &next_us);
-    CHECK_EQ(next_us, SKY_Schedule_EndUs(&schedule, 1)); /* the handover looks then */
+    CHECK_EQ(node_at(server(0))->svc.scrub.state, SKY_SCRUB_IDLE);
+    CHECK_EQ(node_at(server(0))->svc.scrub.next_us, 0); /* it was never due */
 
     open_filled(PERIOD_MS, true);
     restart(server(8));

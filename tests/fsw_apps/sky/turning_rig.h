@@ -12,7 +12,7 @@
 #include "nodes.h"
 
 #define STORE_SLOTS  256u
-#define CHUNK_BYTES  320u
+#define CHUNK_BYTES  336u
 #define PACKET_BYTES SKY_SERVICE_PACKET_MIN /* a full chunk takes two */
 #define PACKETS      8192u
 #define STEP_US      2000u
@@ -91,6 +91,7 @@ static inline void follow(SKY_LayoutId_t layout, uint32_t servers, uint32_t coun
     for (uint32_t i = 0; i < NODES; ++i)
     {
         CHECK(SKY_Service_SetSchedule(&nodes[i].svc, &schedule));
+        nodes[i].next_us = 0; /* its shell polls it soon */
     }
 }
 

@@ -80,8 +80,9 @@ static void test_a_link_that_flaps(void)
         rig_fault(&rig, 25u + 10u * i, SKYT_FAULT_CUT, node_at(3, 3), 0)->link = SKY_LINK_EAST;
     }
     rig_run_sound(&rig, &counters);
-    /* 60 changes of two ends would be 120 floods over 190 links, there and back; beside hellos it is a few. */
-    CHECK(counters.packets < 25000u);
+    /* 60 changes of two ends would be 120 floods over 190 links, there and back; beside hellos, and the servers' questions whether all
+     * has arrived, it is a few. */
+    CHECK(counters.packets < 30000u);
     (void)printf("  %llu packets\n", (unsigned long long)counters.packets);
 }
 

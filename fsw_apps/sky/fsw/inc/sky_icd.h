@@ -32,8 +32,8 @@
 #define SKY_OP_HAS 3u /**< say which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none */
 #define SKY_OP_PURGE 4u /**< forget every chunk of the block that `block_version`, `content` and `epoch` name. The response's chunk_total is the number of removed chunks; block_len and chunk_len are the block's (0: none was removed). block_version, content and epoch are those of the block that was removed, or of the one that is held instead (all 0: none). With flag gossip it is a neighbour's word, and has no response */
 #define SKY_OP_MIGRATE 5u /**< send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began */
-#define SKY_OP_PING 6u /**< echo */
-#define SKY_OP_STATS 7u /**< counters of the application that the APID names */
+#define SKY_OP_PING 6u /**< echo. At kvc, the response to a satellite has in `chunk_total` the chunks here that belong to who asks, in the satellite's row of the schedule, or kept for it without one, and in `epoch` that row (0: none) */
+#define SKY_OP_STATS 7u /**< counters of the application that the APID names. */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
 #define SKY_OP_HELLO 9u /**< ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response */
 #define SKY_OP_ASSOCIATE 10u /**< ask to be served: with suite handshake and the payload `associate` for an association, whose index is in the response's `spi`; else for a cookie alone. Each response that is not an error brings a cookie, that of a handshake one that serves for handshakes alone */
@@ -75,7 +75,7 @@
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground host for the lease time */
 #define SKY_FLAG_GOSSIP 16u /**< PURGE: so much of the block is gone that it is lost, tell the neighbours. With a code (`code_k`, `code_m`) only the block of this version, content and stripe is meant, else one without a code, within the bounds of any PURGE. HELLO: news of link states. Taken from neighbours only, and never answered */
 #define SKY_FLAG_FREE 32u /**< PUT: only where there is room; nothing is evicted, and without room the answer is store_full */
-#define SKY_FLAG_USE 64u /**< HAS: count the block as used, and do not answer. A get of data alone tells servers of parity so */
+#define SKY_FLAG_USE 64u /**< HAS: count the block as used. Without the flag any there is no answer: a get of data alone tells servers of parity so */
 #define SKY_WORD_SETTLED 1u /**< all that belongs here in this row of the schedule has arrived */
 #define SKY_WORD_CAUGHT_UP 2u /**< all that was put elsewhere while this satellite was away has come */
 #define SKY_SUITE_NONE 0u /**< no tag */
@@ -196,8 +196,10 @@
 #define SKY_STATS_KVC_REPAIRED 33u
 #define SKY_STATS_KVC_HANDOVER_LEFT 34u
 #define SKY_STATS_KVC_HANDOVER_MS 35u
-#define SKY_STATS_KVC_TENANTS 36u
-#define SKY_STATS_KVC_COUNT 37u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_KVC_HINTS 36u
+#define SKY_STATS_KVC_HINTS_LOST 37u
+#define SKY_STATS_KVC_TENANTS 38u
+#define SKY_STATS_KVC_COUNT 39u /**< counters of kvc, 8 bytes each */
 #define SKY_STATS_TENANT_NUMBER 0u
 #define SKY_STATS_TENANT_SLOTS_RESERVED 1u
 #define SKY_STATS_TENANT_SLOTS_MOST 2u

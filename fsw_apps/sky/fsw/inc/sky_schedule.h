@@ -40,6 +40,8 @@ bool SKY_Schedule_Init(SKY_Schedule_t *schedule, const SKY_Torus_t *torus, SKY_L
 uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us);
 /** Return the time at which the row after @p row begins, UINT64_MAX behind the last. @p row is that of now or a later one. */
 uint64_t SKY_Schedule_EndUs(const SKY_Schedule_t *schedule, uint32_t row);
+/** Return the satellite at the centre of a row (clamped to 1 .. count). */
+SKY_Addr_t SKY_Schedule_Centre(const SKY_Schedule_t *schedule, uint32_t row);
 /** Return the satellite of a server in the window of a row (clamped to 1 .. count). */
 SKY_Addr_t SKY_Schedule_Server(const SKY_Schedule_t *schedule, uint32_t row, uint32_t server);
 

@@ -13,6 +13,8 @@
  *     migrate    sends chunks to another satellite; uses home, letgo, job
  *     guard      hides and refuses chunks that are being given away; uses job
  *     handover   begins the migrations of the schedule; uses home, job, migrate
+ *     hints      brings home what is kept here for others, where no schedule does; uses migrate
+ *     arrivals   asks whether all that belongs here has arrived; uses home
  *     gossip     tells neighbours of evicted blocks
  *     survey     asks all satellites how much they have left to hand over
  *     scrub      looks for broken blocks; uses gossip, home, survey
@@ -20,7 +22,7 @@
  *     verdict    judges what a census has counted; uses repair
  *     census     asks all servers for a block with parity, and has it repaired or purged; uses gossip, home, repair, survey, verdict
  *     stats      collects the counters of `stats.kvc`; uses handover
- *     answer     answers requests; uses guard, gossip, handover, migrate, stats
+ *     answer     answers requests; uses arrivals, guard, gossip, handover, hints, migrate, stats
  *
  * sky_service.c calls them. tests/fsw_apps/test_includes.py fails if files call each other in a circle.
  */
@@ -28,6 +30,7 @@
 #define SKY_SERVICE_STATE_H
 
 #include "sky_schedule.h"
+#include "sky_standins.h"
 #include "sky_store.h"
 #include "sky_torus.h"
 #include "sky_transfer.h"
@@ -47,12 +50,15 @@
 #define SKY_SERVICE_MIGRATION_ROUNDS 8u /**< in a row that deliver nothing: the chunks of the lane are checked */
 #define SKY_SERVICE_HANDOVER_LOOK_US 1000000u  /**< after what came late, and between two looks for what a handover has left */
 #define SKY_SERVICE_HANDOVER_MAX_US  16000000u /**< the latter doubles to this while nothing can be handed over */
-#define SKY_SERVICE_EXPIRE_SLOTS     256u      /**< looked at by one Poll */
-#define SKY_SERVICE_EXPIRE_US        50000u    /**< between two Polls while there are incomplete chunks */
-#define SKY_SERVICE_WORDS            32u       /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
-#define SKY_SERVICE_CENSUS_ROWS      64u       /**< rows of a block that one census counts: bits of a uint64_t */
-#define SKY_SERVICE_SCRATCH_BYTES    1024u     /**< counters with the records of most tenants; what ground hosts have room for */
-#define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_STATS_KVC_COUNT * 8u) /**< smallest packet_bytes: the counters */
+#define SKY_SERVICE_BACK             3u        /**< rows before this one whose satellites may still owe chunks to this row */
+#define SKY_SERVICE_SOURCES \
+    (SKY_SERVICE_BACK + (SKY_SERVICE_BACK + 1u) * SKY_STANDINS_SPARES) /**< of each row: its server, and stand-ins */
+#define SKY_SERVICE_EXPIRE_SLOTS  256u                                 /**< looked at by one Poll */
+#define SKY_SERVICE_EXPIRE_US     50000u                               /**< between two Polls while there are incomplete chunks */
+#define SKY_SERVICE_WORDS         32u   /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
+#define SKY_SERVICE_CENSUS_ROWS   64u   /**< rows of a block that one census counts: bits of a uint64_t */
+#define SKY_SERVICE_SCRATCH_BYTES 1024u /**< counters with the records of most tenants; what ground hosts have room for */
+#define SKY_SERVICE_PACKET_MIN    (SKY_RESPONSE_OVERHEAD + SKY_STATS_KVC_COUNT * 8u) /**< smallest packet_bytes: the counters */
 
 /** One packet to send. Its payload is valid until the next Begin or Poll. The node encodes it. */
 typedef struct
@@ -110,6 +116,7 @@ typedef struct
     uint64_t              started_us;
     uint64_t              next_request_id;
     uint16_t              seq_count; /**< sequence count of the next packet */
+    uint8_t               word;      /**< SKY_WORD_*: what this satellite says of itself in responses */
 } SKY_ServiceCore_t;
 
 /** A part of a migration that is under way: chunks of one block. */
@@ -128,6 +135,8 @@ typedef struct
     bool            keep;
     bool            all_blocks;  /**< all blocks of the tenant go */
     bool            all_tenants; /**< all blocks of every tenant go; tenant is that of the next block */
+    bool            hinted;      /**< only chunks that are kept for the target go */
+    bool            hands_on;    /**< the target is told for whom a chunk is kept */
     bool            walked;      /**< all that is left to go is in lanes */
     bool            cutting;     /**< part of a chunk has been sent in this pull */
     uint32_t        tenant;
@@ -195,6 +204,41 @@ typedef struct
     uint32_t late_done;  /**< late handovers that are done */
     uint64_t lasted_ms;  /**< duration of the last of those */
 } SKY_Handover_t;
+
+/** What is kept here for others. */
+typedef struct
+{
+    SKY_Addr_t home;       /**< satellite that is asked whether it answers; then the last one that was */
+    bool       to_ask;     /**< the question is to be sent */
+    uint64_t   request_id; /**< of the question that was sent last */
+    uint64_t   look_us;    /**< time of the next look */
+} SKY_Hints_t;
+
+/** The question whether all that belongs here has arrived. Sources are asked from the last to the first. */
+typedef struct
+{
+    uint32_t   row;                               /**< row of the schedule that it is about; 1 in a window; 0: not begun */
+    uint64_t   row_end_us;                        /**< end of that row */
+    uint32_t   first_row;                         /**< row in which this schedule was looked at first */
+    SKY_Addr_t sources[SKY_SERVICE_SOURCES];      /**< the first sources, */
+    uint32_t   listed;                            /**< so many; then, */
+    bool       asks_all;                          /**< if all satellites are servers, all of them, */
+    SKY_Addr_t before[SKY_PLACEMENT_SERVERS_MAX]; /**< else in the first rows of a schedule the servers before it */
+    uint32_t   before_count;
+    uint32_t   count;    /**< number of sources */
+    uint32_t   left;     /**< sources that may owe something; the last of them is asked; 0: all has arrived */
+    uint32_t   turn;     /**< source that is asked when all has arrived */
+    uint32_t   silent;   /**< sources one after another that did not answer since all has arrived */
+    uint32_t   tries;    /**< questions to this source without an answer */
+    bool       to_ask;   /**< the question is to be sent */
+    bool       is_asked; /**< it was sent */
+    uint64_t   request_id;
+    uint64_t   until_us;                           /**< time of the next question, or at which the answer is late */
+    uint64_t   pause_us;                           /**< pause before a source is asked again that owed something or was silent */
+    SKY_Addr_t servers[SKY_PLACEMENT_SERVERS_MAX]; /**< servers of the row */
+    uint32_t   server_count;
+    SKY_Cell_t cells[SKY_PLACEMENT_SERVERS_MAX + SKY_STANDINS_SPARES]; /**< room for the search of who stands in */
+} SKY_Arrivals_t;
 
 /** State of the scrub's question to the server after this one. */
 typedef enum
@@ -351,6 +395,8 @@ typedef struct
     SKY_Answer_t      answer;
     SKY_Migrations_t  migrations;
     SKY_Handover_t    handover;
+    SKY_Hints_t       hints;
+    SKY_Arrivals_t    arrivals;
     SKY_Gossip_t      gossip;
     SKY_Survey_t      survey;
     SKY_Scrub_t       scrub;

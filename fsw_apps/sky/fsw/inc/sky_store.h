@@ -102,6 +102,7 @@ typedef struct
     uint32_t       len;
     uint32_t       crc32c;
     uint16_t       crc16_from_zero;
+    SKY_Addr_t     home; /**< satellite for which it is kept; all 0: it is this satellite's own */
 } SKY_ChunkView_t;
 
 typedef struct
@@ -109,8 +110,10 @@ typedef struct
     uint32_t blocks;  /**< blocks with at least one chunk, complete or in part */
     uint32_t chunks;  /**< chunks, complete or in part */
     uint32_t partial; /**< chunks in part */
+    uint32_t hinted;  /**< complete chunks that are kept for another satellite */
     uint64_t bytes;   /**< bytes of complete chunks */
     uint64_t evicted_blocks, evicted_chunks, expired_partial;
+    uint64_t evicted_hinted; /**< evicted chunks that were kept for another satellite, which has missed them */
 } SKY_StoreCounters_t;
 
 /** Ends of a list of blocks by last use. */
@@ -222,6 +225,8 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
 uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from);
 /** Walk over the complete chunks of a block, any order: @p cursor starts at 0. @return false at the end */
 bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cursor, uint32_t *chunk_id);
+/** Return the satellite for which a complete chunk is kept; all 0: for none, or no such chunk is held. */
+SKY_Addr_t SKY_Store_HomeOf(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
 /** Does a block of this version, content and epoch lie within the bounds of a purge? */
 bool SKY_StoreBounds_Hold(const SKY_StoreBounds_t *bounds, uint64_t version, uint32_t content, uint32_t epoch);
 /**

@@ -5,6 +5,7 @@
 #include "sky_schedule.h"
 
 #include "sky_assert.h"
+#include "sky_placement_priv.h"
 
 #define US_PER_MS 1000u
 
@@ -99,6 +100,13 @@ static SKY_Cell_t Centre(const SKY_Schedule_t *schedule, uint32_t row)
 
     SKY_ASSERT(last <= schedule->count);
     return schedule->rows[last == 0u ? 0u : last - 1u].centre;
+}
+
+SKY_Addr_t SKY_Schedule_Centre(const SKY_Schedule_t *schedule, uint32_t row)
+{
+    const SKY_Cell_t cell = Centre(schedule, row);
+
+    return SKY_Placement_Wrap(&schedule->placement.torus, cell.plane, cell.slot);
 }
 
 SKY_Addr_t SKY_Schedule_Server(const SKY_Schedule_t *schedule, uint32_t row, uint32_t server)

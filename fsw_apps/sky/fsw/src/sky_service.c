@@ -8,10 +8,12 @@
 
 #include "sky_assert.h"
 #include "sky_service_answer.h"
+#include "sky_service_arrivals.h"
 #include "sky_service_census.h"
 #include "sky_service_core.h"
 #include "sky_service_gossip.h"
 #include "sky_service_handover.h"
+#include "sky_service_hints.h"
 #include "sky_service_migrate.h"
 #include "sky_service_scrub.h"
 #include "sky_service_stats.h"
@@ -71,6 +73,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     SKY_Survey_Reset(&svc->survey);
     SKY_Scrub_Reset(&svc->scrub);
     SKY_Census_Reset(&svc->census);
+    SKY_Arrivals_Reset(&svc->core, &svc->arrivals);
     SKY_ASSERT(svc->handover.left == 0);
     SKY_ASSERT(!svc->survey.is_wanted);
     SKY_ASSERT(svc->scrub.state == SKY_SCRUB_IDLE);
@@ -96,6 +99,7 @@ bool SKY_Service_SetWindow(SKY_Service_t *svc, const SKY_Schedule_t *window)
     {
         SKY_Scrub_Reset(&svc->scrub);
         SKY_Census_Reset(&svc->census);
+        SKY_Arrivals_Reset(&svc->core, &svc->arrivals);
     }
     SKY_ASSERT(svc->core.window == window);
     SKY_ASSERT(window == NULL || window->placement.servers >= 1);
@@ -122,6 +126,7 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
     SKY_ASSERT(core->store != NULL); /* the service was set up */
     SKY_ASSERT(core->cfg.credit != 0);
     begin_pull(svc);
+    SKY_Arrivals_Check(core, &svc->arrivals, now_us);
     if (pkt->is_request)
     {
         ++core->counters.requests;
@@ -129,7 +134,9 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
     }
     else if (!SKY_Migrate_Response(core, &svc->migrations, now_us, pkt) &&
              !SKY_Scrub_Response(core, &svc->scrub, &svc->gossip, &svc->survey, now_us, pkt) &&
-             !SKY_Survey_Response(core, &svc->survey, now_us, pkt) && !SKY_Census_Response(core, &svc->census, now_us, pkt))
+             !SKY_Survey_Response(core, &svc->survey, now_us, pkt) && !SKY_Census_Response(core, &svc->census, now_us, pkt) &&
+             !SKY_Hints_Response(core, &svc->migrations, &svc->hints, pkt) &&
+             !SKY_Arrivals_Response(core, &svc->arrivals, now_us, pkt))
     {
         ++core->counters.unsolicited;
     }
@@ -148,7 +155,8 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
     SKY_ASSERT(core->seq_count <= SKY_SEQ_COUNT_MASK);
     return SKY_Migrate_Next(core, &svc->migrations, now_us, out) || SKY_Gossip_Next(core, &svc->gossip, now_us, out) ||
            SKY_Scrub_Next(core, &svc->scrub, now_us, out) || SKY_Survey_Next(core, &svc->survey, now_us, out) ||
-           SKY_Census_Next(core, &svc->census, now_us, out);
+           SKY_Census_Next(core, &svc->census, now_us, out) || SKY_Hints_Next(core, &svc->hints, now_us, out) ||
+           SKY_Arrivals_Next(core, &svc->arrivals, now_us, out);
 }
 
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
@@ -158,9 +166,11 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
 
     begin_pull(svc);
     const uint64_t handover_us = SKY_Handover_OnTime(core, &svc->migrations, &svc->handover, now_us);
+    const uint64_t hints_us    = SKY_Hints_OnTime(core, &svc->migrations, &svc->hints, now_us);
 
     next = SKY_Migrate_OnTime(core, &svc->migrations, now_us);
     next = handover_us < next ? handover_us : next;
+    next = hints_us < next ? hints_us : next;
     (void)SKY_Store_Expire(core->store, now_us, SKY_SERVICE_EXPIRE_SLOTS); /* the store counts the parts that expire */
     if (core->store->counters.partial > 0 && next > now_us + SKY_SERVICE_EXPIRE_US)
     {
@@ -169,9 +179,11 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
     const uint64_t scrub_us  = SKY_Scrub_OnTime(core, &svc->scrub, &svc->gossip, &svc->survey, now_us);
     const uint64_t census_us = SKY_Census_OnTime(core, &svc->census, &svc->scrub, &svc->gossip, &svc->survey, now_us);
     const uint64_t survey_us = SKY_Survey_OnTime(core, &svc->survey, now_us);
+    const uint64_t arrive_us = SKY_Arrivals_OnTime(core, &svc->arrivals, now_us);
 
     next     = scrub_us < next ? scrub_us : next;
     next     = census_us < next ? census_us : next;
+    next     = arrive_us < next ? arrive_us : next;
     *next_us = survey_us < next ? survey_us : next;
     SKY_ASSERT(core->store->counters.partial == 0 || *next_us <= now_us + SKY_SERVICE_EXPIRE_US);
     SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* a service that was only polled owes no answer */
@@ -241,6 +253,7 @@ void SKY_Service_ResetCounters(SKY_Service_t *svc)
     store->counters.evicted_blocks  = 0;
     store->counters.evicted_chunks  = 0;
     store->counters.expired_partial = 0;
+    store->counters.evicted_hinted  = 0;
     for (uint32_t row = 0; row < store->tenant_count; ++row)
     {
         store->tenants[row].evicted_chunks = 0;

@@ -11,6 +11,7 @@
 #include "sky_service_gossip.h"
 #include "sky_service_guard.h"
 #include "sky_service_handover.h"
+#include "sky_service_hints.h"
 #include "sky_service_migrate.h"
 #include "sky_service_stats.h"
 
@@ -33,6 +34,7 @@ static void reply_with(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, cons
     SKY_ASSERT(answer->stage == SKY_ANSWER_IDLE); /* there is one answer at a time */
     SKY_ASSERT(core->cfg.credit <= SKY_LIMIT_CHUNK_SET);
     SKY_Packet_Reply(req, core->cfg.self, status, &answer->reply);
+    answer->reply.word    = core->word;
     answer->reply.credit  = (uint16_t)core->cfg.credit;
     answer->reply.offset  = 0;
     answer->reply.length  = length;
@@ -118,7 +120,9 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     const bool         is_nearer   = req->deadline_ms != 0 && req->deadline_ms < core->cfg.part_lifetime_ms;
     const uint32_t     lifetime_ms = is_nearer ? req->deadline_ms : core->cfg.part_lifetime_ms;
     const uint32_t     given       = SKY_Guard_Given(&svc->migrations, req);
-    SKY_Status_t       status      = SKY_Guard_Check(core, &svc->migrations, req, given, req->chunk_total, req->chunk_id);
+    SKY_Status_t       status      = SKY_Addr_Equal(req->home, core->cfg.self) /* nobody stands in for itself */
+                                         ? SKY_STATUS_BAD_ADDRESS
+                                         : SKY_Guard_Check(core, &svc->migrations, req, given, req->chunk_total, req->chunk_id);
 
     SKY_ASSERT(lifetime_ms <= core->cfg.part_lifetime_ms);
     SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
@@ -167,12 +171,15 @@ static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     if ((req->flags & SKY_FLAG_USE) != 0)
     {
         SKY_Store_Use(core->store, SKY_Store_FindInstance(core->store, req->tenant, req->key, req->block_version, req->content));
-        return;
     }
     if ((req->flags & SKY_FLAG_ANY) != 0)
     {
         has_any(core, answer, req);
         return;
+    }
+    if ((req->flags & SKY_FLAG_USE) != 0)
+    {
+        return; /* who wants to know asks for any chunk */
     }
     SKY_ChunkSet_t     held;
     const SKY_Status_t status = SKY_ChunkSet_Decode(req, &held);
@@ -244,8 +251,31 @@ static void migrate(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req
     SKY_ASSERT(svc->answer.stage == SKY_ANSWER_REPLY);
 }
 
-static void ping(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req)
+/* Return how many chunks are here that belong to a satellite. If some do, and no schedule brings them, they go now. */
+static uint32_t owed_to(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t satellite)
 {
+    const SKY_ServiceCore_t *core = &svc->core;
+    SKY_ASSERT(satellite.plane != 0);
+
+    if (SKY_Handover_Moves(core))
+    {
+        return SKY_Handover_Owed(core, &svc->migrations, &svc->handover, now_us, satellite);
+    }
+    const uint32_t owed = SKY_Hints_Owed(core, satellite);
+
+    if (owed > 0)
+    {
+        SKY_Hints_Wake(&svc->hints, now_us, satellite);
+    }
+    SKY_ASSERT(owed <= core->store->counters.hinted);
+    return owed;
+}
+
+static void ping(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
+{
+    SKY_ServiceCore_t *core   = &svc->core;
+    SKY_Answer_t      *answer = &svc->answer;
+
     if (req->length > SKY_LIMIT_PING_BYTES)
     {
         refuse(core, answer, req, SKY_STATUS_BAD_LENGTH);
@@ -256,6 +286,11 @@ static void ping(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet
         (void)memcpy(answer->scratch, req->payload, req->length);
     }
     reply_with(core, answer, req, SKY_STATUS_OK, req->length);
+    if (req->src.plane != 0)
+    {
+        answer->reply.epoch       = core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : SKY_SCHEDULE_NONE;
+        answer->reply.chunk_total = owed_to(svc, now_us, req->src);
+    }
     SKY_ASSERT(answer->reply.length == req->length);
 }
 
@@ -441,7 +476,7 @@ void SKY_Answer_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *r
             migrate(svc, now_us, req);
             break;
         case SKY_OP_PING:
-            ping(&svc->core, &svc->answer, req);
+            ping(svc, now_us, req);
             break;
         case SKY_OP_STATS:
             stats(svc, now_us, req);

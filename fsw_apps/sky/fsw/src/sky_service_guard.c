@@ -54,7 +54,8 @@ SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations
 
         SKY_ASSERT((given >> i & 1u) == 0 || job->server < job->stride);
         SKY_ASSERT((given >> i & 1u) == 0 || job->active);
-        if ((given >> i & 1u) != 0 && SKY_Spread_Server(req->key, chunk_total, job->stride, chunk_id) == job->server)
+        if ((given >> i & 1u) != 0 && SKY_Spread_Server(req->key, chunk_total, job->stride, chunk_id) == job->server &&
+            SKY_Job_Goes(core, job, SKY_Store_Find(core->store, req->tenant, req->key), chunk_id))
         {
             if (SKY_Addr_Equal(job->target, req->src) && is_before(core->cfg.self, req->src))
             {

@@ -27,6 +27,11 @@ static uint32_t chunks_held(const SKY_ServiceCore_t *core)
     return core->store->counters.chunks - core->store->counters.partial;
 }
 
+bool SKY_Handover_Moves(const SKY_ServiceCore_t *core)
+{
+    return core->schedule != NULL && core->schedule->placement.layout != SKY_LAYOUT_HOP;
+}
+
 uint64_t SKY_Handover_Ms(const SKY_Handover_t *handover, uint64_t now_us)
 {
     SKY_ASSERT(handover->since_us <= now_us);
@@ -124,8 +129,7 @@ static bool is_at_home(const SKY_ServiceCore_t *core, const SKY_Packet_t *req)
 
 void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, uint64_t now_us, const SKY_Packet_t *req)
 {
-    if (!core->store->completed || core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP ||
-        is_at_home(core, req))
+    if (!core->store->completed || !SKY_Handover_Moves(core) || is_at_home(core, req))
     {
         return;
     }
@@ -253,7 +257,7 @@ uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
 {
     const SKY_Migration_t *job = &migrations->jobs[SKY_SERVICE_MIGRATIONS];
 
-    if (core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP)
+    if (!SKY_Handover_Moves(core))
     {
         return UINT64_MAX;
     }
@@ -267,6 +271,7 @@ uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
     if (core->store->counters.blocks == 0)
     {
         set_left(core, handover, now_us, 0);
+        handover->look_us = UINT64_MAX;
         return UINT64_MAX;
     }
     /* Look at once after a job that moved chunks: it may have passed over what was put or used meanwhile. */
@@ -281,6 +286,38 @@ uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
     return handover->look_us;
 }
 
+uint32_t SKY_Handover_Owed(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, const SKY_Handover_t *handover,
+                           uint64_t now_us, SKY_Addr_t to)
+{
+    const uint32_t  servers = core->schedule->placement.servers;
+    const uint32_t  row     = SKY_Schedule_RowAt(core->schedule, now_us);
+    uint32_t        owed    = 0;
+    uint32_t        cursor  = 0;
+    SKY_BlockInfo_t info;
+    SKY_ASSERT(SKY_Handover_Moves(core));
+
+    const uint32_t server = SKY_Home_ServerOf(core, row, to);
+    if (server == servers || SKY_Handover_Left(core, migrations, handover, now_us) == 0)
+    {
+        return 0;
+    }
+    while (SKY_Store_NextBlock(core->store, &cursor, &info))
+    {
+        uint32_t at = 0;
+        uint32_t id = 0;
+
+        while (SKY_Store_EachChunk(core->store, cursor - 1u, &at, &id))
+        {
+            owed += SKY_Spread_Server(info.key, info.stripe.chunk_total, servers, id) == server &&
+                            !SKY_Home_Waits(core, info.epoch, server)
+                        ? 1u
+                        : 0u;
+        }
+    }
+    SKY_ASSERT(owed <= chunks_held(core));
+    return owed;
+}
+
 uint32_t SKY_Handover_Left(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, const SKY_Handover_t *handover,
                            uint64_t now_us)
 {
@@ -288,7 +325,7 @@ uint32_t SKY_Handover_Left(const SKY_ServiceCore_t *core, const SKY_Migrations_t
     const uint32_t         held = chunks_held(core);
     SKY_ASSERT(held >= core->store->counters.blocks || core->store->counters.partial > 0); /* a block has a chunk */
 
-    if (core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP)
+    if (!SKY_Handover_Moves(core))
     {
         return 0;
     }

@@ -7,6 +7,11 @@
 
 #include "sky_service_state.h"
 
+/** Return true if chunks follow a schedule: not in the layout hop, where they stay. */
+bool SKY_Handover_Moves(const SKY_ServiceCore_t *core);
+/** Return how many chunks are here that a satellite has in this row of a schedule that moves them. Walks over all chunks, if any is to go. */
+uint32_t SKY_Handover_Owed(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, const SKY_Handover_t *handover,
+                           uint64_t now_us, SKY_Addr_t to);
 /** The schedule has changed: end what the one before had begun. */
 void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover);
 /** Send everything elsewhere: see SKY_Service_Evacuate. */

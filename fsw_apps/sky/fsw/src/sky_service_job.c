@@ -60,6 +60,11 @@ void SKY_Job_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
 
 /* ---- what to move ------------------------------------------------------------------------------------------------- */
 
+bool SKY_Job_Goes(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t id)
+{
+    return !job->hinted || SKY_Addr_Equal(SKY_Store_HomeOf(core->store, block, id), job->target);
+}
+
 /* Return the lowest chunk of a share from @p from on and below @p end that is held, or SKY_STORE_NONE. */
 static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t share,
                              uint32_t from, uint32_t end)
@@ -71,7 +76,7 @@ static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_
     SKY_ASSERT(share < job->stride);
     while (SKY_Store_EachChunk(core->store, block, &cursor, &id))
     {
-        if (id >= from && id < end && id < lowest && id % job->stride == share)
+        if (id >= from && id < end && id < lowest && id % job->stride == share && SKY_Job_Goes(core, job, block, id))
         {
             lowest = id;
         }
@@ -127,7 +132,9 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* a held block has sound numbers */
     for (uint32_t i = 0; i < cfg.count; ++i)
     {
-        if (!SKY_Store_Has(core->store, block, lowest + i * job->stride))
+        const uint32_t id = lowest + i * job->stride;
+
+        if (!SKY_Store_Has(core->store, block, id) || !SKY_Job_Goes(core, job, block, id))
         {
             SKY_Push_Skip(&lane->push, i);
         }

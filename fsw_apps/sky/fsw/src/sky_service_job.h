@@ -16,6 +16,8 @@ uint32_t SKY_Job_LanesEnd(const SKY_Migrations_t *migrations, const SKY_Migratio
 /** Return true if a lane moves chunks of that block. */
 bool SKY_Job_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key);
 
+/** Return true if a chunk that is held goes with a job that its server has: all do, or those that are kept for the target. */
+bool SKY_Job_Goes(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t id);
 /**
  * Begin a lane with the next chunks of this block, or of the next block that has some.
  * @return false: no lane is free, or all has begun

@@ -190,20 +190,40 @@ SKY_Status_t SKY_Migrate_Request(SKY_ServiceCore_t *core, SKY_Migrations_t *migr
     return start_request(core, migrations, now_us, pkt, target);
 }
 
-SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t target, uint64_t deadline_us,
-                             uint32_t row, uint32_t stride, uint32_t server)
+/* Prepare the job whose place no request takes, for blocks of every tenant. */
+static SKY_Migration_t *prepare_all(const SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t target,
+                                    uint64_t deadline_us)
 {
     SKY_Migration_t *job = &migrations->jobs[SKY_SERVICE_MIGRATIONS];
-    SKY_ASSERT(stride >= 1);
     SKY_ASSERT(!SKY_Addr_Equal(target, core->cfg.self));
 
     prepare(core, migrations, job, target, deadline_us);
     job->all_blocks  = true;
     job->all_tenants = true;
-    job->row         = row;
-    job->stride      = stride;
-    job->server      = server;
+    SKY_ASSERT(job->stride == 1);
+    return job;
+}
+
+SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t target, uint64_t deadline_us,
+                             uint32_t row, uint32_t stride, uint32_t server)
+{
+    SKY_Migration_t *job = prepare_all(core, migrations, target, deadline_us);
+    SKY_ASSERT(stride >= 1);
+
+    job->hands_on = core->schedule == NULL; /* by a schedule chunks go to their homes of now */
+    job->row      = row;
+    job->stride   = stride;
+    job->server   = server;
     SKY_ASSERT(server < stride);
+    return start(core, migrations, job);
+}
+
+SKY_Status_t SKY_Migrate_Hinted(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t home)
+{
+    SKY_Migration_t *job = prepare_all(core, migrations, home, UINT64_MAX);
+
+    job->hinted = true;
+    SKY_ASSERT(job->row == UINT32_MAX); /* each block keeps its epoch */
     return start(core, migrations, job);
 }
 
@@ -222,7 +242,8 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
         migrations->lanes[i].push.unanswered = 0; /* the target has answered, whatever it was asked about */
     }
     SKY_LetGo_Acknowledged(core, job, lane, &before);
-    if (core->schedule != NULL && job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] && lane->push.state == SKY_SHARE_REFUSED &&
+    if ((core->schedule != NULL || job->hinted) && job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] &&
+        lane->push.state == SKY_SHARE_REFUSED &&
         (lane->push.last_status == SKY_STATUS_BAD_KEY || lane->push.last_status == SKY_STATUS_OLD_VERSION ||
          lane->push.last_status == SKY_STATUS_STORE_FULL) &&
         SKY_Addr_Equal(pkt->src, job->target))
@@ -301,7 +322,8 @@ static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
 static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane,
                          uint64_t now_us)
 {
-    SKY_Packet_t *req = &job->request;
+    static const SKY_Addr_t own = {0, 0};
+    SKY_Packet_t           *req = &job->request;
     SKY_ASSERT(lane->active);
     SKY_ASSERT(!job->cutting);
 
@@ -320,6 +342,7 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
                 --job->budget;
                 job->cutting     = true;
                 job->part_offset = 0;
+                req->home        = job->hands_on && !SKY_Addr_Equal(job->chunk.home, job->target) ? job->chunk.home : own;
                 return true;
             }
             SKY_Job_RestartLane(core, job, lane);

@@ -86,6 +86,8 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_REPAIRED]        = c->repaired;
     out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Handover_Left(core, &svc->migrations, &svc->handover, now_us);
     out[SKY_STATS_KVC_HANDOVER_MS]     = SKY_Handover_Ms(&svc->handover, now_us);
+    out[SKY_STATS_KVC_HINTS]           = store->counters.hinted;
+    out[SKY_STATS_KVC_HINTS_LOST]      = store->counters.evicted_hinted;
     out[SKY_STATS_KVC_TENANTS]         = records_of(store);
     SKY_ASSERT(out[SKY_STATS_KVC_HANDOVER_LEFT] <= out[SKY_STATS_KVC_CHUNKS]);
     SKY_ASSERT(out[SKY_STATS_KVC_SLOTS_USED] <= out[SKY_STATS_KVC_SLOTS]);

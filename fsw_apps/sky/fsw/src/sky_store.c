@@ -44,6 +44,7 @@ static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_
 
     SKY_ASSERT(!chunk->complete);
     SKY_ASSERT(chunk->len <= store->cfg.slot_bytes);
+    chunk->home = pkt->home;
     if (chunk->crc32c != pkt->chunk_crc)
     {
         chunk->crc32c = pkt->chunk_crc;
@@ -218,6 +219,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     note_put(store, block, expires_us, pkt);
     if (held != NONE)
     {
+        SKY_StoreTable_SetHome(store, held, pkt->home);
         return SKY_STATUS_OK;
     }
     const uint32_t index = chunk_for(store, block, pkt);
@@ -234,6 +236,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     }
     SKY_ASSERT(chunk_at(store, index)->len == pkt->length);
     chunk_at(store, index)->crc32c = pkt->chunk_crc; /* it may have had parts of another version */
+    chunk_at(store, index)->home   = pkt->home;
     (void)memcpy(data_of(store, index), pkt->payload, pkt->length);
     SKY_StoreTable_Complete(store, index, pkt->payload_crc16);
     return SKY_STATUS_OK;
@@ -273,6 +276,7 @@ SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t c
     view->len             = chunk_at(store, index)->len;
     view->crc32c          = chunk_at(store, index)->crc32c;
     view->crc16_from_zero = chunk_at(store, index)->crc16_from_zero;
+    view->home            = chunk_at(store, index)->home;
     SKY_ASSERT(view->len >= 1);
     SKY_ASSERT(view->len <= store->cfg.slot_bytes);
     return SKY_STATUS_OK;
@@ -386,6 +390,15 @@ bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cur
     *cursor   = chunk + 1u;
     *chunk_id = chunk_at(store, chunk)->chunk_id;
     return true;
+}
+
+SKY_Addr_t SKY_Store_HomeOf(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
+{
+    static const SKY_Addr_t own   = {0, 0};
+    const uint32_t          index = store->counters.hinted == 0 ? NONE : find_complete(store, block, chunk_id);
+
+    SKY_ASSERT(store->counters.hinted <= store->counters.chunks);
+    return index == NONE ? own : chunk_at(store, index)->home;
 }
 
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info)

@@ -48,6 +48,7 @@ struct SKY_StoreChunk
     uint32_t    len;
     uint32_t    crc32c;
     uint16_t    crc16_from_zero;
+    SKY_Addr_t  home; /* satellite for which it is kept; all 0: it is this satellite's own */
     bool        complete;
 };
 

@@ -114,6 +114,11 @@ static void block_free(SKY_Store_t *store, uint32_t index)
     give_cell(store, block->row, index);
 }
 
+static bool is_hinted(const SKY_StoreChunk_t *chunk)
+{
+    return chunk->home.plane != 0;
+}
+
 static void chunk_free(SKY_Store_t *store, uint32_t index)
 {
     SKY_StoreChunk_t *chunk = chunk_at(store, index);
@@ -151,6 +156,7 @@ static void chunk_free(SKY_Store_t *store, uint32_t index)
         block->suspect_us = 0;
         block->lowest     = chunk->chunk_id == block->lowest ? NONE : block->lowest;
         store->counters.bytes -= chunk->len;
+        store->counters.hinted -= is_hinted(chunk) ? 1u : 0u;
     }
     else
     {
@@ -221,8 +227,11 @@ static void evict(SKY_Store_t *store, uint32_t index)
     ++store->evicted_count;
     ++store->counters.evicted_blocks;
     store->counters.evicted_chunks += block->held;
+    const uint32_t hinted = store->counters.hinted;
     tenant->evicted_chunks += block->held;
     (void)SKY_StoreTable_DropBlock(store, index);
+    SKY_ASSERT(store->counters.hinted <= hinted);
+    store->counters.evicted_hinted += hinted - store->counters.hinted;
 }
 
 /* Evict the blocks with a chunk in a slot, but not @p block. They belong to one tenant. */
@@ -353,9 +362,23 @@ void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_
     }
     ++block->held;
     store->counters.bytes += chunk->len;
+    store->counters.hinted += is_hinted(chunk) ? 1u : 0u;
     --store->counters.partial;
     SKY_ASSERT(block->held <= block->stripe.chunk_total);
     SKY_ASSERT(block->lowest == NONE || block->lowest <= chunk->chunk_id);
+}
+
+void SKY_StoreTable_SetHome(SKY_Store_t *store, uint32_t index, SKY_Addr_t home)
+{
+    SKY_StoreChunk_t *chunk = chunk_at(store, index);
+    SKY_ASSERT(chunk->complete);
+
+    if (is_hinted(chunk))
+    {
+        SKY_ASSERT(store->counters.hinted > 0);
+        store->counters.hinted -= home.plane == 0 ? 1u : 0u;
+        chunk->home = home;
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
@@ -419,6 +442,7 @@ static void forget_all(SKY_Store_t *store)
     store->counters.blocks  = 0;
     store->counters.chunks  = 0;
     store->counters.partial = 0;
+    store->counters.hinted  = 0;
     store->counters.bytes   = 0;
     SKY_Slab_Clear(&store->slab);
     SKY_StoreTenants_Empty(store);

@@ -31,6 +31,8 @@ uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint3
 /** Make a partial chunk without parts for that of a PUT. Room has been made. */
 uint32_t SKY_StoreTable_NewChunk(SKY_Store_t *store, uint32_t block_index, const SKY_Packet_t *pkt);
 void     SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_from_zero);
+/** Note for whom a complete chunk is kept. One that is this satellite's own stays so. @param home  all 0: it is its own from now on */
+void SKY_StoreTable_SetHome(SKY_Store_t *store, uint32_t index, SKY_Addr_t home);
 /** Free one chunk, and its block if that was its last. */
 void SKY_StoreTable_DropChunk(SKY_Store_t *store, uint32_t index);
 /** Free a block and its chunks. @return the complete chunks that went with it */

@@ -86,8 +86,6 @@ typedef struct
  * @return number of rows, from 1
  */
 uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t *rows);
-/** Return the satellite in the middle of a row's window. @param row  clamped to those of the schedule */
-SKY_Addr_t SKY_Places_Centre(const SKY_Schedule_t *schedule, uint32_t row);
 /**
  * Find the satellites of all servers in a row, and those that stand in for lost ones.
  * @param row      clamped to those of the schedule

@@ -5,7 +5,7 @@
 #include "sky_places.h"
 
 #include "sky_assert.h"
-#include "sky_placement_priv.h"
+#include "sky_assert.h"
 
 #define US_PER_MS UINT64_C(1000)
 
@@ -145,15 +145,6 @@ uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_
     return count;
 }
 
-SKY_Addr_t SKY_Places_Centre(const SKY_Schedule_t *schedule, uint32_t row)
-{
-    const uint32_t   begun = row > 1u ? row : 1u;
-    const SKY_Cell_t cell  = schedule->rows[(begun < schedule->count ? begun : schedule->count) - 1u].centre;
-
-    SKY_ASSERT(schedule->count >= 1u);
-    return SKY_Placement_Wrap(&schedule->placement.torus, cell.plane, cell.slot);
-}
-
 void SKY_Places_InRow(const SKY_Schedule_t *schedule, uint32_t row, const SKY_Satellites_t *lost, SKY_Addr_t *servers,
                       SKY_Cell_t *cells)
 {
@@ -167,7 +158,7 @@ void SKY_Places_InRow(const SKY_Schedule_t *schedule, uint32_t row, const SKY_Sa
     }
     if (lost->count > 0u)
     {
-        SKY_StandIns_Replace(&schedule->placement.torus, SKY_Places_Centre(schedule, row), lost, servers, count, cells);
+        SKY_StandIns_Replace(&schedule->placement.torus, SKY_Schedule_Centre(schedule, row), lost, servers, count, cells);
     }
 }
 
@@ -190,7 +181,8 @@ void SKY_Places_Spares(const SKY_Schedule_t *schedule, uint32_t first, uint32_t 
         uint32_t               count;
 
         SKY_Places_InRow(schedule, at, &none, servers, cells);
-        count = SKY_StandIns_Spares(torus, SKY_Places_Centre(schedule, at), servers, schedule->placement.servers, cells, spares);
+        count =
+            SKY_StandIns_Spares(torus, SKY_Schedule_Centre(schedule, at), servers, schedule->placement.servers, cells, spares);
         for (uint32_t i = 0; i < count; ++i)
         {
             SKY_ASSERT(spares[i].plane >= 1u);

@@ -134,7 +134,7 @@ def test_lost_shares_of_blocks_with_parity_come_back(start_sky: Callable[..., Lo
     cache = {"servers": SERVERS, "parity": 2, "centre": list(CENTRES[0]), "layout": "rotation", "deadline_ms": 20_000}
     local = start_sky(satellite={"scrub_s": 1, "gossip": True}, cache=cache)
     track = Track.of(local.constellation.torus, [(0, CENTRES[0])])
-    data = {token_bytes(32): os.urandom(100_001 - 17 * i) for i in range(4)} | {bytes(32): b"one chunk"}  # at the first three servers
+    data = {token_bytes(32): os.urandom(100_001 - 17 * i) for i in range(4)} | {bytes(32): b"small"}  # at the first three servers
     with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
 
         def counted(name: str) -> int:

@@ -17,7 +17,7 @@ def test_a_satellite_that_restarts_gets_its_shares_back(start_sky: Callable[...,
     """Nobody asks for the blocks, and nobody has a schedule. Afterwards two others may be lost."""
     local = start_sky(satellite={"scrub_s": 1}, cache={"servers": 12, "parity": 2, "deadline_ms": 20_000})
     routes = [Route(satellite, satellite) for satellite in local.constellation.torus.satellites()]
-    data = {token_bytes(32): os.urandom(100_001 - 17 * i) for i in range(4)} | {bytes(32): b"one chunk"}  # at the first three servers
+    data = {token_bytes(32): os.urandom(100_001 - 17 * i) for i in range(4)} | {bytes(32): b"small"}  # at the first three servers
     with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
 
         def counted(name: str) -> dict[Satellite, int]:

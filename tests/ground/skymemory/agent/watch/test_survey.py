@@ -78,7 +78,7 @@ def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
         assert (frame["state"] == ANSWERS).all()
         assert not frame["chunks"].any()
         assert frame.told()["hit_ratio"] is None  # nobody asked
-        keys = [os.urandom(32) for _ in range(4)]
+        keys = [bytes(4) + os.urandom(28) for _ in range(4)]  # share 0 of each is at the first server
         store.put([(key, os.urandom(200_000)) for key in keys])
         assert all(result.data for result in store.get(keys))
         frame = survey.take()

@@ -1,6 +1,6 @@
 /**
  * @file
- * Stand-ins for satellites that are lost. Part of the host: missions do not compile it.
+ * Stand-ins for satellites that are lost: which satellites, and for whom.
  *
  * A stand-in is the satellite nearest to the centre that is neither lost nor a server. If none is left, the satellites that are
  * there stand in once more, the nearest first. One satellite then has the shares of several servers, which costs it room and time but
