@@ -105,8 +105,9 @@ static bool is_gone(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t sha
         {
             ++at;
         }
-        if (place->is_stand_in || (place->plane != 0u && (at == active->asks || questions[at].status != SKY_STATUS_DONE ||
-                                                          questions[at].answer.status != SKY_STATUS_OK)))
+        if (SKY_HostPlace_IsStandIn(place) ||
+            (place->plane != 0u &&
+             (at == active->asks || questions[at].status != SKY_STATUS_DONE || questions[at].answer.status != SKY_STATUS_OK)))
         {
             return false;
         }

@@ -155,7 +155,7 @@ static void ask(SKYT_Twin_t *twin, uint32_t node, bool is_command)
     }
     mission->next = (mission->next + 1u) % QUESTIONS;
     (void)memset(question, 0, sizeof(*question));
-    question->core.place       = (SKY_HostPlace_t){addr.plane, addr.slot, addr.plane, addr.slot, node, false};
+    question->core.place       = (SKY_HostPlace_t){addr.plane, addr.slot, addr.plane, addr.slot, node, 0, 0};
     question->core.apid        = SKY_APID_ISL;
     question->core.op          = SKY_OP_RELAY;
     question->core.deadline_ms = PATIENCE_MS;

@@ -20,8 +20,8 @@ static SKYT_Ground_t *ground_of(const SKYT_Twin_t *twin, const SKYT_Active_t *ac
     return &twin->grounds[active->host - 1u];
 }
 
-/* Let these be the places of a share. */
-static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, bool is_stand_in, const SKY_Addr_t *found,
+/* Let these be the places of a share. @param home  lost satellite for which others stand in; plane 0: none */
+static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, SKY_Addr_t home, const SKY_Addr_t *found,
                        uint32_t count)
 {
     const uint32_t   servers = twin->config.servers;
@@ -33,12 +33,13 @@ static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
     }
     for (uint32_t round = 0; round <= block->rounds; ++round)
     {
-        const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0, false};
+        const SKY_HostPlace_t nowhere = {0};
 
         SKY_HostPlace_t *place = &active->places[(size_t)round * servers + share];
 
-        *place             = round < count ? SKYT_Reach_Place(ground_of(twin, active), found[round]) : nowhere;
-        place->is_stand_in = is_stand_in;
+        *place            = round < count ? SKYT_Reach_Place(ground_of(twin, active), found[round]) : nowhere;
+        place->home_plane = home.plane;
+        place->home_slot  = home.slot;
     }
 }
 
@@ -74,13 +75,13 @@ bool SKYT_OpPlaces_Take(SKYT_Twin_t *twin, SKYT_Active_t *active)
         SKY_Addr_t    *found  = &shares->found[(size_t)server * SKY_PLACES_MAX];
         uint32_t       count  = shares->counts[server];
 
-        active->astray |= shares->is_replaced[server] ? SKYT_ShareRecord_Bit(twin, share) : 0u;
+        active->astray |= shares->homes[server].plane != 0u ? SKYT_ShareRecord_Bit(twin, share) : 0u;
         if (active->kind != SKYT_OP_PUT && !active->attempts.is_searched)
         {
             count = SKYT_Break_Places(twin, found, count);
         }
         SKYT_ShareRecord_Places(twin, active, share, found, count);
-        set_places(twin, active, share, shares->is_replaced[server], found, count);
+        set_places(twin, active, share, shares->homes[server], found, count);
         if (active->places[share].plane == 0u)
         {
             return false;

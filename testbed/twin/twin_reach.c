@@ -15,21 +15,21 @@ bool SKYT_Reach_Init(SKYT_Ground_t *ground)
     const SKYT_Twin_t *twin   = ground->twin;
     SKY_Shares_t      *shares = &ground->shares;
 
-    ground->known       = calloc(twin->node_count, sizeof(*ground->known));
-    ground->lost        = calloc(twin->node_count, sizeof(*ground->lost));
-    ground->late        = calloc(twin->node_count, sizeof(*ground->late));
-    ground->spares      = calloc(twin->node_count, sizeof(*ground->spares));
-    ground->placed      = calloc(twin->config.servers, sizeof(*ground->placed));
-    ground->room        = calloc(twin->node_count, sizeof(*ground->room));
-    ground->aside       = calloc(twin->node_count, sizeof(*ground->aside));
-    shares->found       = calloc((size_t)twin->config.servers * SKY_PLACES_MAX, sizeof(*shares->found));
-    shares->counts      = calloc(twin->config.servers, sizeof(*shares->counts));
-    shares->is_replaced = calloc(twin->config.servers, sizeof(*shares->is_replaced));
-    shares->servers     = ground->placed;
-    shares->cells       = ground->room;
+    ground->known   = calloc(twin->node_count, sizeof(*ground->known));
+    ground->lost    = calloc(twin->node_count, sizeof(*ground->lost));
+    ground->late    = calloc(twin->node_count, sizeof(*ground->late));
+    ground->spares  = calloc(twin->node_count, sizeof(*ground->spares));
+    ground->placed  = calloc(twin->config.servers, sizeof(*ground->placed));
+    ground->room    = calloc(twin->node_count, sizeof(*ground->room));
+    ground->aside   = calloc(twin->node_count, sizeof(*ground->aside));
+    shares->found   = calloc((size_t)twin->config.servers * SKY_PLACES_MAX, sizeof(*shares->found));
+    shares->counts  = calloc(twin->config.servers, sizeof(*shares->counts));
+    shares->homes   = calloc(twin->config.servers, sizeof(*shares->homes));
+    shares->servers = ground->placed;
+    shares->cells   = ground->room;
     if (ground->known == NULL || ground->lost == NULL || ground->late == NULL || ground->placed == NULL || ground->room == NULL ||
         ground->aside == NULL || ground->spares == NULL || shares->found == NULL || shares->counts == NULL ||
-        shares->is_replaced == NULL)
+        shares->homes == NULL)
     {
         return false;
     }
@@ -50,7 +50,7 @@ void SKYT_Reach_Free(SKYT_Ground_t *ground)
     free(ground->aside);
     free(ground->shares.found);
     free(ground->shares.counts);
-    free(ground->shares.is_replaced);
+    free(ground->shares.homes);
     SKYT_ReachQuestions_Free(ground);
 }
 
@@ -107,7 +107,7 @@ static uint32_t find_entry(const SKYT_Ground_t *ground, SKY_Addr_t target)
 SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr)
 {
     const uint32_t  entry = find_entry(ground, addr);
-    SKY_HostPlace_t place = {addr.plane, addr.slot, 0, 0, entry, false};
+    SKY_HostPlace_t place = {addr.plane, addr.slot, 0, 0, entry, 0, 0};
 
     if (entry == SKYT_NONE)
     {

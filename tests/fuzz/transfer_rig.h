@@ -189,7 +189,7 @@ static bool on_random(void *context, uint8_t *bytes, size_t count)
 
 static SKY_HostPlace_t place(uint32_t i)
 {
-    const SKY_HostPlace_t found = {1, (uint16_t)(i % PLACES + 1u), 1, (uint16_t)(i % PLACES + 1u), ENDPOINT0 + i % PLACES, false};
+    const SKY_HostPlace_t found = {1, (uint16_t)(i % PLACES + 1u), 1, (uint16_t)(i % PLACES + 1u), ENDPOINT0 + i % PLACES, 0, 0};
 
     return found;
 }

@@ -28,6 +28,7 @@ from skymemory.sky.placement.spread import by_share
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
+from skymemory.wire.packets import NOWHERE
 
 _PACKET_BYTES_MIN: Final = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.HEADER_BYTES + icd.TAG_BYTES + icd.PEC_BYTES + 1
 """Least packet size of a client: a response with a byte of a chunk."""
@@ -53,8 +54,8 @@ class Transfer:
     places: Places = ()
     """Places for `get` while the sky turns: chunks that a server's first place lacks are asked for at its next one. Empty: the
     servers of the call, one place each."""
-    replaced: frozenset[int] = frozenset()
-    """Servers with a place at a stand-in for a lost satellite, which may have what the stand-in denies."""
+    homes: Mapping[int, Satellite] = field(default_factory=dict)
+    """Lost satellites with a stand-in at a place of a server, by server. They may have what that denies, and `put` names them."""
     holders: Mapping[int, Satellite] = field(default_factory=dict)
     """Satellites that hold the whole share of a server, for `put`: nothing is sent to them as this server."""
     status: Status = field(default=Status.RUNNING, init=False)
@@ -361,7 +362,8 @@ def blocks_of(
     own = [(server,) for server in servers]
     named = [transfer.places if is_get and transfer.places else own for transfer in transfers]
     offsets = [transfer.entry.offset(len(places)) for transfer, places in zip(transfers, named, strict=True)]
-    whats = [(id(places), one.replaced, offset) for places, one, offset in zip(named, transfers, offsets, strict=True)]
+    homes = [tuple(transfer.homes.items()) for transfer in transfers]
+    whats = [(id(places), stood_in, offset) for places, stood_in, offset in zip(named, homes, offsets, strict=True)]
     distinct = dict(zip(whats, named, strict=True))
     rounds_of = {what: _rounds(tuple(map(tuple, places)), *what[1:]) for what, places in distinct.items()}
     blocks = (structures.Block * len(transfers))()
@@ -396,15 +398,15 @@ def _served_of(entry: structures.Served) -> Served:
 
 @lru_cache(maxsize=256)  # places change when the window moves or a satellite is lost
 def _rounds(
-    places: tuple[tuple[Server, ...], ...], replaced: frozenset[int], offset: int
+    places: tuple[tuple[Server, ...], ...], homes: tuple[tuple[int, Satellite], ...], offset: int
 ) -> list[ctypes.Array[structures.Place]]:
     """Return the shares' first places and, if there are any, the other places round by round, all in the order of shares."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:
         raise ValueError("a server has no place; each needs at least one")
-    nowhere = structures.Place()
+    nowhere, home_of = structures.Place(), dict(homes)
     entries = [
-        [_server_entry(place, server in replaced) for place in one] + [nowhere] * (most - len(one))
+        [_server_entry(place, home_of.get(server, NOWHERE)) for place in one] + [nowhere] * (most - len(one))
         for server, one in by_share(list(enumerate(places)), offset)
     ]
     first = (structures.Place * len(places))(*(one[0] for one in entries))
@@ -412,9 +414,9 @@ def _rounds(
     return [first, others] if most > 1 else [first]
 
 
-def _server_entry(server: Server, is_stand_in: bool) -> structures.Place:
+def _server_entry(server: Server, home: Satellite) -> structures.Place:
     satellite, entry, address, port = server
-    return structures.Place(*satellite, *entry, int.from_bytes(inet_aton(address), "big") << 16 | port, is_stand_in)
+    return structures.Place(*satellite, *entry, int.from_bytes(inet_aton(address), "big") << 16 | port, *home)
 
 
 def view_of(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":

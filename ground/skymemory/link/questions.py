@@ -19,7 +19,7 @@ from skymemory.link.packed import packed
 from skymemory.link.timing import Timing
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.packets import KEY_BYTES, PacketError
+from skymemory.wire.packets import KEY_BYTES, NOWHERE, PacketError
 
 ASKED: Final = packed(structures.Question, "place", "room")
 """Layout of the fields of a question that describe the request."""
@@ -167,7 +167,7 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
                 *ask.route.satellite,
                 *ask.route.entry,
                 endpoint,
-                False,  # whether a satellite stands in for another matters to transfers alone
+                *NOWHERE,  # for whom a satellite stands in matters to transfers alone
                 ask.key,
                 ask.apid,
                 ask.op,

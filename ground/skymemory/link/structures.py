@@ -194,7 +194,8 @@ class Stripe(Structure):
 
 
 class Place(Structure):
-    """`SKY_HostPlace_t`. Place of a share: a satellite, and how it is reached. Answers are taken from that endpoint only."""
+    """`SKY_HostPlace_t`. Place of a share: a satellite, and how it is reached. Answers are taken from that endpoint only. Its
+    home, if it stands in for one, may have what it denies, and a PUT names that; of no meaning to questions."""
 
     plane: int
     """plane 0: nowhere"""
@@ -206,15 +207,18 @@ class Place(Structure):
     """satellite that listens at the endpoint"""
     endpoint: int
     """endpoint of the entry satellite, as the shell understands it"""
-    is_stand_in: bool
-    """it stands in for a lost satellite, which may have what it denies; of no meaning to questions"""
+    home_plane: int
+    """lost satellite that it stands in for; 0: none"""
+    home_slot: int
+    """lost satellite that it stands in for; 0: none"""
     _fields_ = (
         ("plane", c_uint16),
         ("slot", c_uint16),
         ("entry_plane", c_uint16),
         ("entry_slot", c_uint16),
         ("endpoint", c_uint64),
-        ("is_stand_in", c_bool),
+        ("home_plane", c_uint16),
+        ("home_slot", c_uint16),
     )
 
 

@@ -8,7 +8,7 @@ the time.
 import ctypes
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 from threading import Lock
 from typing import NamedTuple
@@ -34,8 +34,8 @@ class Ways(NamedTuple):
     places: tuple[tuple[Route, ...], ...]
     """Routes to each server's places, in the order in which they are asked. A server that moves has its old and its new place.
     `spread.by_share` tells which share of a block is there."""
-    replaced: frozenset[int]
-    """Servers whose place is at a stand-in because a satellite is lost."""
+    homes: Mapping[int, Satellite]
+    """Lost satellites that have a stand-in, by server."""
     rows: frozenset[int]
     """Rows of the schedule to which the places belong."""
 
@@ -96,6 +96,17 @@ class Routes:
         """
         return self._routes(row) if self._is_open() else []
 
+    def to_put(self) -> tuple[list[Route], dict[int, Satellite]]:
+        """Return current routes to servers 0 to n - 1, as `to_servers`, and by server the lost satellites with a stand-in."""
+        if not self._is_open():
+            return [], {}
+        row = self.row()
+        routes = self._routes(row)
+        if not self.losses:
+            return routes, {}
+        homes = enumerate(zip(routes, self._where.servers(row), strict=False))
+        return routes, {server: home for server, (route, home) in homes if route.satellite != home}
+
     def ways(self, epoch: int = 0, late: LateSatellites = NOBODY) -> Ways | None:
         """Return the ways to all places that shares of a block may have now, around lost satellites.
 
@@ -142,7 +153,7 @@ class Routes:
     def homes(self, epochs: Iterable[int]) -> list[frozenset[Satellite] | None]:
         """Return for each server the satellites that may have its shares of blocks of these epochs; None if a lost one may."""
         ways = [one for epoch in set(epochs) | {0} if (one := self.ways(epoch)) is not None]
-        replaced = {server for one in ways for server in one.replaced}
+        replaced = {server for one in ways for server in one.homes}
         return [
             None if server in replaced else frozenset(route.satellite for one in ways for route in one.places[server])
             for server in range(min((len(one.places) for one in ways), default=0))
@@ -238,7 +249,7 @@ class Routes:
         if len(routes) < len(satellites):  # no satellite is in sight
             return None
         places = tuple(tuple(map(routes.__getitem__, place)) for place in shares.places)
-        return Ways(places, shares.replaced, frozenset(shares.rows))
+        return Ways(places, shares.homes, frozenset(shares.rows))
 
     def _look(self, asked: Collection[Satellite], control: ControlPlane) -> bool:
         """Ping the servers and others, with stand-ins for lost ones, until all servers answer. Return False if nobody answers.

@@ -92,7 +92,7 @@ class Checks(Operation):
         if not late.is_over:
             return {}  # a missing share may be on its way
         blocks: list[tuple[BlockEntry, list[Sequence[Route]]]] = []
-        replaced: list[frozenset[int]] = []
+        replaced: list[Collection[int]] = []
         ways = {epoch: self._routes.ways(epoch) for epoch in {entry.epoch for entry in entries}}
         now_us = self._control.timing.now_us()
         for entry in entries:
@@ -102,7 +102,7 @@ class Checks(Operation):
             offset = entry.offset(servers)
             shares = [(entry.chunk_total, (server - offset) % servers, is_all, place) for server, place in enumerate(way.places)]
             blocks.append((entry, [one[-1] if self._asks(now_us, *one) else () for one in shares]))
-            replaced.append(way.replaced)
+            replaced.append(way.homes)
         asked = {route for _, places in blocks for place in places for route in place}
         if not asked:
             return {}

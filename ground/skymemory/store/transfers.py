@@ -145,11 +145,13 @@ class Transfers(Operation):
         with self._up_turn:
             tried: list[list[Route]] = []
             while asking := self._step(attempts, transfers, None):
-                routes = self._routes.to_servers()
+                routes, homes = self._routes.to_put()
                 number = _number(routes, tried)
                 begun = [index for index in asking if routes and attempts[index].begin(_NO_ROWS, number)]
                 if begun:
                     batch = [transfers[index] for index in begun]
+                    for transfer in batch:
+                        transfer.homes = homes
                     call = self._up.put(batch, self._servers(routes), self._deadline_ms, progress)
                     self._count_moved(batch, up=True)
                     self._tell(True, call, batch, routes)
@@ -268,7 +270,7 @@ class Transfers(Operation):
             if ways is None:
                 attempts.give_up()
             elif attempts.begin(rows[what], _number(ways, tried)):
-                transfer.places, transfer.replaced = places[what], ways.replaced
+                transfer.places, transfer.homes = places[what], ways.homes
                 begun.append((attempts, transfer))
                 first = first or [place[0] for place in ways.places]
         return begun, first

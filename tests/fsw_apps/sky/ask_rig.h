@@ -91,7 +91,7 @@ static SKY_HostQuestion_t question(uint32_t i)
     SKY_HostQuestion_t   one;
 
     (void)memset(&one, 0xA5, sizeof(one)); /* what the host sets need not be set */
-    one.place = (SKY_HostPlace_t){satellite(i).plane, satellite(i).slot, 1, 1, 100, false};
+    one.place = (SKY_HostPlace_t){satellite(i).plane, satellite(i).slot, 1, 1, 100, 0, 0};
     fx_key(one.key, i);
     one.apid          = SKY_APID_KVC;
     one.op            = SKY_OP_HAS;

@@ -39,6 +39,7 @@ typedef struct
     uint32_t              wire_count;
     uint32_t              random;
     uint32_t              sent[SATELLITES];
+    SKY_Addr_t            homes[SATELLITES]; /* that the last PUT of chunk i, i + SATELLITES, ... named */
     bool                  is_silent[SATELLITES];
     SKY_Status_t          refusal[SATELLITES]; /* what it says instead of serving; OK: it serves */
     SKY_Addr_t            refused_by;          /* who says so; {0,0}: itself */
@@ -116,7 +117,9 @@ static void host_send(void *context, uint64_t now_us, uint64_t endpoint, const S
     CHECK_EQ(now_us, rig->now_us);
     CHECK(satellite < SATELLITES);
     CHECK(key == NULL); /* this host has no keyring */
+    CHECK(pkt->op == SKY_OP_PUT || (pkt->home.plane == 0u && pkt->home.slot == 0u));
     ++rig->sent[satellite];
+    rig->homes[pkt->chunk_id % SATELLITES] = pkt->op == SKY_OP_PUT ? pkt->home : rig->homes[pkt->chunk_id % SATELLITES];
     if (rig->is_silent[satellite] || host_loses(rig))
     {
         return;
@@ -204,7 +207,7 @@ static void host_close(host_rig_t *rig)
 
 static SKY_HostPlace_t host_place(uint32_t satellite)
 {
-    const SKY_HostPlace_t place = {1, (uint16_t)(satellite + 1u), 1, (uint16_t)(satellite + 1u), ENDPOINT0 + satellite, false};
+    const SKY_HostPlace_t place = {1, (uint16_t)(satellite + 1u), 1, (uint16_t)(satellite + 1u), ENDPOINT0 + satellite, 0, 0};
 
     return place;
 }

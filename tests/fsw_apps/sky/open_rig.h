@@ -305,8 +305,8 @@ static inline void net_wait(uint64_t us)
 /* Satellite @p i through satellite @p entry. */
 static inline SKY_HostPlace_t place_of(uint32_t i, uint32_t entry)
 {
-    return (SKY_HostPlace_t){addr_of(i).plane,    addr_of(i).slot,   addr_of(entry).plane,
-                             addr_of(entry).slot, ENDPOINT0 + entry, false};
+    return (SKY_HostPlace_t){
+        addr_of(i).plane, addr_of(i).slot, addr_of(entry).plane, addr_of(entry).slot, ENDPOINT0 + entry, 0, 0};
 }
 
 static inline void block_make(SKY_HostBlock_t *block, uint32_t kind, uint32_t number, uint32_t chunks,

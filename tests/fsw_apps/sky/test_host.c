@@ -86,6 +86,26 @@ static void test_what_is_put_comes_back(void)
 }
 
 /* More chunks of one satellite than a piece has. */
+/* A satellite that stands in for another one has a share of its own as well. What host_send takes beside PUTs names nobody. */
+static void test_a_put_at_a_stand_in_names_the_home(void)
+{
+    static const SKY_Addr_t nobody = {0, 0}, home = {1, SATELLITES};
+
+    open_with(host_usual);
+    places[3]            = host_place(0);
+    places[3].home_plane = home.plane;
+    places[3].home_slot  = home.slot;
+    put(1, 40, 0, SATELLITES);
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        CHECK(SKY_Addr_Equal(rig.homes[i], i == 3u ? home : nobody));
+    }
+    SKY_HostBlock_t block = get_of(1, 40, SATELLITES, 0);
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    host_close(&rig);
+}
+
 static void test_a_share_of_several_pieces(void)
 {
     open_with(host_usual);
@@ -294,6 +314,7 @@ static void test_refusals(void)
 int main(void)
 {
     RUN(test_what_is_put_comes_back);
+    RUN(test_a_put_at_a_stand_in_names_the_home);
     RUN(test_a_share_of_several_pieces);
     RUN(test_many_blocks_at_once);
     RUN(test_the_next_place_has_what_the_first_denies);

@@ -356,6 +356,13 @@ static void test_silence_of_three_is_no_miss(void)
     host_close(&rig);
 }
 
+/* Let a satellite stand in for one that is lost, or for none. */
+static void stand_in(SKY_HostPlace_t *place, bool is_stand_in)
+{
+    place->home_plane = is_stand_in ? 2 : 0;
+    place->home_slot  = is_stand_in ? 1 : 0;
+}
+
 /* A miss is sure if more than m satellites deny chunks that were theirs; a stand-in may be among the places in any round. */
 static void test_a_stand_in_denies_for_itself(void)
 {
@@ -371,9 +378,8 @@ static void test_a_stand_in_denies_for_itself(void)
                 const bool is_stand_in = (replaced & 1u << i) != 0u;
 
                 own += is_stand_in ? 0u : 1u;
-                fallbacks[i]             = host_place(i);
-                fallbacks[i].is_stand_in = is_stand_in && rounds == 1u;
-                places[i].is_stand_in    = is_stand_in && rounds == 0u;
+                fallbacks[i] = host_place(i);
+                stand_in(&(rounds == 0u ? places : fallbacks)[i], is_stand_in);
             }
             SKY_HostBlock_t block = coded(SKY_HOST_GET, 1);
 
@@ -396,8 +402,8 @@ static void test_stand_ins_are_lost_chunks(void)
         put(1);
         forget(0, 1);
         forget(3, 1);
-        places[0].is_stand_in = true;
-        places[3].is_stand_in = true;
+        stand_in(&places[0], true);
+        stand_in(&places[3], true);
         if (more > 0u)
         {
             forget(1, 1);

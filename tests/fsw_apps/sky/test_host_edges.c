@@ -86,14 +86,20 @@ static void test_numbers_that_contradict_each_other(void)
     check_wrong(block);
     block.have = have;
     CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
-    fallbacks[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0, false}; /* a slot is missing */
+    fallbacks[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0, 0, 0}; /* a slot is missing */
     check_wrong(block);
     wrong[1].plane = 0; /* a server has to have a place at first */
     block          = good;
     block.servers  = wrong;
     check_wrong(block);
-    wrong[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0, false};
+    wrong[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0, 0, 0};
     check_wrong(block);
+    wrong[1] = (SKY_HostPlace_t){1, 1, 1, 1, ENDPOINT0, 1, 0}; /* a home has a plane and a slot, */
+    check_wrong(block);
+    wrong[1] = (SKY_HostPlace_t){1, 1, 1, 1, ENDPOINT0, 0, 1};
+    check_wrong(block);
+    wrong[1] = (SKY_HostPlace_t){1, 1, 1, 1, ENDPOINT0, 2, 1}; /* and this one has both */
+    CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
 
     /* A put looks at no fallbacks. */
     block        = good;

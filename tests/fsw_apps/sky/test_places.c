@@ -19,10 +19,10 @@ static SKY_ScheduleRow_t rows_of_schedule[MANY];
 static SKY_Places_t      places;
 static SKY_Addr_t        found[SERVERS * SKY_PLACES_MAX];
 static uint32_t          counts[SERVERS];
-static bool              is_replaced[SERVERS];
+static SKY_Addr_t        homes[SERVERS];
 static SKY_Addr_t        in_row[SERVERS];
 static SKY_Cell_t        cells[5u * RING];
-static SKY_Shares_t      shares = {{0}, 0, found, counts, is_replaced, in_row, cells};
+static SKY_Shares_t      shares = {{0}, 0, found, counts, homes, in_row, cells};
 
 static const SKY_PlacesKnown_t nothing = {{NULL, 0}, {NULL, 0}, {NULL, 0}, 1};
 
@@ -167,7 +167,7 @@ static void test_satellites_of_a_share(void)
         const SKY_Addr_t old = SKY_Schedule_Server(&schedule, 1, server);
         const SKY_Addr_t now = SKY_Schedule_Server(&schedule, 2, server);
 
-        CHECK(!is_replaced[server]);
+        CHECK_EQ(homes[server].plane, 0);
         CHECK(is_place(server, 0, now));
         if (SKY_Addr_Equal(old, now)) /* it stays, and is asked once */
         {
@@ -229,8 +229,8 @@ static void check_around(const SKY_Satellites_t *lost, double seconds, uint32_t 
 {
     const SKY_PlacesKnown_t known = {*lost, {NULL, 0}, {NULL, 0}, 1};
     SKY_Addr_t              expected[SERVERS];
-    uint32_t                place[SERVERS]   = {0};
-    bool                    changed[SERVERS] = {false};
+    uint32_t                place[SERVERS] = {0};
+    SKY_Addr_t              gone[SERVERS]  = {{0, 0}}; /* the last home of each server that is lost */
     uint32_t                rows[SKY_PLACES_ROWS_MAX];
     const uint32_t          row_count = SKY_Places_Rows(&places, at(seconds), epoch, rows);
 
@@ -246,7 +246,9 @@ static void check_around(const SKY_Satellites_t *lost, double seconds, uint32_t 
         SKY_StandIns_Replace(&torus, SKY_Schedule_Centre(&schedule, rows[i]), lost, expected, SERVERS, cells);
         for (uint32_t server = 0; server < SERVERS; ++server)
         {
-            changed[server] = changed[server] || SKY_Satellites_Has(lost, SKY_Schedule_Server(&schedule, rows[i], server));
+            const SKY_Addr_t home = SKY_Schedule_Server(&schedule, rows[i], server);
+
+            gone[server] = SKY_Satellites_Has(lost, home) ? home : gone[server];
             if (place[server] == 0u || !is_place(server, place[server] - 1u, expected[server]))
             {
                 CHECK(is_place(server, place[server], expected[server]));
@@ -257,7 +259,7 @@ static void check_around(const SKY_Satellites_t *lost, double seconds, uint32_t 
     for (uint32_t server = 0; server < SERVERS; ++server)
     {
         CHECK_EQ(counts[server], place[server]);
-        CHECK_EQ(is_replaced[server], changed[server]);
+        CHECK(SKY_Addr_Equal(homes[server], gone[server]));
     }
 }
 
@@ -284,7 +286,7 @@ static void test_others_stand_in_for_lost_satellites(void)
             check_around(&lost, 204, 5);
             for (uint32_t server = 0; server < SERVERS; ++server)
             {
-                replaced += is_replaced[server] ? 1u : 0u;
+                replaced += homes[server].plane != 0u ? 1u : 0u;
             }
         }
     }
@@ -305,7 +307,7 @@ static void test_a_share_is_put_at_a_stand_in(void)
         const bool       goes = SKY_Addr_Equal(home, middle);
 
         CHECK_EQ(counts[server], 1);
-        CHECK_EQ(is_replaced[server], goes);
+        CHECK(SKY_Addr_Equal(homes[server], goes ? middle : (SKY_Addr_t){0, 0}));
         CHECK_EQ(is_place(server, 0, home), !goes);
     }
 }

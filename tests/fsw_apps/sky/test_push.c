@@ -108,6 +108,22 @@ static void BurstThenQuery(void)
     answer_held(340, 3, 3, 2, 3); /* too late for anything */
 }
 
+/* Only a PUT names the home of a share. */
+static void NamesTheHome(void)
+{
+    const SKY_Addr_t home = {2, 7};
+
+    start(3);
+    push.cfg.home = home;
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        CHECK_EQ(next(0), SKY_PUSH_CHUNK);
+        CHECK(SKY_Addr_Equal(pkt.home, home));
+    }
+    CHECK_EQ(next(0), SKY_PUSH_QUERY);
+    CHECK(pkt.home.plane == 0u && pkt.home.slot == 0u);
+}
+
 static void AnswersToNothing(void)
 {
     start(8);
@@ -563,6 +579,7 @@ int main(void)
 {
     RUN(Refused);
     RUN(BurstThenQuery);
+    RUN(NamesTheHome);
     RUN(AnswersToNothing);
     RUN(CountsSilence);
     RUN(LostIsRepeated);

@@ -110,6 +110,7 @@ typedef struct
 {
     SKY_Addr_t   self;    /**< address of the asking ground host or satellite */
     SKY_Addr_t   gateway; /**< {0,0}: the first satellite fills it in */
+    SKY_Addr_t   home;    /**< PUT at a stand-in: whose share it is; {0,0}: the receiver's own */
     uint32_t     tenant;
     uint8_t      key[SKY_KEY_BYTES];
     uint32_t     epoch;

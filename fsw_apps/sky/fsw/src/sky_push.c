@@ -178,6 +178,7 @@ static bool push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
     SKY_ShareCfg_Request(&push->cfg, push->peer, now_us, SKY_OP_PUT, next_number(push->number), pkt);
     pkt->chunk_id  = id;
     pkt->chunk_len = SKY_Stripe_ChunkBytes(&push->cfg.stripe, id);
+    pkt->home      = push->cfg.home;
 
     push->repeats += push->asked_by[index] != 0 ? 1u : 0u;
     push->asked_by[index] = next_number(push->number);

@@ -17,14 +17,21 @@
 
 #define SKY_HOST_QUESTIONS_MAX 65536u /**< on their way at a time: a question has 16 bits of its request id */
 
-/** Place of a share: a satellite, and how it is reached. Answers are taken from that endpoint only. */
+/** Place of a share: a satellite, and how it is reached. Answers are taken from that endpoint only. Its home, if it
+ *  stands in for one, may have what it denies, and a PUT names that; of no meaning to questions. */
 typedef struct
 {
     uint16_t plane, slot;             /**< plane 0: nowhere */
     uint16_t entry_plane, entry_slot; /**< satellite that listens at the endpoint */
     uint64_t endpoint;                /**< endpoint of the entry satellite, as the shell understands it */
-    bool     is_stand_in; /**< it stands in for a lost satellite, which may have what it denies; of no meaning to questions */
+    uint16_t home_plane, home_slot;   /**< lost satellite that it stands in for; 0: none */
 } SKY_HostPlace_t;
+
+/** Return true if a satellite stands in for a lost one, which may have what it denies. */
+static inline bool SKY_HostPlace_IsStandIn(const SKY_HostPlace_t *place)
+{
+    return place->home_plane != 0u;
+}
 
 /** One question. It stays in place, with its payload and its room, until it has an end. */
 typedef struct

@@ -73,10 +73,10 @@ typedef struct
     uint32_t row_count;                 /**< from 1 */
     SKY_Addr_t
              *found; /**< places, at server x SKY_PLACES_MAX + place, in the order in which they are asked, none twice in a row */
-    uint32_t *counts;      /**< number of places by server, from 1 */
-    bool     *is_replaced; /**< by server: true if another satellite stands in in one of the rows */
-    SKY_Addr_t *servers;   /**< scratch room for all servers */
-    SKY_Cell_t *cells;     /**< scratch room for as many cells as the torus has satellites */
+    uint32_t *counts;    /**< number of places by server, from 1 */
+    SKY_Addr_t *homes;   /**< by server: lost satellite that has a stand-in in one of the rows, the last one; plane 0: none */
+    SKY_Addr_t *servers; /**< scratch room for all servers */
+    SKY_Cell_t *cells;   /**< scratch room for as many cells as the torus has satellites */
 } SKY_Shares_t;
 
 /**

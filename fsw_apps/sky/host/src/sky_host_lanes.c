@@ -65,6 +65,7 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     const SKY_HostPiece_t *piece = &host->blocks.pieces[number];
     SKY_HostWork_t        *work  = &host->blocks.works[piece->work];
     const SKY_HostBlock_t *block = work->block;
+    const SKY_HostPlace_t *place = &block->servers[piece->server];
     SKY_ShareCfg_t         cfg;
 
     SKY_ASSERT(index < host->blocks.lane_count);
@@ -75,6 +76,7 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     SKY_HostPieces_Share(host, block, piece->server + piece->from * block->server_count, piece->count, &cfg);
     cfg.deadline_us = work->deadline_us;
     cfg.gateway     = peer->entry;
+    cfg.home        = (SKY_Addr_t){place->home_plane, place->home_slot}; /* a PUT, which names it, has no other place */
     /* The id is never 0, which means a free lane. */
     cfg.request_id   = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | index * SKY_REQUEST_IDS;
     host->lane_free  = lane->next;

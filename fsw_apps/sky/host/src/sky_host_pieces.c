@@ -110,13 +110,13 @@ uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server,
 
 bool SKY_HostPieces_HasStandIn(const SKY_HostBlock_t *block, uint32_t server)
 {
-    bool any = block->servers[server].is_stand_in;
+    bool any = SKY_HostPlace_IsStandIn(&block->servers[server]);
     SKY_ASSERT(server < block->server_count);
     SKY_ASSERT(Rounds(block) <= SKY_HOST_ROUNDS);
 
     for (uint32_t round = 1; round <= Rounds(block); ++round)
     {
-        any |= PlaceOf(block, server, round)->is_stand_in;
+        any |= SKY_HostPlace_IsStandIn(PlaceOf(block, server, round));
     }
     return any;
 }
@@ -132,7 +132,8 @@ static bool CheckPlaces(const SKY_HostBlock_t *block)
             const SKY_HostPlace_t *place      = PlaceOf(block, server, round);
             const bool             is_nowhere = round > 0u && place->plane == 0u;
 
-            if (!is_nowhere && (place->plane == 0u || place->slot == 0u))
+            if ((!is_nowhere && (place->plane == 0u || place->slot == 0u)) ||
+                (place->home_plane == 0u) != (place->home_slot == 0u))
             {
                 return false;
             }

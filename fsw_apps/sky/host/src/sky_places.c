@@ -217,9 +217,11 @@ static void AddRow(const SKY_Places_t *places, uint32_t row, const SKY_Satellite
     {
         const SKY_Addr_t satellite = shares->servers[server];
 
-        if (lost->count > 0u && !SKY_Addr_Equal(satellite, SKY_Schedule_Server(schedule, row, server)))
+        if (lost->count > 0u)
         {
-            shares->is_replaced[server] = true;
+            const SKY_Addr_t home = SKY_Schedule_Server(schedule, row, server);
+
+            shares->homes[server] = SKY_Addr_Equal(satellite, home) ? shares->homes[server] : home;
         }
         Append(shares, server, satellite);
         SKY_ASSERT(shares->counts[server] >= 1u);
@@ -240,8 +242,8 @@ static void BeginShares(const SKY_Places_t *places, uint32_t row, const SKY_Plac
         SKY_Addr_t late[SKY_HOST_LATE];
         uint32_t   count = 0;
 
-        shares->is_replaced[server] = false;
-        shares->counts[server]      = 0;
+        shares->homes[server]  = (SKY_Addr_t){0, 0};
+        shares->counts[server] = 0;
         for (uint32_t i = 0; i < spares; ++i)
         {
             Append(shares, server, known->spares.satellites[i]);

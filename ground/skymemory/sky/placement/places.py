@@ -48,8 +48,8 @@ class Shares(NamedTuple):
     """Rows to which the places belong."""
     places: list[list[Satellite]]
     """Places of each server, in the order in which they are asked."""
-    replaced: frozenset[int]
-    """Servers that have a stand-in in one of the rows."""
+    homes: dict[int, Satellite]
+    """Lost satellites that have a stand-in in one of the rows, by server; of several the last one."""
 
 
 class Places:
@@ -135,17 +135,16 @@ class Places:
         """Return the places that are asked for the shares of a block: around lost satellites, late ones first."""
         servers, most = self.layout.servers, structures.PLACES_MAX
         found, counts = (structures.Addr * (servers * most))(), (ctypes.c_uint32 * servers)()
-        replaced, in_row = (ctypes.c_bool * servers)(), (structures.Addr * servers)()
+        homes, in_row = (structures.Addr * servers)(), (structures.Addr * servers)()
         known = structures.PlacesKnown(*map(sorted_list, (lost, late.satellites, late.spares)), late.first)
-        shares = structures.Shares(
-            found=found, counts=counts, is_replaced=replaced, servers=in_row, cells=self._room() if lost else None
-        )
+        cells = self._room() if lost else None
+        shares = structures.Shares(found=found, counts=counts, homes=homes, servers=in_row, cells=cells)
         self._core.SKY_Places_Find(self._places, _us(time_ms), epoch, ctypes.byref(known), ctypes.byref(shares))
         size = ctypes.sizeof(structures.Addr)
         places = [
             from_core((structures.Addr * count).from_buffer(found, server * most * size)) for server, count in enumerate(counts)
         ]
-        stood_in = frozenset(server for server, is_replaced in enumerate(replaced) if is_replaced)
+        stood_in = {server: home for server, home in enumerate(from_core(homes)) if home.plane}
         return Shares(tuple(shares.rows[: shares.row_count]), places, stood_in)
 
     def _room(self) -> "ctypes.Array[structures.Cell]":

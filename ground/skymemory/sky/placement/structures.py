@@ -256,8 +256,8 @@ class Shares(Structure):
     """places, at server x SKY_PLACES_MAX + place, in the order in which they are asked, none twice in a row"""
     counts: Any
     """number of places by server, from 1"""
-    is_replaced: Any
-    """by server: true if another satellite stands in in one of the rows"""
+    homes: Any
+    """by server: lost satellite that has a stand-in in one of the rows, the last one; plane 0: none"""
     servers: Any
     """scratch room for all servers"""
     cells: Any
@@ -267,7 +267,7 @@ class Shares(Structure):
         ("row_count", c_uint32),
         ("found", POINTER(Addr)),
         ("counts", POINTER(c_uint32)),
-        ("is_replaced", POINTER(c_bool)),
+        ("homes", POINTER(Addr)),
         ("servers", POINTER(Addr)),
         ("cells", POINTER(Cell)),
     )

@@ -39,14 +39,14 @@ def test_what_is_packed_lies_where_the_library_reads_it() -> None:
     """In the order in which questions are written."""
     question = structures.Question()
     memory = bytearray(ctypes.sizeof(question))
-    values = [*range(1, 6), False, bytes(range(32)), *range(6, 20)]
+    values = [*range(1, 8), bytes(range(32)), *range(8, 22)]
     ASKED.pack_into(memory, 0, *values)
     found = structures.Question.from_buffer(memory)
     place = found.place
-    assert [getattr(place, name) for name, *_ in structures.Place._fields_] == values[:6]
-    assert bytes(found.key) == values[6]
+    assert [getattr(place, name) for name, *_ in structures.Place._fields_] == values[:7]
+    assert bytes(found.key) == values[7]
     names = [name for name, *_ in structures.Question._fields_]
-    assert [getattr(found, name) for name in names[2 : names.index("status")]] == values[7:]
+    assert [getattr(found, name) for name in names[2 : names.index("status")]] == values[8:]
 
 
 @pytest.mark.parametrize(

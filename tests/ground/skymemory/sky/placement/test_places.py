@@ -103,13 +103,13 @@ def test_others_stand_in_for_lost_satellites_in_every_row(
     found = places.shares(time_ms, epoch, lost)
     assert found.rows == rows
     assert found.places == [one_after_another(place) for place in zip(*around, strict=True)]
-    changed = {
-        server
+    homes = {
+        server: home
         for row, one in zip(rows, around, strict=True)
-        for server in range(len(one))
-        if one[server] != places.servers(row)[server]
+        for server, home in enumerate(places.servers(row))
+        if one[server] != home
     }
-    assert found.replaced == changed
+    assert found.homes == homes
     assert [places.servers(row, lost) for row in rows] == around
 
 
