@@ -31,7 +31,7 @@ TOO_MANY: Final = 15_000
 
 def slots(sky: GuardedSky) -> int:
     with ControlPlane(sky.constellation_of("alice"), PATIENT) as control:
-        return control.store_stats([Route(TARGET, TARGET)], 20)[TARGET]["slots"]
+        return control.store_stats([Route(TARGET, TARGET)], 20)[TARGET]["store_bytes"] // sky.local.constellation.slot_bytes
 
 
 def flood(host: RawHost, tenant: int, count: int) -> int:

@@ -54,14 +54,13 @@ typedef struct KVC_HkTlm_Payload
     uint8  CommandErrorCounter;
     uint8  Serving; /**< 1: the satellite is known and the service runs */
     uint8  Spare;
-    uint32 Slots;         /**< slots of the store: its memory, in pieces of one size */
-    uint32 SlotBytes;     /**< largest chunk: one slot has room for it */
-    uint32 SlotsUsed;     /**< slots with something in them */
+    uint32 SlotBytes;     /**< largest chunk: one slot of the store has room for it */
     uint32 ChunksPartial; /**< chunks of which parts are missing */
     uint32 Blocks;
     uint32 Row;        /**< current row of the schedule, from 1; 0: no schedule */
     uint32 Rows;       /**< rows of the schedule */
-    uint64 StoreBytes; /**< memory of the store */
+    uint64 StoreBytes; /**< memory of the store for chunks and entries of blocks, without its index */
+    uint64 UsedBytes;  /**< of these, those of slots with something in them */
     uint64 Chunks;     /**< chunks held, those of which parts are missing included */
     uint64 Bytes;      /**< bytes of chunks held */
     uint64 Requests;

@@ -11,7 +11,7 @@ from rich.text import Text
 from skymemory.agent.activity import Counts
 from skymemory.cli.agent_counts import in_words
 from skymemory.cli.grid_tables import Cells, columns_needed, grid_tables
-from skymemory.cli.status_report import SILENT, SUMMED, drops
+from skymemory.cli.status_report import QUOTA, SILENT, SUMMED, drops
 from skymemory.link.control import LINK_NAMES
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.window_state import State, WindowState, named
@@ -56,7 +56,7 @@ def parts(
     ]
     shown += [folded(line, width) for line in lines if line]
     if report["tenants"]:
-        title = "\ntenants: chunks reserved, at most and held on all satellites; blocks as satellites count them"
+        title = "\ntenants: MB reserved, at most and in use in the stores of all satellites; blocks as satellites count them"
         shown.append(folded(title, width))
         shown.append(tenant_table(report))
     shown.append(folded(in_words(counts), width))
@@ -146,13 +146,15 @@ def window_text(window: dict[str, Any]) -> str:
 
 
 def tenant_table(report: dict[str, Any]) -> Table:
-    """Return one row for each tenant: its quota and what it holds, in chunks, summed over all satellites that answer."""
+    """Return one row for each tenant: its quota and what it has of stores, in MB, summed over all satellites that answer."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("tenant", no_wrap=True)
-    for name in ("reserved", "most", "chunks", "blocks", "evictions", "refused"):
+    for name in ("reserved", "most", "used", "blocks", "evictions", "refused"):
         table.add_column(name, no_wrap=True, justify="right")
     for one in report["tenants"]:
-        table.add_row(str(one["tenant"]), *(f"{one[name]:,}" for name in SUMMED))
+        megabytes = (f"{one[name] / 1e6:,.1f}" for name in QUOTA)
+        counts = (f"{one[name]:,}" for name in SUMMED if name not in QUOTA)
+        table.add_row(str(one["tenant"]), *megabytes, *counts)
     return table
 
 

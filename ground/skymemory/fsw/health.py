@@ -114,7 +114,7 @@ class HealthMonitor(OnboardApp):
         report.links_present = sum(link.present for link in ring)
         report.links_up = sum(link.up for link in ring)
         report.chunks = kvc.chunks
-        report.store_permille = 1000 * kvc.slots_used // max(kvc.slots, 1)
+        report.store_permille = 1000 * kvc.used_bytes // max(kvc.store_bytes, 1)
         totals = (kvc.errors, kvc.evicted_chunks, isl.dropped)
         # Counters that were reset are smaller than before, so all of their counts are new.
         new = [now - before if now >= before else now for now, before in zip(totals, self._totals, strict=True)]

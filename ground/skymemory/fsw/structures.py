@@ -718,12 +718,8 @@ class KvcHousekeeping(LittleEndianStructure):
     serving: int
     """1: the satellite is known and the service runs"""
     spare: int
-    slots: int
-    """slots of the store: its memory, in pieces of one size"""
     slot_bytes: int
-    """largest chunk: one slot has room for it"""
-    slots_used: int
-    """slots with something in them"""
+    """largest chunk: one slot of the store has room for it"""
     chunks_partial: int
     """chunks of which parts are missing"""
     blocks: int
@@ -732,7 +728,9 @@ class KvcHousekeeping(LittleEndianStructure):
     rows: int
     """rows of the schedule"""
     store_bytes: int
-    """memory of the store"""
+    """memory of the store for chunks and entries of blocks, without its index"""
+    used_bytes: int
+    """of these, those of slots with something in them"""
     chunks: int
     """chunks held, those of which parts are missing included"""
     bytes: int
@@ -757,14 +755,13 @@ class KvcHousekeeping(LittleEndianStructure):
         ("command_error_counter", c_uint8),
         ("serving", c_uint8),
         ("spare", c_uint8),
-        ("slots", c_uint32),
         ("slot_bytes", c_uint32),
-        ("slots_used", c_uint32),
         ("chunks_partial", c_uint32),
         ("blocks", c_uint32),
         ("row", c_uint32),
         ("rows", c_uint32),
         ("store_bytes", c_uint64),
+        ("used_bytes", c_uint64),
         ("chunks", c_uint64),
         ("bytes", c_uint64),
         ("requests", c_uint64),

@@ -85,10 +85,10 @@ class TenantStats(NamedTuple):
 
     number: int
     """The tenant; OTHERS_NUMBER: all tenants without a quota of their own."""
-    slots_reserved: int
-    slots_most: int
-    slots_used: int
-    """Slots with its chunks and entries: small chunks share a slot."""
+    bytes_reserved: int
+    bytes_most: int
+    bytes_used: int
+    """Bytes of the store's slots that have its chunks and entries: small chunks share a slot."""
     blocks: int
     evictions: int
     """Complete chunks of its own that made room."""

@@ -89,12 +89,12 @@ static void test_put_get_and_housekeeping(void)
     hk = rig_kvc_hk(&rig);
     CHECK_EQ(hk.Serving, 1);
     CHECK_EQ(hk.SlotBytes, 6144);
-    CHECK_EQ(hk.SlotsUsed, CHUNKS + 1u); /* and a slot for entries of blocks */
+    CHECK_EQ(hk.UsedBytes, (CHUNKS + 1u) * 6144u); /* and a slot for entries of blocks */
     CHECK_EQ(hk.Chunks, CHUNKS);
     CHECK_EQ(hk.Blocks, 1);
     CHECK_EQ(hk.Bytes, BLOCK_BYTES);
     CHECK_EQ(hk.Puts, CHUNKS);
-    CHECK(hk.Slots > 100 && hk.StoreBytes <= 1024 * 1024);
+    CHECK(hk.StoreBytes > 100 * 6144u && hk.StoreBytes <= 1024 * 1024);
 }
 
 static void test_bad_chunk_is_refused_counted_and_told_once(void)
@@ -149,7 +149,7 @@ static void test_commands(void)
     CHECK_EQ(hk.CommandCounter, 0);
     CHECK_EQ(hk.CommandErrorCounter, 0);
     CHECK_EQ(hk.Puts, 0);
-    CHECK_EQ(hk.SlotsUsed, 0);
+    CHECK_EQ(hk.UsedBytes, 0);
 }
 
 static void test_limits_table(void)

@@ -24,12 +24,11 @@ void KVC_Report_FillHk(KVC_HkTlm_Payload_t *hk)
     }
     if (KVC_Service.store_ready)
     {
-        hk->Slots         = store->cfg.slot_count;
         hk->SlotBytes     = store->cfg.slot_bytes;
-        hk->SlotsUsed     = store->slab.used;
         hk->ChunksPartial = store->counters.partial;
         hk->Blocks        = store->counters.blocks;
-        hk->StoreBytes    = SKY_Store_MemoryBytes(&store->cfg);
+        hk->StoreBytes    = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes;
+        hk->UsedBytes     = (uint64_t)store->slab.used * store->cfg.slot_bytes;
         hk->Chunks        = store->counters.chunks;
         hk->Bytes         = store->counters.bytes;
         hk->EvictedChunks = store->counters.evicted_chunks;

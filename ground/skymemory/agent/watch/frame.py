@@ -17,6 +17,7 @@ SATELLITE_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "state": np.uint8,
     "chunks": np.uint32,
     "bytes": np.uint32,
+    "bytes_used": np.uint32,
     "hits_per_s": np.float16,
     "misses_per_s": np.float16,
     "evictions_per_s": np.float16,
@@ -24,8 +25,9 @@ SATELLITE_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "server": np.int32,
     "server_before": np.int32,
 }
-"""Columns of each satellite. `moved`: chunks handed on to others. `server`: the number of the server that it is, -1: none.
-`server_before`: the number before the handover that runs now; -1 everywhere while none runs."""
+"""Columns of each satellite. `bytes`: those of chunks. `bytes_used`: those of the store that are in use. `moved`: chunks handed
+on to others. `server`: the number of the server that it is, -1: none. `server_before`: the number before the handover that
+runs now; -1 everywhere while none runs."""
 LINK_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "link_state": np.uint8,
     "packets_per_s": np.float16,

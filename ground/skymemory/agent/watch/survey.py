@@ -177,7 +177,7 @@ class Survey:
         """Return sums over the satellites that answered when they were asked last."""
         states = [int((self._state == one).sum()) for one in (ANSWERS, SILENT, UNASKED)]
         told = [self._stores[place] for place in self._places if self._answers(place)]
-        names = ("chunks", "slots_used", "slots", "bytes", "store_bytes")
+        names = ("chunks", "bytes", "bytes_used", "store_bytes")
         return SkyTotals(*states, *(sum(one[name] for one in told) for name in names), *(self._grown[name] for name in _GROWN))
 
     def _window(self, time_s: float) -> dict[str, str]:
@@ -214,8 +214,8 @@ class Survey:
         frame["alive"][0] = (self._state == ANSWERS).sum()
         for index, place in enumerate(self._places):
             if self._state[index] == ANSWERS:
-                frame["chunks"][index] = min(self._stores[place]["chunks"], 2**32 - 1)
-                frame["bytes"][index] = min(self._stores[place]["bytes"], 2**32 - 1)
+                for name in ("chunks", "bytes", "bytes_used"):
+                    frame[name][index] = min(self._stores[place][name], 2**32 - 1)
         for name, column in self._rates.items():
             frame[name][:] = column
         self._fill_links(frame)

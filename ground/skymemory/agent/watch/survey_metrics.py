@@ -21,10 +21,9 @@ class SkyTotals:
     unasked: int = 0
     """Satellites that were not asked yet: of a large constellation, some at a time are asked."""
     chunks: int = 0
-    slots_used: int = 0
-    """Slots of their stores with something in them."""
-    slots: int = 0
     bytes: int = 0
+    used_bytes: int = 0
+    """Bytes of their stores that are in use: chunks, entries, and what is lost between them."""
     store_bytes: int = 0
     evictions: int = 0
     """Evictions since the survey began."""
@@ -36,9 +35,8 @@ class SkyTotals:
 
 _GAUGES: Final = {
     "chunks": "Chunks that the satellites hold which answer.",
-    "slots_used": "Slots of the stores of these satellites with something in them.",
-    "slots": "Slots of the stores of these satellites.",
     "bytes": "Bytes of the chunks that these satellites hold.",
+    "used_bytes": "Bytes of the stores of these satellites that are in use.",
     "store_bytes": "Bytes of the stores of these satellites.",
 }
 _COUNTERS: Final = {

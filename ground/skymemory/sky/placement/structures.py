@@ -456,12 +456,12 @@ class HandoverWord(Structure):
     """row that it is in, and rows of its schedule"""
     left: int
     """chunks that it still has to hand over"""
-    slots_used: int
+    bytes_used: int
     _fields_ = (
         ("row", c_uint64),
         ("rows", c_uint64),
         ("left", c_uint64),
-        ("slots_used", c_uint64),
+        ("bytes_used", c_uint64),
     )
 
 

@@ -135,15 +135,17 @@ def test_tenants_are_listed_with_their_quotas(skymem: Command) -> None:
     stored = json.loads(skymem("put", "k", "-", "--json", stdin=bytes(300_000)).stdout)
     report = json.loads(skymem("status", "--json").stdout)
     own, others = report["tenants"]
-    assert (own["tenant"], own["slots_used"], own["refused"]) == (7, stored["chunks"] + 6, 0)  # a slot of entries on each server
-    assert (others["tenant"], others["slots_used"], others["slots_reserved"]) == ("others", 0, 0)
-    slots = sum(entry["store"]["slots"] for entry in report["satellites"])
-    assert others["slots_most"] == slots
-    assert own["slots_reserved"] + 12 >= slots / 4 >= own["slots_reserved"]
+    slot_bytes = Constellation().slot_bytes
+    assert (own["tenant"], own["refused"]) == (7, 0)
+    assert own["bytes_used"] == (stored["chunks"] + 6) * slot_bytes  # a slot of entries on each server
+    assert (others["tenant"], others["bytes_used"], others["bytes_reserved"]) == ("others", 0, 0)
+    store_bytes = sum(entry["store"]["store_bytes"] for entry in report["satellites"])
+    assert others["bytes_most"] == store_bytes
+    assert own["bytes_reserved"] + 12 * slot_bytes >= store_bytes / 4 >= own["bytes_reserved"]
     assert [one["tenant"] for one in report["satellites"][0]["tenants"]] == ["others", 7]
     rows = [line.split() for line in skymem("status").output.splitlines()]
-    shown = [f"{own[name]:,}" for name in ("slots_reserved", "slots_most", "slots_used", "blocks")]
-    assert ["7", *shown, "0", "0"] in rows
+    shown = [f"{own[name] / 1e6:,.1f}" for name in ("bytes_reserved", "bytes_most", "bytes_used")]
+    assert ["7", *shown, f"{own['blocks']:,}", "0", "0"] in rows
 
 
 def test_what_is_not_measured_has_no_delay(skymem: Command) -> None:

@@ -54,7 +54,7 @@ def came(segments: SkySegments, segment: str) -> torch.Tensor:
     return torch.stack([layer for layer in layers if layer is not None])
 
 
-def slots_used(local: LocalConstellation) -> int:
+def chunks_held(local: LocalConstellation) -> int:
     routes = [Route(place, place) for place in local.processes]
     with ControlPlane(local.constellation) as control:
         counters = control.store_stats(routes, PATIENCE_S)
@@ -69,7 +69,7 @@ def test_another_host_fetches_what_was_put(hosts: tuple[SkySegments, SkySegments
     assert torch.equal(came(other, put.id), tensor_of(tokens))
     assert other.put(tokens, lambda: pytest.fail("it is there")).size_bytes == put.size_bytes
     one.expire(put.id)
-    assert slots_used(sky) == 0
+    assert chunks_held(sky) == 0
     for host in hosts:
         with pytest.raises(UnknownSegmentError, match="the sky has no segment"):
             host.get(put.id)
@@ -255,7 +255,7 @@ def test_through_the_agent(sky: LocalConstellation, tmp_path: Path, hosts: tuple
             segments.get(found)
         with segments.fetch([manifest]) as fetch:
             assert all(part.layer(1) is None for part in fetch.parts[0])
-    assert slots_used(sky) == 0
+    assert chunks_held(sky) == 0
 
 
 def secret_of(segments: SkySegments) -> bytes:

@@ -319,7 +319,7 @@ def test_a_block_that_no_sky_can_hold_is_refused_before_it_evicts_all(
     sky = start_sky(satellite={"store_mib": store_mib}, cache={"chunk_bytes": chunk_bytes}).constellation
     with SkyStore(sky) as store:
         largest = os.urandom(store.capacity_bytes)
-        slots = min(stats["slots"] for stats in store.control.store_stats(all_routes(sky), 5).values())
+        slots = min(one["store_bytes"] for one in store.control.store_stats(all_routes(sky), 5).values()) // sky.slot_bytes
         room = (sky.cache.servers - sky.cache.parity) * slots * chunk_bytes
         assert 0.9 * room <= len(largest) <= room
         assert store.put([(key("largest"), largest)])[0].ok
