@@ -25,6 +25,8 @@ QUOTAS = [
 TARGET = Satellite(2, 3)
 FILLING: Final = bytes(6000)
 LARGE: Final = {"store_mib": 128}
+PART: Final = 100
+"""Bytes of a part of a chunk."""
 TOO_MANY: Final = 15_000
 """Slots of more bytes than an address may take at once."""
 
@@ -59,9 +61,9 @@ def busy(sky: GuardedSky) -> int:
 
 
 def are_some_too_many(sky: GuardedSky, host: RawHost, offset: int) -> bool:
-    """Return True if a satellite refuses some of many PUTs, each of one byte of another chunk, as fast as they can be sent."""
-    part = {"tenant": MALLORY, "offset": offset, "chunk_len": offset + 1, "block_len": offset + 1}
-    packets = [host.made(host.put(TARGET, token_bytes(32), b"x", **part)) for _ in range(TOO_MANY)]
+    """Return True if a satellite refuses some of many PUTs, each of a part of another chunk, as fast as they can be sent."""
+    part = {"tenant": MALLORY, "offset": offset, "chunk_len": len(FILLING), "block_len": len(FILLING)}
+    packets = [host.made(host.put(TARGET, token_bytes(32), FILLING[:PART], **part)) for _ in range(TOO_MANY)]
     before = busy(sky)
     for _ in range(5):
         host.send_trains(packets * 3, TARGET)
@@ -77,7 +79,7 @@ def test_without_keys_a_later_part_costs_a_slot_as_well(start_guarded: Callable[
         host.open(TARGET)
         if not are_some_too_many(sky, host, 0):
             pytest.skip("no satellite here takes in as many PUTs as one address may send")
-        assert are_some_too_many(sky, host, 1)
+        assert are_some_too_many(sky, host, PART)
 
 
 def test_with_quotas_a_flood_evicts_none_of_another_tenants(start_guarded: Callable[..., GuardedSky]) -> None:

@@ -3,6 +3,7 @@
  * How much a node does for those who have shown nothing, or only where they are.
  */
 #include "guard_rig.h"
+#include "sky_slab.h"
 
 #define ELSEWHERE      (GROUND + (UINT64_C(1) << 16)) /* another address */
 #define ANOTHER_PORT   (GROUND + 5u)
@@ -11,8 +12,13 @@
 #define ALL_ANSWERS    16384u
 #define HANDSHAKES     1024u
 #define ALL_HANDSHAKES 4096u
-#define CHUNKS         16u /* of as many processes of one address */
-#define SLOTS          ((1u << 26) / 6144u)
+#define CHUNKS         16u   /* of as many processes of one address */
+#define SLOT_OF_STORE  6208u /* a chunk of 6,144 bytes behind its entry */
+#define CHUNK_ENTRY    64u
+#define BLOCK_ENTRY    144u
+#define BURST          (1u << 26)
+#define SLOTS          (BURST / 6144u)
+#define LARGE          2864u /* bytes of a chunk that pays for a slot */
 
 /* Send a request again and again, until it is not answered any more. @return the answers */
 static uint32_t answers_to(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
@@ -258,7 +264,7 @@ static void test_a_right_tag_is_always_served(void)
     end();
 }
 
-/* A PUT of one byte of a chunk, from the ground, with its cookie. @param number  chooses the key */
+/* A PUT of one byte of a chunk that takes a slot, from the ground, with its cookie. @param number  chooses the key */
 static SKY_Packet_t put_of(uint32_t number, uint64_t endpoint)
 {
     SKY_Packet_t pkt = request_of(SKY_APID_KVC, SKY_OP_PUT);
@@ -266,7 +272,7 @@ static SKY_Packet_t put_of(uint32_t number, uint64_t endpoint)
     pkt.apid      = APID; /* the rig's service */
     pkt.payload   = body;
     pkt.length    = 1;
-    pkt.chunk_len = 1;
+    pkt.chunk_len = LARGE;
     pkt.cookie    = SKY_Security_CookieOf(&security, 1, endpoint);
     (void)memcpy(pkt.key, &number, sizeof(number));
     return pkt;
@@ -288,19 +294,18 @@ static uint32_t asked_of(uint64_t now_us, SKY_Packet_t pkt, bool is_each)
     return count;
 }
 
-/* Without keys a chunk of one byte costs as much as the slot that it takes, also if only a later part of it comes. */
-static void test_puts_are_charged_by_the_slot(void)
+/* Without keys a byte of a large chunk costs as much as the slot that it takes, also if only a later part of it comes. */
+static void test_puts_of_large_chunks_are_charged_by_the_slot(void)
 {
-    for (uint32_t offset = 0; offset < 2u; ++offset)
+    for (uint32_t offset = 0; offset < LARGE; offset += LARGE - 1u)
     {
         SKY_Packet_t pkt;
 
         secure(false, 0);
         for (uint32_t i = 0; i < 2u * SLOTS; ++i)
         {
-            pkt           = put_of(i, GROUND);
-            pkt.offset    = offset;
-            pkt.chunk_len = 1u + offset;
+            pkt        = put_of(i, GROUND);
+            pkt.offset = offset;
             come(1, &pkt, GROUND);
         }
         CHECK_EQ(begun, SLOTS);
@@ -318,8 +323,35 @@ static void test_puts_are_charged_by_the_slot(void)
     }
 }
 
-/* Whole chunks cost what they have, and requests that take no slot, too. */
-static void test_what_takes_no_slot_is_charged_by_its_bytes(void)
+/* A chunk that shares a slot costs its cell and the entry of its block at least, and twice as much at most. */
+static void test_puts_of_small_chunks_are_charged_by_the_cell(void)
+{
+    static const uint32_t lengths[] = {1, 100, 128, 129, 500, 963, 1000, 1488, 2000, 2005, LARGE - 1u};
+    static uint8_t        memory[8192];
+    SKY_Slab_t            slab;
+    uint64_t              now_us = 0;
+
+    secure(false, 0);
+    SKY_Slab_Init(&slab, SLOT_OF_STORE, 1, BLOCK_ENTRY, memory + (0u - (uintptr_t)memory) % SKY_SLAB_ALIGNMENT);
+    for (uint32_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); ++i)
+    {
+        SKY_Packet_t   pkt      = put_of(0, GROUND);
+        const uint32_t class_id = SKY_Slab_ClassFor(&slab, CHUNK_ENTRY + lengths[i]);
+        const uint64_t taken    = slab.units[class_id] * SKY_SLAB_UNIT + BLOCK_ENTRY;
+
+        pkt.chunk_len = lengths[i];
+        pkt.offset    = lengths[i] - 1u;
+        now_us += SECOND_US;
+        const uint64_t count = asked_of(now_us, pkt, true);
+
+        CHECK(count * taken <= BURST);
+        CHECK(count * taken * 2u > BURST / 100u * 99u);
+    }
+    end();
+}
+
+/* Whole chunks cost what they have, and requests that take no memory, too. */
+static void test_what_takes_no_memory_is_charged_by_its_bytes(void)
 {
     static const uint8_t full[6144];
     SKY_Packet_t         pkt;
@@ -338,17 +370,16 @@ static void test_what_takes_no_slot_is_charged_by_its_bytes(void)
     end();
 }
 
-/* A chunk in parts takes one slot, even if the parts of a few chunks come in turn. */
-static void test_parts_of_a_chunk_are_charged_for_one_slot(void)
+/* A chunk in parts takes memory once, even if the parts of a few chunks come in turn. */
+static void test_parts_of_a_chunk_are_charged_for_once(void)
 {
     SKY_Packet_t pkt;
     uint32_t     whole, turns = 0;
 
     secure(false, 0);
-    pkt           = put_of(0, GROUND);
-    pkt.chunk_len = 2;
-    pkt.offset    = 1;
-    whole         = asked_of(SECOND_US, pkt, false);
+    pkt        = put_of(0, GROUND);
+    pkt.offset = 1;
+    whole      = asked_of(SECOND_US, pkt, false);
     CHECK(whole > 39u * SLOTS);
     for (uint32_t chunks = CHUNKS; chunks <= CHUNKS + 1u; ++chunks)
     {
@@ -388,10 +419,10 @@ static void test_a_large_part_pays_for_those_that_follow(void)
     end();
 }
 
-/* Chunks of other tenants, satellites, numbers and keys take other slots. */
-static void test_what_names_a_slot(void)
+/* Chunks of other tenants, satellites, numbers, keys and lengths take other memory. */
+static void test_what_names_memory(void)
 {
-    for (uint32_t kind = 0; kind < 4u; ++kind)
+    for (uint32_t kind = 0; kind < 5u; ++kind)
     {
         uint32_t count = 0;
 
@@ -405,6 +436,7 @@ static void test_what_names_a_slot(void)
             pkt.dst                     = kind == 1u ? (SKY_Addr_t){3, (uint16_t)count} : pkt.dst;
             pkt.chunk_id                = kind == 2u ? count : pkt.chunk_id;
             pkt.key[SKY_KEY_BYTES - 1u] = (uint8_t)(kind == 3u ? count : 0u);
+            pkt.chunk_len               = kind == 4u ? LARGE + count : pkt.chunk_len;
         }
         CHECK_EQ(count, SLOTS);
         end();
@@ -422,10 +454,11 @@ int main(void)
     RUN(test_handshakes_of_a_credential_over_a_link_are_limited);
     RUN(test_wrong_handshakes_over_a_link_shut_nobody_out);
     RUN(test_a_right_tag_is_always_served);
-    RUN(test_puts_are_charged_by_the_slot);
-    RUN(test_what_takes_no_slot_is_charged_by_its_bytes);
-    RUN(test_parts_of_a_chunk_are_charged_for_one_slot);
+    RUN(test_puts_of_large_chunks_are_charged_by_the_slot);
+    RUN(test_puts_of_small_chunks_are_charged_by_the_cell);
+    RUN(test_what_takes_no_memory_is_charged_by_its_bytes);
+    RUN(test_parts_of_a_chunk_are_charged_for_once);
     RUN(test_a_large_part_pays_for_those_that_follow);
-    RUN(test_what_names_a_slot);
+    RUN(test_what_names_memory);
     return CHECK_RESULT();
 }

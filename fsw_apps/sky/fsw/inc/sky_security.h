@@ -29,8 +29,7 @@
 #include "sky_tag.h"
 
 #define SKY_SECURITY_ENTROPY_BYTES 80u /**< random bytes that a boot takes */
-#define SKY_SECURITY_CHUNKS \
-    16u /**< chunks of which the processes of a source may send parts in turn, charged for one slot each */
+#define SKY_SECURITY_CHUNKS        16u /**< chunks of which the processes of a source may send parts in turn, each charged for once */
 
 /** A session with another satellite, which this one asks. */
 typedef struct
@@ -92,7 +91,7 @@ typedef struct
     SKY_Rates_t          handshakes;     /**< handshakes of each address with a cookie, and of each credential over links */
     SKY_Rate_t           all_handshakes; /**< those of all addresses without a cookie */
     SKY_Rates_t          bytes;          /**< bytes of requests of each address, where there are no keys */
-    SKY_SecurityChunks_t chunks[SKY_RATE_BUCKETS]; /**< those whose slots were charged to a bucket of bytes last */
+    SKY_SecurityChunks_t chunks[SKY_RATE_BUCKETS]; /**< those whose memory was charged to a bucket of bytes last */
 } SKY_SecurityRates_t;
 
 typedef struct
@@ -169,8 +168,8 @@ SKY_Status_t SKY_Security_Rekey(SKY_Security_t *security, uint8_t sender, uint16
 /** Return true if a request from the ground, from @p endpoint, has the cookie that it needs. Counts it if not. */
 bool SKY_Security_HasCookie(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /**
- * Return true if a request of somebody with a cookie, where there are no keys, may be served. A PUT is charged for a slot at least, as it takes
- * one whichever part of its chunk it is, unless its source has sent another part of that chunk just before. Counts it if not.
+ * Return true if a request of somebody with a cookie, where there are no keys, may be served. A PUT is charged for the memory of its chunk at least,
+ * as it takes that whichever part of the chunk it is, unless its source has sent another part of that chunk just before. Counts it if not.
  */
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /**

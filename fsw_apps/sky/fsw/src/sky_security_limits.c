@@ -33,6 +33,7 @@
 #define BYTES_PER_S (1u << 30)
 #define BYTES_BURST (1u << 26)
 #define SLOT_BYTES  6144u /* as most stores have them: those of other apps are not known here */
+#define ENTRY_BYTES 208u  /* entries of a chunk and of its block */
 
 #define GREETING (UINT64_C(1) << 63) /* no endpoint has this bit, so the cookie is another one */
 
@@ -85,15 +86,28 @@ bool SKY_Security_IsReachable(SKY_Security_t *security, uint64_t now_us, const S
            SKY_Cookies_IsValid(&security->cookies, crypto, endpoint | GREETING, now_us, pkt->cookie);
 }
 
-/* Return a digest of what names the slot that a PUT takes; never 0. Nobody can aim at that of another chunk. */
-static uint32_t SlotOf(const SKY_Security_t *security, const SKY_Packet_t *pkt)
+/*
+ * Return the bytes of a store that the chunk of a PUT takes. A large chunk has a slot for itself. A smaller one has a cell, which is less than
+ * twice as long (sky_slab.h).
+ */
+static uint32_t StoreBytesOf(const SKY_Packet_t *pkt)
+{
+    SKY_ASSERT(pkt->op == SKY_OP_PUT);
+    const uint32_t bytes = pkt->chunk_len < SLOT_BYTES / 2u - ENTRY_BYTES ? 2u * (pkt->chunk_len + ENTRY_BYTES) : SLOT_BYTES;
+
+    SKY_ASSERT(bytes <= SLOT_BYTES);
+    return bytes;
+}
+
+/* Return a digest of what names the memory that a PUT takes; never 0. Nobody can aim at that of another chunk. */
+static uint32_t MemoryOf(const SKY_Security_t *security, const SKY_Packet_t *pkt)
 {
     uint64_t words[2u + SKY_KEY_BYTES / sizeof(uint64_t)];
     SKY_ASSERT(pkt->op == SKY_OP_PUT);
     SKY_ASSERT(SKY_KEY_BYTES % sizeof(uint64_t) == 0u);
 
     words[0] = (uint64_t)pkt->tenant << 32 | pkt->chunk_id;
-    words[1] = (uint64_t)pkt->dst.plane << 16 | pkt->dst.slot;
+    words[1] = (uint64_t)pkt->chunk_len << 32 | (uint64_t)pkt->dst.plane << 16 | pkt->dst.slot;
     (void)memcpy(&words[2], pkt->key, SKY_KEY_BYTES);
     return SKY_Hash(security->rates.bytes.secret, words, sizeof(words) / sizeof(words[0])) | 1u;
 }
@@ -112,23 +126,24 @@ static bool IsAmong(const SKY_SecurityChunks_t *chunks, uint32_t digest)
 }
 
 /*
- * Nothing here knows whether the store has a slot for a chunk already; it may be that of another satellite. So the first part to come is charged for
- * it, whichever that is. Others that follow at once are not. Who cycles through the few chunks that are remembered has only their few slots.
- * A whole chunk of a slot's size pays for the slot by its bytes, and no part follows it. So nothing is remembered of it.
+ * Nothing here knows whether the store has memory for a chunk already; it may be that of another satellite. So the first part to come is charged for
+ * all of it, whichever that is. Others that follow at once are not. Who cycles through the few chunks that are remembered has only their memory.
+ * A whole chunk may pay for its memory by its bytes, and no part follows it. Then nothing is remembered of it.
  */
 bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
     static const SKY_RateLimit_t limit  = {BYTES_PER_S, BYTES_BURST};
     const uint32_t               bucket = SKY_Rates_BucketOf(&security->rates.bytes, AddressOf(endpoint));
     const uint32_t               bytes  = pkt->length + SKY_REQUEST_BYTES;
+    const uint32_t               needed = pkt->op == SKY_OP_PUT ? StoreBytesOf(pkt) : 0u;
     SKY_SecurityChunks_t        *chunks = &security->rates.chunks[bucket];
     SKY_ASSERT(!security->is_keyed);
     SKY_ASSERT(pkt->is_request);
 
-    const bool     has_paid = bytes >= SLOT_BYTES && pkt->length == pkt->chunk_len;
-    const uint32_t slot     = pkt->op == SKY_OP_PUT && !has_paid ? SlotOf(security, pkt) : 0u;
-    const bool     is_new   = slot != 0u && !IsAmong(chunks, slot);
-    const uint32_t amount   = is_new && bytes < SLOT_BYTES ? SLOT_BYTES : bytes;
+    const bool     has_paid = bytes >= needed && pkt->length == pkt->chunk_len;
+    const uint32_t memory   = needed > 0u && !has_paid ? MemoryOf(security, pkt) : 0u;
+    const bool     is_new   = memory != 0u && !IsAmong(chunks, memory);
+    const uint32_t amount   = is_new && bytes < needed ? needed : bytes;
 
     if (!SKY_Rate_Take(&security->rates.bytes.buckets[bucket], now_us, limit, amount))
     {
@@ -136,7 +151,7 @@ bool SKY_Security_MayAsk(SKY_Security_t *security, uint64_t now_us, const SKY_Pa
     }
     if (is_new)
     {
-        chunks->digests[chunks->next] = slot;
+        chunks->digests[chunks->next] = memory;
         chunks->next                  = (chunks->next + 1u) % SKY_SECURITY_CHUNKS;
     }
     return true;
