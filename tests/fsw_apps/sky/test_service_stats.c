@@ -68,6 +68,26 @@ static void test_stats(void)
     CHECK_EQ(stat(SKY_STATS_KVC_BLOCKS), 1); /* what is there stays */
 }
 
+/* Two chunks of 32 bytes fit into one slot, as an entry of a block has to fit, too. */
+static void test_stats_of_tiny_slots(void)
+{
+    const SKY_StoreCfg_t large = {1000, 11}, tiny = {32, 3};
+    const fx_block_t     four = {5, 0, 4, 32, 128};
+    SKY_Packet_t         req;
+
+    rig_open(&rig, self, large.slot_count, 1472);
+    CHECK(SKY_Store_Init(&rig.store, &tiny, rig.memory, SKY_Store_MemoryBytes(&large), 3));
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        rig_put(&rig, &four, i);
+    }
+    rig_request(&req, SKY_OP_STATS, 0);
+    rig_serve(&rig, &req);
+    CHECK_EQ(stat(SKY_STATS_KVC_CHUNKS), 4);
+    CHECK_EQ(stat(SKY_STATS_KVC_BYTES), 128);
+    CHECK_EQ(stat(SKY_STATS_KVC_BYTES_USED), 96);
+}
+
 /* Counter @p index of the record at @p place of the answer at hand. */
 static uint64_t tenant_stat(uint32_t place, uint32_t index)
 {
@@ -152,6 +172,7 @@ static void test_stats_of_tenants(void)
 int main(void)
 {
     RUN(test_stats);
+    RUN(test_stats_of_tiny_slots);
     RUN(test_stats_of_tenants);
     free(rig.memory);
     return CHECK_RESULT();
