@@ -246,7 +246,7 @@ def document(icd: Icd) -> str:
     lines += [
         "",
         "STATS at `isl` is answered with `isl`, then `links` records of `link`: north, east, south, west, ground. STATS at "
-        "`kvc` is answered with `kvc`. A store of `store_bytes` is cut into slots; `bytes_used` counts those that hold "
+        "`kvc` is answered with `kvc`. A store of `store_bytes` is cut into slots; `used_bytes` counts those that hold "
         "something, and `bytes` those of the chunks in them. If the request's `chunk_id` is n > 0, records of `tenant` follow, "
         "from the nth on, as many as the packet has room for. The first is that of all tenants without a quota of their own, "
         "number 4294967296; those of the satellite's table follow. `tenants` counts all records; 0: there are no quotas.",

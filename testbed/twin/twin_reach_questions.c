@@ -329,7 +329,7 @@ static bool end_pass(SKYT_Ground_t *ground)
             continue;
         }
         const SKY_HandoverWord_t word = {counter(stats, SKY_STATS_KVC_ROW), counter(stats, SKY_STATS_KVC_ROWS),
-                                         counter(stats, SKY_STATS_KVC_HANDOVER_LEFT), counter(stats, SKY_STATS_KVC_BYTES_USED)};
+                                         counter(stats, SKY_STATS_KVC_HANDOVER_LEFT), counter(stats, SKY_STATS_KVC_USED_BYTES)};
 
         ++answered;
         if (SKY_Handovers_HasLeft(&inquiry->search, &word, inquiry->last_rows[node] != SKY_SCHEDULE_NONE))

@@ -28,7 +28,7 @@ PARITY = ("degraded", "repaired")
 """Counters of satellites about blocks with parity, which are shown as sums."""
 SUMMED = TenantStats._fields[1:]
 """Numbers of a tenant that are summed over satellites."""
-QUOTA = ("bytes_reserved", "bytes_most", "bytes_used")
+QUOTA = ("reserved_bytes", "most_bytes", "used_bytes")
 """Those of its quota, in bytes."""
 _TOGETHER_MS = 5_000
 """Time within which satellites began together."""

@@ -85,9 +85,9 @@ class TenantStats(NamedTuple):
 
     number: int
     """The tenant; OTHERS_NUMBER: all tenants without a quota of their own."""
-    bytes_reserved: int
-    bytes_most: int
-    bytes_used: int
+    reserved_bytes: int
+    most_bytes: int
+    used_bytes: int
     """Bytes of the store's slots that have its chunks and entries: small chunks share a slot."""
     blocks: int
     evictions: int

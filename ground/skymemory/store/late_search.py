@@ -150,7 +150,7 @@ class LateSearch:
 
     def _has_left(self, search: structures.HandoverSearch, counters: dict[str, int], had_place: bool) -> bool:
         """Return True if a satellite has chunks that belong elsewhere."""
-        said = (counters[name] for name in ("row", "rows", "handover_left", "bytes_used"))
+        said = (counters[name] for name in ("row", "rows", "handover_left", "used_bytes"))
         word = structures.HandoverWord(*said)
         return bool(self._core.SKY_Handovers_HasLeft(ctypes.byref(search), ctypes.byref(word), had_place))
 

@@ -315,7 +315,7 @@ LINK_STATE_BYTES: Final = 10
 """Fixed part of the link_state payload."""
 STATS_KVC_UPTIME_MS: Final = 0
 STATS_KVC_STORE_BYTES: Final = 1
-STATS_KVC_BYTES_USED: Final = 2
+STATS_KVC_USED_BYTES: Final = 2
 STATS_KVC_CHUNKS: Final = 3
 STATS_KVC_BLOCKS: Final = 4
 STATS_KVC_BYTES: Final = 5
@@ -353,9 +353,9 @@ STATS_KVC_TENANTS: Final = 36
 STATS_KVC_COUNT: Final = 37
 """Counters of kvc, 8 bytes each."""
 STATS_TENANT_NUMBER: Final = 0
-STATS_TENANT_BYTES_RESERVED: Final = 1
-STATS_TENANT_BYTES_MOST: Final = 2
-STATS_TENANT_BYTES_USED: Final = 3
+STATS_TENANT_RESERVED_BYTES: Final = 1
+STATS_TENANT_MOST_BYTES: Final = 2
+STATS_TENANT_USED_BYTES: Final = 3
 STATS_TENANT_BLOCKS: Final = 4
 STATS_TENANT_EVICTIONS: Final = 5
 STATS_TENANT_REFUSED: Final = 6
@@ -559,7 +559,7 @@ HOST_STATUSES: Final = {
 STATS_KVC: Final = (
     "uptime_ms",
     "store_bytes",
-    "bytes_used",
+    "used_bytes",
     "chunks",
     "blocks",
     "bytes",
@@ -597,9 +597,9 @@ STATS_KVC: Final = (
 )
 STATS_TENANT: Final = (
     "number",
-    "bytes_reserved",
-    "bytes_most",
-    "bytes_used",
+    "reserved_bytes",
+    "most_bytes",
+    "used_bytes",
     "blocks",
     "evictions",
     "refused",

@@ -43,7 +43,7 @@ function factsOf(state, index) {
     ["role", roles.join("; ")],
     ["name", `satellite ${named(sky, index)}`],
     ["holds", `${frame.chunks[index].toLocaleString("en")} chunks, ${words.bytes(frame.bytes[index])}`],
-    ["store in use", sky.store_bytes ? `${words.ratio(frame.bytes_used[index] / sky.store_bytes)} of ${words.bytes(sky.store_bytes)}` : "–"],
+    ["store in use", sky.store_bytes ? `${words.ratio(frame.used_bytes[index] / sky.store_bytes)} of ${words.bytes(sky.store_bytes)}` : "–"],
     ["chunks served", withTotal(frame.hits_per_s[index], total("hits"))],
     ["asked in vain", withTotal(frame.misses_per_s[index], total("misses"))],
     ["blocks evicted", withTotal(frame.evictions_per_s[index], total("evictions"))],

@@ -42,7 +42,7 @@ static void test_stats(void)
     CHECK_EQ(rig.out[0].pkt.length, SKY_STATS_KVC_COUNT * 8u);
     CHECK_EQ(stat(SKY_STATS_KVC_UPTIME_MS), 3456);
     CHECK_EQ(stat(SKY_STATS_KVC_STORE_BYTES), 11000);
-    CHECK_EQ(stat(SKY_STATS_KVC_BYTES_USED), 11000);
+    CHECK_EQ(stat(SKY_STATS_KVC_USED_BYTES), 11000);
     CHECK_EQ(stat(SKY_STATS_KVC_CHUNKS), 10);
     CHECK_EQ(stat(SKY_STATS_KVC_BLOCKS), 1);
     CHECK_EQ(stat(SKY_STATS_KVC_BYTES), 9500);
@@ -85,7 +85,7 @@ static void test_stats_of_tiny_slots(void)
     rig_serve(&rig, &req);
     CHECK_EQ(stat(SKY_STATS_KVC_CHUNKS), 4);
     CHECK_EQ(stat(SKY_STATS_KVC_BYTES), 128);
-    CHECK_EQ(stat(SKY_STATS_KVC_BYTES_USED), 96);
+    CHECK_EQ(stat(SKY_STATS_KVC_USED_BYTES), 96);
 }
 
 /* Counter @p index of the record at @p place of the answer at hand. */
@@ -125,15 +125,15 @@ static void test_stats_of_tenants(void)
     CHECK_EQ(stat(SKY_STATS_KVC_TENANTS), 3);
     CHECK_EQ(stat(SKY_STATS_KVC_ERR_STORE_FULL), 1);
     CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_NUMBER), UINT64_C(1) << 32);
-    CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_BYTES_RESERVED), 0);
-    CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_BYTES_MOST), 5000);
-    CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_BYTES_USED), 2000);
+    CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_RESERVED_BYTES), 0);
+    CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_MOST_BYTES), 5000);
+    CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_USED_BYTES), 2000);
     CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_BLOCKS), 1);
     CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_EVICTIONS), 4);
     CHECK_EQ(tenant_stat(0, SKY_STATS_TENANT_REFUSED), 1);
     CHECK_EQ(tenant_stat(1, SKY_STATS_TENANT_NUMBER), 7);
-    CHECK_EQ(tenant_stat(1, SKY_STATS_TENANT_BYTES_RESERVED), 2000);
-    CHECK_EQ(tenant_stat(1, SKY_STATS_TENANT_BYTES_MOST), 4000);
+    CHECK_EQ(tenant_stat(1, SKY_STATS_TENANT_RESERVED_BYTES), 2000);
+    CHECK_EQ(tenant_stat(1, SKY_STATS_TENANT_MOST_BYTES), 4000);
     CHECK_EQ(tenant_stat(2, SKY_STATS_TENANT_NUMBER), UINT32_MAX);
     SKY_Service_ResetCounters(&rig.svc);
     CHECK_EQ(ask_tenants(0), 3);

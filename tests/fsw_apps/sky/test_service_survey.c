@@ -251,7 +251,7 @@ static bool answer_with(SKY_Survey_t *survey, uint32_t index, SKY_Addr_t from, u
     SKY_Packet_t pkt;
 
     payload[8u * SKY_STATS_KVC_ROW + 7u]           = (uint8_t)row;
-    payload[8u * SKY_STATS_KVC_BYTES_USED + 7u]    = (uint8_t)used;
+    payload[8u * SKY_STATS_KVC_USED_BYTES + 7u]    = (uint8_t)used;
     payload[8u * SKY_STATS_KVC_HANDOVER_LEFT + 7u] = (uint8_t)left;
     (void)memset(&pkt, 0, sizeof(pkt));
     pkt.op         = op;

@@ -30,9 +30,9 @@ uint32_t SKY_Stats_Tenants(const SKY_Store_t *store, uint32_t first, uint32_t mo
         const SKY_StoreTenant_t *tenant = &store->tenants[row];
 
         out[SKY_STATS_TENANT_NUMBER]         = row == SKY_STORE_OTHERS ? OTHERS_NUMBER : tenant->tenant;
-        out[SKY_STATS_TENANT_BYTES_RESERVED] = tenant->reserved * slot_bytes;
-        out[SKY_STATS_TENANT_BYTES_MOST]     = tenant->most * slot_bytes;
-        out[SKY_STATS_TENANT_BYTES_USED]     = tenant->used * slot_bytes;
+        out[SKY_STATS_TENANT_RESERVED_BYTES] = tenant->reserved * slot_bytes;
+        out[SKY_STATS_TENANT_MOST_BYTES]     = tenant->most * slot_bytes;
+        out[SKY_STATS_TENANT_USED_BYTES]     = tenant->used * slot_bytes;
         out[SKY_STATS_TENANT_BLOCKS]         = tenant->blocks;
         out[SKY_STATS_TENANT_EVICTIONS]      = tenant->evicted_chunks;
         out[SKY_STATS_TENANT_REFUSED]        = tenant->refused;
@@ -53,7 +53,7 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
 
     out[SKY_STATS_KVC_UPTIME_MS]       = (now_us - core->started_us) / US_PER_MS;
     out[SKY_STATS_KVC_STORE_BYTES]     = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes;
-    out[SKY_STATS_KVC_BYTES_USED]      = (uint64_t)store->slab.used * store->cfg.slot_bytes;
+    out[SKY_STATS_KVC_USED_BYTES]      = (uint64_t)store->slab.used * store->cfg.slot_bytes;
     out[SKY_STATS_KVC_CHUNKS]          = store->counters.chunks;
     out[SKY_STATS_KVC_BLOCKS]          = store->counters.blocks;
     out[SKY_STATS_KVC_BYTES]           = store->counters.bytes;
@@ -89,7 +89,7 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_HINTS_LOST]      = store->counters.evicted_hinted;
     out[SKY_STATS_KVC_TENANTS]         = records_of(store);
     SKY_ASSERT(out[SKY_STATS_KVC_HANDOVER_LEFT] <= out[SKY_STATS_KVC_CHUNKS]);
-    SKY_ASSERT(out[SKY_STATS_KVC_BYTES_USED] <= out[SKY_STATS_KVC_STORE_BYTES]);
+    SKY_ASSERT(out[SKY_STATS_KVC_USED_BYTES] <= out[SKY_STATS_KVC_STORE_BYTES]);
     SKY_ASSERT(out[SKY_STATS_KVC_ROW] <= out[SKY_STATS_KVC_ROWS]);
     SKY_ASSERT(out[SKY_STATS_KVC_BLOCKS] <= out[SKY_STATS_KVC_CHUNKS]);
     SKY_ASSERT(out[SKY_STATS_KVC_BYTES] <= out[SKY_STATS_KVC_CHUNKS] * store->cfg.slot_bytes);

@@ -177,7 +177,7 @@ static bool has_nothing_left(const SKY_Packet_t *pkt, uint32_t row)
 {
     SKY_ASSERT(pkt->op == SKY_OP_STATS);
     return pkt->status == SKY_STATUS_OK && pkt->length == 8u * SKY_STATS_KVC_COUNT &&
-           (counter(pkt, SKY_STATS_KVC_BYTES_USED) == 0 ||
+           (counter(pkt, SKY_STATS_KVC_USED_BYTES) == 0 ||
             (counter(pkt, SKY_STATS_KVC_ROW) == row && counter(pkt, SKY_STATS_KVC_HANDOVER_LEFT) == 0));
 }
 

@@ -20,7 +20,7 @@ typedef struct
 {
     uint64_t row, rows; /**< row that it is in, and rows of its schedule */
     uint64_t left;      /**< chunks that it still has to hand over */
-    uint64_t bytes_used;
+    uint64_t used_bytes;
 } SKY_HandoverWord_t;
 
 /** Result of the searches. */

@@ -43,7 +43,7 @@ bool SKY_Handovers_HasLeft(const SKY_HandoverSearch_t *search, const SKY_Handove
     const bool knows = word->row == search->row && word->rows == search->rows;
 
     SKY_ASSERT(search->row > 0u);
-    return word->left > 0u || (had_place && !knows && word->bytes_used > 0u);
+    return word->left > 0u || (had_place && !knows && word->used_bytes > 0u);
 }
 
 bool SKY_Handovers_Asked(SKY_Handovers_t *handovers, SKY_HandoverSearch_t *search, uint64_t now_us, uint32_t count,

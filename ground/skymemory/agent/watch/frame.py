@@ -17,7 +17,7 @@ SATELLITE_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "state": np.uint8,
     "chunks": np.uint32,
     "bytes": np.uint32,
-    "bytes_used": np.uint32,
+    "used_bytes": np.uint32,
     "hits_per_s": np.float16,
     "misses_per_s": np.float16,
     "evictions_per_s": np.float16,
@@ -25,7 +25,7 @@ SATELLITE_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "server": np.int32,
     "server_before": np.int32,
 }
-"""Columns of each satellite. `bytes`: those of chunks. `bytes_used`: those of the store that are in use. `moved`: chunks handed
+"""Columns of each satellite. `bytes`: those of chunks. `used_bytes`: those of the store that are in use. `moved`: chunks handed
 on to others. `server`: the number of the server that it is, -1: none. `server_before`: the number before the handover that
 runs now; -1 everywhere while none runs."""
 LINK_COLUMNS: Final[dict[str, type[np.generic]]] = {

@@ -177,7 +177,7 @@ class Survey:
         """Return sums over the satellites that answered when they were asked last."""
         states = [int((self._state == one).sum()) for one in (ANSWERS, SILENT, UNASKED)]
         told = [self._stores[place] for place in self._places if self._answers(place)]
-        names = ("chunks", "bytes", "bytes_used", "store_bytes")
+        names = ("chunks", "bytes", "used_bytes", "store_bytes")
         return SkyTotals(*states, *(sum(one[name] for one in told) for name in names), *(self._grown[name] for name in _GROWN))
 
     def _window(self, time_s: float) -> dict[str, str]:
@@ -214,7 +214,7 @@ class Survey:
         frame["alive"][0] = (self._state == ANSWERS).sum()
         for index, place in enumerate(self._places):
             if self._state[index] == ANSWERS:
-                for name in ("chunks", "bytes", "bytes_used"):
+                for name in ("chunks", "bytes", "used_bytes"):
                     frame[name][index] = min(self._stores[place][name], 2**32 - 1)
         for name, column in self._rates.items():
             frame[name][:] = column

@@ -456,12 +456,12 @@ class HandoverWord(Structure):
     """row that it is in, and rows of its schedule"""
     left: int
     """chunks that it still has to hand over"""
-    bytes_used: int
+    used_bytes: int
     _fields_ = (
         ("row", c_uint64),
         ("rows", c_uint64),
         ("left", c_uint64),
-        ("bytes_used", c_uint64),
+        ("used_bytes", c_uint64),
     )
 
 

@@ -137,14 +137,14 @@ def test_tenants_are_listed_with_their_quotas(skymem: Command) -> None:
     own, others = report["tenants"]
     slot_bytes = Constellation().slot_bytes
     assert (own["tenant"], own["refused"]) == (7, 0)
-    assert own["bytes_used"] == (stored["chunks"] + 6) * slot_bytes  # a slot of entries on each server
-    assert (others["tenant"], others["bytes_used"], others["bytes_reserved"]) == ("others", 0, 0)
+    assert own["used_bytes"] == (stored["chunks"] + 6) * slot_bytes  # a slot of entries on each server
+    assert (others["tenant"], others["used_bytes"], others["reserved_bytes"]) == ("others", 0, 0)
     store_bytes = sum(entry["store"]["store_bytes"] for entry in report["satellites"])
-    assert others["bytes_most"] == store_bytes
-    assert own["bytes_reserved"] + 12 * slot_bytes >= store_bytes / 4 >= own["bytes_reserved"]
+    assert others["most_bytes"] == store_bytes
+    assert own["reserved_bytes"] + 12 * slot_bytes >= store_bytes / 4 >= own["reserved_bytes"]
     assert [one["tenant"] for one in report["satellites"][0]["tenants"]] == ["others", 7]
     rows = [line.split() for line in skymem("status").output.splitlines()]
-    shown = [f"{own[name] / 1e6:,.1f}" for name in ("bytes_reserved", "bytes_most", "bytes_used")]
+    shown = [f"{own[name] / 1e6:,.1f}" for name in ("reserved_bytes", "most_bytes", "used_bytes")]
     assert ["7", *shown, f"{own['blocks']:,}", "0", "0"] in rows
 
 

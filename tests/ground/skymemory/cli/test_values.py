@@ -179,7 +179,7 @@ def test_a_put_tells_what_was_acknowledged_and_what_is_missing(
     assert user.run("put", "small", "-", stdin=b"here").returncode == 0
     with ControlPlane(local.constellation) as control:
         routes = [Route(one, one) for one in Whereabouts(local.constellation).servers(0)]
-        holders = [one for one, counters in control.store_stats(routes, PATIENCE_S).items() if counters["bytes_used"]]
+        holders = [one for one, counters in control.store_stats(routes, PATIENCE_S).items() if counters["used_bytes"]]
     assert len(holders) == 3
     with stopped(local, holders[0]):
         done = user.run("put", "small", "-", stdin=b"four")

@@ -64,9 +64,9 @@ def flood(sky: Constellation, at: Satellite, tenant: int, count: int) -> None:
                 time.sleep(0.001)  # so that the socket of the satellite takes all
 
 
-def bytes_used(sky: Constellation, at: Satellite, number: int) -> int:
+def used_bytes(sky: Constellation, at: Satellite, number: int) -> int:
     with ControlPlane(sky) as control:
-        return next(one.bytes_used for one in control.tenant_stats([Route(at, at)], PATIENCE_S)[at] if one.number == number)
+        return next(one.used_bytes for one in control.tenant_stats([Route(at, at)], PATIENCE_S)[at] if one.number == number)
 
 
 @pytest.mark.parametrize("has_quotas", [True, False])
@@ -87,11 +87,11 @@ def test_a_flood_evicts_its_own_blocks_only(start_sky: StartSky, has_quotas: boo
         assert whole == [None] * len(items)
         return
     assert whole == list(items.values())
-    assert 0 < bytes_used(sky, target, ATTACKER) <= 34 * sky.slot_bytes  # 20 % of about 164 slots
+    assert 0 < used_bytes(sky, target, ATTACKER) <= 34 * sky.slot_bytes  # 20 % of about 164 slots
     report = collect(sky)
     assert [one["tenant"] for one in report["tenants"]] == [VICTIM, ATTACKER, OTHERS]
     victim, attacker, others = report["tenants"]
-    assert victim["bytes_used"] == 9 * (len(items) + 1) * sky.slot_bytes  # with a slot of entries each
+    assert victim["used_bytes"] == 9 * (len(items) + 1) * sky.slot_bytes  # with a slot of entries each
     assert (victim["evictions"], victim["refused"]) == (0, 0)
     assert attacker["evictions"] > 800
-    assert (others["bytes_used"], others["bytes_reserved"]) == (0, 0)
+    assert (others["used_bytes"], others["reserved_bytes"]) == (0, 0)

@@ -96,7 +96,7 @@ def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
         assert now["agent"]["bytes_down"] == 800_000
         assert sum(now["totals"]["hits"]) >= 4 * 34  # one that was asked for again counts again
         assert survey.sky()["store_bytes"] > 0
-        assert all(used > held for used, held in zip(told["bytes_used"], told["bytes"], strict=True) if held)  # entries, too
+        assert all(used > held for used, held in zip(told["used_bytes"], told["bytes"], strict=True) if held)  # entries, too
 
 
 def test_what_was_asked_for_and_what_came(start_sky: StartSky) -> None:
