@@ -148,8 +148,46 @@ static void test_no_host_purges_what_can_be_decoded(void)
     CHECK(!any_says(&rig, SKYT_BREAK_NOTHING, ""));
 }
 
-/* Three satellites are lost while blocks are put, and come back empty. Stand-ins keep their shares, because they follow no schedule, or in the
- * layout hop. Nobody looks for these there, but the rest of the block stays. */
+/* Three satellites are lost while blocks are put, and come back empty, @p apart from all others or not. Stand-ins follow no schedule, or it
+ * moves nothing, as the layout is hop. */
+static void lose_three(Rig_t *rig, uint32_t variant, bool apart)
+{
+    rig_coded(rig, 1, 12, 2);
+    rig->config.lazy_purge = 1;
+    rig->config.ask_first  = variant / 2u; /* each get asks all servers what they hold, or none does */
+    rig->config.scheduled  = variant % 2u == 0u ? SKYT_SCHEDULED_NOBODY : SKYT_SCHEDULED_ALL;
+    rig->config.layout     = variant % 2u == 0u ? SKY_LAYOUT_ROTATION_HOP : SKY_LAYOUT_HOP;
+    rig->rows              = 1;
+    crash_some(rig, 3);
+    for (uint32_t at = 0; at < 12u && apart; ++at)
+    {
+        rig_fault(rig, 30, SKYT_FAULT_CUT, rig->faults[at / 4u].node, 1)->link = at % 4u;
+    }
+    for (uint32_t lost = 0; lost < 3u; ++lost)
+    {
+        rig->faults[lost].time_us = START_US;
+        (void)rig_fault(rig, 60 + lost, SKYT_FAULT_RESTART, rig->faults[lost].node, 0);
+    }
+}
+
+/* Each chunk is kept with its home, and goes there. */
+static void test_what_stand_ins_hold_goes_home(void)
+{
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        SKYT_Counters_t counters;
+        Rig_t           rig;
+
+        lose_three(&rig, i, false);
+        rig_run_sound(&rig, &counters);
+        CHECK_EQ(counters.misses[SKYT_CAUSE_STRANDED], 0);
+        CHECK_EQ(counters.hits, GETS);
+        CHECK_EQ(counters.purges, 0);
+    }
+}
+
+/* Their links to other satellites stay cut, so that nothing comes home. Nobody looks for these shares at the stand-ins, but the rest of the
+ * block stays. */
 static void test_no_host_purges_what_stand_ins_hold(void)
 {
     for (uint32_t i = 0; i < 4u; ++i)
@@ -157,18 +195,8 @@ static void test_no_host_purges_what_stand_ins_hold(void)
         SKYT_Counters_t counters;
         Rig_t           rig;
 
-        rig_coded(&rig, 1, 12, 2);
-        rig.config.lazy_purge = 1;
-        rig.config.ask_first  = i / 2u; /* each get asks all servers what they hold, or none does */
-        rig.config.scheduled  = i % 2u == 0u ? SKYT_SCHEDULED_NOBODY : SKYT_SCHEDULED_ALL;
-        rig.config.layout     = i % 2u == 0u ? SKY_LAYOUT_ROTATION_HOP : SKY_LAYOUT_HOP;
-        rig.rows              = 1;
-        crash_some(&rig, 3);
-        for (uint32_t lost = 0; lost < 3u; ++lost)
-        {
-            rig.faults[lost].time_us = START_US;
-            (void)rig_fault(&rig, 60 + lost, SKYT_FAULT_RESTART, rig.faults[lost].node, 0);
-        }
+        lose_three(&rig, i, true);
+        rig.config.uplink = SKYT_UPLINK_DIRECT;
         rig_run_sound(&rig, &counters);
         CHECK(counters.misses[SKYT_CAUSE_STRANDED] > 0);
         CHECK_EQ(counters.purges, 0);
@@ -270,6 +298,7 @@ int main(void)
     RUN(test_chunks_are_exact);
     RUN(test_a_get_brings_what_can_be_decoded);
     RUN(test_no_host_purges_what_can_be_decoded);
+    RUN(test_what_stand_ins_hold_goes_home);
     RUN(test_no_host_purges_what_stand_ins_hold);
     RUN(test_a_block_counts_as_whole_only_if_it_can_be_decoded);
     RUN(test_a_purged_block_cannot_be_decoded);
