@@ -8,6 +8,7 @@ from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
+from skymemory.store.deletions import DELETION_BYTES
 from skymemory.store.results import CancelledLookupError, ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
 
 
@@ -25,6 +26,11 @@ class MemoryStore(BlockStore):
     @property
     def tenant_secret(self) -> bytes:
         return b"secret of the memory"
+
+    @property
+    def left(self) -> set[bytes]:
+        """Keys of what was not deleted."""
+        return {key for key, data in self.blocks.items() if len(data) != DELETION_BYTES}
 
     @property
     def silent(self) -> bool:
@@ -77,6 +83,9 @@ class MemoryStore(BlockStore):
     def purge(self, keys: Sequence[bytes]) -> Purged:
         self._begin("purge", keys)
         return Purged(sum(self.blocks.pop(key, None) is not None for key in keys), True)
+
+    def forget(self, results: Sequence[GetResult]) -> None:
+        self.purge([one.key for one in results])
 
     def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
         self._begin("prefetch", keys)

@@ -189,6 +189,9 @@ class AgentStore(BlockStore):
         chunks = sum(answer.chunks for answer in answers if answer is not None)
         return Purged(chunks, all(answer is not None and answer.confirmed for answer in answers))
 
+    def forget(self, results: Sequence[GetResult]) -> None:
+        """Do nothing: the agent tells no entries (`BlockStore.forget`)."""
+
     def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
         """Prefetch blocks for a time to come, see `BlockStore.prefetch`. Without an agent all are UNANSWERED."""
         check_keys(keys)

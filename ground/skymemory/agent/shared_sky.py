@@ -308,11 +308,15 @@ class SharedSky:
             chunks, confirmed = chunks + done.chunks, confirmed and done.confirmed
         return Purged(chunks, confirmed)
 
-    async def make_way(self, keys: Sequence[bytes], *, tenant: int | None = None) -> list[Purged]:
+    async def forget(self, results: Sequence[GetResult], *, tenant: int | None = None) -> None:
+        """Purge blocks that were fetched and are of no use (`SkyStore.forget`)."""
+        await self._ask(lambda store: store.forget(results), None, tenant)
+
+    async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys (`SkyStore.make_way`)."""
         check_keys(keys)
         unconfirmed = [Purged(0, False) for _ in keys]
-        return await self._ask(lambda store: store.make_way(keys), unconfirmed, tenant) if keys else []
+        return await self._ask(lambda store: store.make_way(keys), unconfirmed) if keys else []
 
     async def _ask(self, call: Callable[[SkyStore], T], otherwise: T, tenant: int | None = None) -> T:
         def ask(store: SkyStore | None) -> T:

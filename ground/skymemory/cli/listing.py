@@ -60,9 +60,9 @@ def list_known(constellation_path: Path | None, tenant_secret_file: Path | None,
 
 def _values(store: SkyStore) -> list[dict[str, Any]]:
     """Return the values of this host's list, and forget those that are not in the sky any more."""
-    names, values = ValueNames(store), KeyValue(store)
+    names = ValueNames(store)
     known = names.read()
-    found = store.find([values.key_of(one.name) for one in known], fresh=True)
+    found = KeyValue(store).find([one.name for one in known])
     # Stand-ins deny what only satellites hold that are silent now: that is no absence.
     is_known = not silence(store, is_unanswered=False)
     if is_known:

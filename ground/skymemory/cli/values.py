@@ -77,8 +77,7 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
         print_json({"key": key, "bytes": len(value), "chunks": total, "missing": result.lost, "seconds": result.duration_s})
     else:
         click.echo(f"{len(value):,} bytes in {_stored(result, result.entry.chunk_total)} stored in {result.duration_s:.3f} s")
-        if result.lost:
-            click.echo(f"no satellite has acknowledged {_chunks(result.lost)}; parity makes up for what is missing", err=True)
+        _tell_missing(result)
 
 
 @click.command(cls=KeyCommand, epilog=DASH.format("get", " FILE"))
@@ -125,19 +124,19 @@ def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path |
     """
     with open_store(constellation_path, tenant_secret_file) as store:
         start_s = time.perf_counter()
-        purged = store.purge([KeyValue(store).key_of(key)])
+        result = KeyValue(store).erase(key)
         duration_s = time.perf_counter() - start_s
-        refusal = "" if purged.chunks else _refusal(store)
-        silent = silence(store, is_unanswered=False)
-        if purged.confirmed:
+        refusal = "" if result.ok else _refusal(store)
+        silent = silence(store, is_unanswered=result.status in SILENCE)
+        if result.ok or (result.status is Status.MISS and not refusal and not silent):
             ValueNames(store).gone(key)
-    if not purged.chunks:
+    if result.status is Status.MISS or result.status in SILENCE:
         raise _not_found(key, refusal, silent, "was not there")
+    if not result.ok:
+        raise Failure(f"{key!r} was not deleted: {refusal or result.status}")
     if as_json:
-        report = {"key": key, "chunks": purged.chunks, "confirmed": purged.confirmed, "seconds": round(duration_s, 6)}
-        print_json(report)
-    if not purged.confirmed:
-        click.echo("satellites that do not answer now may bring a part of it back", err=True)
+        print_json({"key": key, "missing": result.lost, "seconds": round(duration_s, 6)})
+    _tell_missing(result)
 
 
 @click.command(cls=KeyCommand, epilog=DASH.format("prefetch --at TIME", "..."))
@@ -197,6 +196,12 @@ def _write(file: Path, value: Buffer) -> None:
 
 def _chunks(count: int) -> str:
     return "1 chunk" if count == 1 else f"{count:,} chunks"
+
+
+def _tell_missing(result: PutResult) -> None:
+    """Say that chunks of what was stored were not acknowledged."""
+    if result.lost:
+        click.echo(f"no satellite has acknowledged {_chunks(result.lost)}; parity makes up for what is missing", err=True)
 
 
 def _stored(result: PutResult, total: int) -> str:

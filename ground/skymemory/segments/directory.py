@@ -1,11 +1,12 @@
 """Manifests of segments in a store, and the list of those that this host put.
 
-The manifest is purged last. So an expiry that ended in the middle can be repeated.
+The manifest is deleted last. So an expiry that ended in the middle can be repeated.
 """
 
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple, NoReturn
@@ -24,6 +25,7 @@ from skymemory.segments.host_list import HostList, Segment
 from skymemory.segments.keys import SegmentKeys, is_segment_id
 from skymemory.segments.manifest import MANIFEST_BYTES_MAX, NAME_CHARACTERS_MAX, Manifest, ManifestKeys, shown_time
 from skymemory.store.block_store import BlockStore
+from skymemory.store.deletions import is_old
 from skymemory.store.keyvalue import now_unix_ms
 from skymemory.store.results import REPLACED, SILENCE, GetResult, PutResult, Status
 from skymemory.store.versions import Versions
@@ -149,16 +151,7 @@ class SegmentDirectory:
             SilentSkyError: Nobody answered.
             SegmentError: The manifest could not be stored; the message says why.
         """
-        key = self._keys.key_of(manifest.id)
-        version = self._versions.choose(key)
-        result = self._put(manifest, version)
-        if result.status in REPLACED:
-            above = self._versions.choose_above(key, result.held_version)
-            if above is not None:
-                version = above
-                result = self._put(manifest, version)
-        check_stored(manifest.id, [result])
-        self._versions.stored(key, version)
+        version = self._put(manifest.id, lambda version: self._packed(manifest, version))
         segment = self.entry(Held(manifest, version))
         self._list.add(segment)
         return segment
@@ -192,29 +185,28 @@ class SegmentDirectory:
         return self.put(msgspec.structs.replace(held.manifest, **changes))
 
     def expire(self, segment: str) -> bool:
-        """Purge a segment, also one that has expired or is of another model.
+        """Delete the manifest of a segment and purge its blocks, also of one that has expired or is of another model.
 
         Blocks that it has in common with other segments of this host's list stay.
 
         Returns:
-            True if all satellites confirmed. Else it is purged at all others, and what a silent one holds may come back with it:
-            some chunks of blocks, or the manifest.
+            True if all satellites confirmed that the blocks are purged. Else they are at all others, and a silent one may come
+            back with chunks, which are of no use to anybody.
 
         Raises:
             UnknownSegmentError: The sky has no such segment.
             SilentSkyError: Nobody answered.
+            SegmentError: The manifest could not be deleted; the message says why.
         """
         manifest = self._read(segment).manifest
         others = self._shared(segment, beginning_of(self.keys(manifest)))
         keys = [key for keys in self.all_keys(manifest) for key in keys.all]
         blocks = self._store.purge([key for key in keys if key not in others])
-        key = self._keys.key_of(segment)
-        itself = self._store.purge([key])
         if self._store.silent:
             raise SilentSkyError(f"segment {segment} may still be there: nobody answers; try again")
-        self._versions.deleted(key)
+        self._put(segment, partial(self._keys.pack_deletion, segment), "deleted")
         self._list.remove(segment)
-        return blocks.confirmed and itself.confirmed
+        return blocks.confirmed
 
     def sweep(self) -> int:
         """Expire some of the segments of this host's list that are over by its clock, and return their number.
@@ -292,15 +284,20 @@ class SegmentDirectory:
             [result] = self._store.get([found.entry or key], block_bytes_max=MANIFEST_BYTES_MAX)
         if result.data is None:
             self._raise_missing(segment, result)
-        held = self._store.opened(result, lambda data: self._unpacked(segment, data))
-        if held is None:
+        opened = self._store.opened(result, lambda data: self._unpacked(segment, data))
+        if opened is None:
             self._store.purge([key])
             raise UnknownSegmentError(f"the manifest of segment {segment} was damaged and is purged; put the segment again")
-        if not self._versions.seen(key, held.version):
+        manifest, version = opened
+        if not self._versions.seen(key, version):
             raise UnknownSegmentError(
                 f"an older manifest of segment {segment} came than this host knows: it was put back, and is not used"
             )
-        return held
+        if manifest is None:
+            if is_old(version, 1000 * self._clock()):
+                self._store.forget([result])
+            self._raise_absent(segment)
+        return Held(manifest, version)
 
     def _raise_missing(self, segment: str, result: GetResult) -> NoReturn:
         if result.status in SILENCE:
@@ -312,6 +309,9 @@ class SegmentDirectory:
             raise SegmentError(f"the manifest of segment {segment} cannot be fetched: {result.status}")
         if not self._knows_absence(segment, result.key):
             raise HiddenSegmentError(f"segment {segment} cannot be looked up: satellites that may hold it do not answer")
+        self._raise_absent(segment)
+
+    def _raise_absent(self, segment: str) -> NoReturn:
         self._list.remove(segment)
         raise UnknownSegmentError(f"the sky has no segment {segment}: it has expired or was evicted, or there never was one")
 
@@ -321,23 +321,40 @@ class SegmentDirectory:
             self._store.find([key], fresh=True)  # before this host forgets what it put, it asks who answers now
         return self._store.knows_absence
 
-    def _unpacked(self, segment: str, data: bytearray) -> Held | None:
+    def _unpacked(self, segment: str, data: bytearray) -> tuple[Manifest | None, int] | None:
+        """Return the manifest in a block, or None if it was deleted, and its version. None: the block is damaged."""
         try:
             manifest, version = self._keys.unpack(segment, data)
         except BlockError as error:
             _log.info("the manifest of segment %s cannot be used: %s", segment, error)
             return None
-        if self.keys(manifest).id != segment:
+        if manifest is not None and self.keys(manifest).id != segment:
             _log.warning("the manifest of segment %s is of other tokens", segment)
             return None
-        return Held(manifest, version)
+        return manifest, version
 
-    def _put(self, manifest: Manifest, version: int) -> PutResult:
+    def _packed(self, manifest: Manifest, version: int) -> bytearray:
         block = self._keys.pack(manifest, version)
         if len(block) > MANIFEST_BYTES_MAX:
             raise SegmentError(f"the manifest has {len(block):,} bytes; allowed are {MANIFEST_BYTES_MAX:,}")
-        [result] = put_all(self._store, [(self._keys.key_of(manifest.id), block)])
-        return result
+        return block
+
+    def _put(self, segment: str, pack: Callable[[int], bytearray], done: str = "stored") -> int:
+        """Store the block that `pack` returns for a version, in place of an older one, and return the version.
+
+        Raises:
+            SilentSkyError: Nobody answered.
+            SegmentError: It could not be stored; the message says why.
+        """
+        key = self._keys.key_of(segment)
+        version = self._versions.choose(key)
+        [result] = put_all(self._store, [(key, pack(version))])
+        if result.status in REPLACED and (above := self._versions.choose_above(key, result.held_version)) is not None:
+            version = above
+            [result] = put_all(self._store, [(key, pack(version))])
+        check_stored(segment, [result], done)
+        self._versions.stored(key, version)
+        return version
 
     def _shared(self, segment: str, beginning: str) -> set[bytes]:
         """Return the keys of blocks of other segments of this host's list that begin like a segment."""
@@ -382,8 +399,8 @@ def put_all(store: BlockStore, items: list[tuple[bytes, bytearray]]) -> list[Put
         raise SegmentError(f"the sky cannot hold the segment: {error}") from error
 
 
-def check_stored(segment: str, results: list[PutResult]) -> None:
-    """Check that blocks were stored.
+def check_stored(segment: str, results: list[PutResult], done: str = "stored") -> None:
+    """Check that blocks were stored. `done` says what they stand for.
 
     Raises:
         SilentSkyError: Nobody answered.
@@ -391,6 +408,6 @@ def check_stored(segment: str, results: list[PutResult]) -> None:
     """
     failed = [result.status for result in results if not result.ok]
     if failed and set(failed) <= SILENCE:
-        raise SilentSkyError(f"segment {segment} is not stored: nobody answers ({failed[0]})")
+        raise SilentSkyError(f"segment {segment} is not {done}: nobody answers ({failed[0]})")
     if failed:
-        raise SegmentError(f"segment {segment} is not stored: {next(one for one in failed if one not in SILENCE)}")
+        raise SegmentError(f"segment {segment} is not {done}: {next(one for one in failed if one not in SILENCE)}")

@@ -4,7 +4,8 @@ A manifest is a sealed, versioned block under a key of the id alone. So it is fo
 model is told from one that is unknown. It says of what its keys are derived; only who knows the tenant secret can derive them.
 
 Its version is chosen as that of a value (`skymemory.store.versions`): a newer manifest takes the place of an older one, and an
-older one that somebody puts back is refused by a host that knows the newer one.
+older one that somebody puts back is refused by a host that knows the newer one. It is deleted as a value, too
+(`skymemory.store.deletions`): no manifest has an empty body.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from msgspec import Meta, Struct
 
 from skymemory.segments.groups import GROUPS_MAX
 from skymemory.segments.keys import SegmentKeys, scoped, segment_root
+from skymemory.store.deletions import is_deletion, sealed_deletion
 from skymemory.wire.envelope import BlockError, Kind, seal, unseal
 from skymemory.wire.key_derivation import block_key, name_key, public_name, root_key, seal_keys
 
@@ -125,13 +127,19 @@ class ManifestKeys:
         body = msgspec.msgpack.encode(manifest)
         return seal(Kind.MANIFEST, self.key_of(manifest.id), b"", body, keys=self._seals, version=version)
 
-    def unpack(self, segment: str, block: bytearray) -> tuple[Manifest, int]:
-        """Return the manifest of an id and its version, from a block that is decrypted in place.
+    def pack_deletion(self, segment: str, version: int) -> bytearray:
+        """Return the block that deletes the manifest of an id."""
+        return sealed_deletion(Kind.MANIFEST, self.key_of(segment), keys=self._seals, version=version)
+
+    def unpack(self, segment: str, block: bytearray) -> tuple[Manifest | None, int]:
+        """Return the manifest of an id and its version, from a block that is decrypted in place. None: it was deleted.
 
         Raises:
             BlockError: The block is not the manifest of this id.
         """
         _, body, version = unseal(Kind.MANIFEST, self.key_of(segment), block, keys=self._seals)
+        if is_deletion(len(block)):
+            return None, version
         try:
             manifest = _DECODER.decode(body)
         except msgspec.DecodeError as error:

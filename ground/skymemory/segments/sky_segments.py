@@ -342,7 +342,7 @@ class SkySegments:
         return changed
 
     def expire(self, segment: str) -> bool:
-        """Purge a segment, and return True if all satellites confirmed (`SegmentDirectory.expire`)."""
+        """Delete a segment, and return True if all satellites confirmed (`SegmentDirectory.expire`)."""
         confirmed = self.directory.expire(segment)
         self._remembered.forget(segment)
         return confirmed

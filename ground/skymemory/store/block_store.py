@@ -162,6 +162,16 @@ class BlockStore(ABC):
         """Forget blocks, here and on the satellites."""
 
     @abstractmethod
+    def forget(self, results: Sequence[GetResult]) -> None:
+        """Purge blocks that were fetched and are of no use, but nothing that is newer under their keys.
+
+        Results without entries do not tell the one from the other: such blocks stay until they are evicted.
+
+        Args:
+            results: Results of `get`.
+        """
+
+    @abstractmethod
     def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
         """Prefetch blocks so that they are in the window at a time to come (paper, end of section 3.7).
 

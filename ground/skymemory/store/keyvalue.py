@@ -2,7 +2,8 @@
 
 A value is stored as a sealed block (`skymemory.wire.envelope`), whose header is the time at which the value expires: eight bytes,
 big-endian, in milliseconds since 1970; 0 if it never expires. A block of odd length expires, one of even length never does. So
-the length alone tells whether a value must be fetched to know that it has not expired, although the header is encrypted.
+the length alone tells whether a value must be fetched to know that it has not expired, although the header is encrypted. A value
+that was deleted is a block without a header (`skymemory.store.deletions`), which is shorter than all others.
 
 Names are digests under a key from the tenant secret, and the seal binds them: a value comes back exactly as it was put under this
 name, or not at all. `skymemory.store.versions` says how an older value is told from a newer one.
@@ -10,17 +11,28 @@ name, or not at all. `skymemory.store.versions` says how an older value is told 
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
-from skymemory.store.results import REPLACED, PrefetchResult, PutResult, Status
+from skymemory.store.deletions import is_deletion, is_old, sealed_deletion, without_deletions
+from skymemory.store.results import REPLACED, FindResult, PrefetchResult, PutResult, Status
 from skymemory.store.sizing import stores_words
 from skymemory.store.sky_store import SkyStore
-from skymemory.store.versions import Versions
-from skymemory.wire.envelope import ENVELOPE_BYTES, PADDING_BYTES_MAX, BlockError, Kind, seal, seal_in_place, unseal
+from skymemory.store.versions import Versions, now_unix_us
+from skymemory.wire.envelope import (
+    ENVELOPE_BYTES,
+    PADDING_BYTES_MAX,
+    VALUE_VERSION_MAX,
+    BlockError,
+    Kind,
+    seal,
+    seal_in_place,
+    unseal,
+)
 from skymemory.wire.key_derivation import block_key, name_key, root_key, seal_keys
 
 _EXPIRES: Final = struct.Struct(">Q")
@@ -41,10 +53,16 @@ class Value(NamedTuple):
     """Time at which the value expires, in milliseconds since 1970; 0 if it never expires."""
     version: int = 0
     """Version of the value (`skymemory.store.versions`)."""
+    is_deleted: bool = False
+    """True if it was deleted: it is empty, and counts as absent."""
 
     def is_over(self, now_unix_ms: int) -> bool:
         """Return True if the value has expired."""
         return 0 < self.expires_unix_ms <= now_unix_ms
+
+    def is_old_deletion(self, now_unix_us: int) -> bool:
+        """Return True if the value was deleted so long ago that its deletion is to be purged (`deletions.KEPT_US`)."""
+        return self.is_deleted and is_old(self.version, now_unix_us)
 
 
 def now_unix_ms() -> int:
@@ -108,8 +126,12 @@ class ValueKeys:
         header, padding = _EXPIRES.pack(expires_unix_ms), _padding(length, expires_unix_ms)
         seal_in_place(Kind.VALUE, key, block, header, keys=self._seals, version=version, padding=padding)
 
+    def pack_deletion(self, key: bytes, *, version: int) -> bytearray:
+        """Return the block that deletes the value under a key, and all versions below its own."""
+        return sealed_deletion(Kind.VALUE, key, keys=self._seals, version=version)
+
     def unpack(self, key: bytes, block: bytearray | memoryview) -> Value | None:
-        """Return the value of a block that came under a key, decrypted in the block's memory.
+        """Return the value of a block that came under a key, or its deletion, decrypted in the block's memory.
 
         None: the block is damaged, or holds no value of this key.
         """
@@ -117,6 +139,8 @@ class ValueKeys:
             header, data, version = unseal(Kind.VALUE, key, block, keys=self._seals)
         except BlockError:
             return None
+        if is_deletion(len(block)):
+            return Value(data, 0, version, is_deleted=True)
         if len(header) != _EXPIRES.size:
             return None
         (expires_unix_ms,) = _EXPIRES.unpack(header)
@@ -178,16 +202,15 @@ class KeyValue:
             stores = stores_words(self._store.constellation)
             raise ValueError(f"value of {view.nbytes:,} bytes; allowed are 0 to {self.value_bytes_max:,} ({stores})")
         key = self.key_of(name)
-        version = self._versions.choose(key)
-        result = self._put(key, view, expires_unix_ms, version, progress)
-        if result.status in REPLACED:
-            above = self._versions.choose_above(key, result.held_version)
-            if above is not None:
-                result = self._put(key, view, expires_unix_ms, above, progress)
-        return result
+        return self._put(key, partial(self._keys.pack, key, view, expires_unix_ms), progress)
 
-    def _put(self, key: bytes, value: memoryview, expires_unix_ms: int, version: int, progress: Progress | None) -> PutResult:
-        [result] = self._store.put([(key, self._keys.pack(key, value, expires_unix_ms, version=version))], progress)
+    def _put(self, key: bytes, pack: Callable[..., bytearray], progress: Progress | None = None) -> PutResult:
+        """Store the block that `pack(version=...)` returns, and once more if satellites hold a newer version."""
+        version = self._versions.choose(key)
+        [result] = self._store.put([(key, pack(version=version))], progress)
+        if result.status in REPLACED and (above := self._versions.choose_above(key, result.held_version)) is not None:
+            version = above
+            [result] = self._store.put([(key, pack(version=version))], progress)
         if result.ok:
             self._versions.stored(key, version)
         return result
@@ -207,10 +230,9 @@ class KeyValue:
         if result.data is None:
             return None, result.status
         value = self._store.opened(result, partial(self._keys.unpack, key))
-        if value is None or value.is_over(now_unix_ms()):
-            self._store.purge([key])
-            return None, Status.MISS
-        if not self._versions.seen(key, value.version):
+        if value is None or not self._is_there(key, value):
+            if value is None or value.is_old_deletion(now_unix_us()):
+                self._store.forget([result])
             return None, Status.MISS
         data = value.data.obj
         assert isinstance(data, bytearray)  # that of the block
@@ -219,12 +241,43 @@ class KeyValue:
         del value, data[end:], data[:HEAD_BYTES]
         return data, Status.DONE
 
+    def _is_there(self, key: bytes, value: Value) -> bool:
+        """Return False if a value that was fetched was deleted, is older than is known, or has expired, and is deleted then."""
+        if not self._versions.seen(key, value.version):
+            return False
+        if is_over := value.is_over(now_unix_ms()):
+            self._store.put([(key, self._keys.pack_deletion(key, version=value.version + 1))])  # a newer value stays
+        return not is_over and not value.is_deleted
+
     def prefetch(self, names: Sequence[str], at_s: float) -> list[PrefetchResult]:
         """Prefetch values so that they are in the window at a future time (see `SkyStore.prefetch`, also for errors)."""
-        return self._store.prefetch([self.key_of(name) for name in names], at_s)
+        results = self._store.prefetch([self.key_of(name) for name in names], at_s)
+        found = without_deletions(self._store.find([one.key for one in results if one.ok]))
+        deleted = {one.key for one in found if one.status is Status.MISS}
+        return [replace(one, status=Status.MISS) if one.key in deleted else one for one in results]
+
+    def find(self, names: Sequence[str]) -> list[FindResult]:
+        """Ask the satellites whether values are there and whole (`SkyStore.find`). One that was deleted is a miss."""
+        return without_deletions(self._store.find([self.key_of(name) for name in names], fresh=True))
 
     def delete(self, name: str) -> bool:
-        """Forget a value. Return False if no satellite held any of it."""
+        """Delete a value. Return False if there is none, or if it could not be deleted (`erase` tells which)."""
+        return self.erase(name).ok
+
+    def erase(self, name: str) -> PutResult:
+        """Delete a value as `delete` does: put a deletion in its place.
+
+        Returns:
+            The result of the put; MISS if there is no value, and then nothing was put. A reason of the look-up if nobody said
+            whether there is one.
+        """
         key = self.key_of(name)
-        self._versions.deleted(key)
-        return self._store.purge([key]).chunks > 0
+        self._store.index.remove(key)  # what this host knew of it may be out of date
+        [found] = without_deletions(self._store.find([key]))
+        if found.entry is None:
+            return PutResult(key, found.status, None, 0.0)
+        result = self._put(key, partial(self._keys.pack_deletion, key))
+        if result.status in REPLACED and result.held_version == VALUE_VERSION_MAX:  # nothing is newer
+            purged = self._store.purge([key])
+            return replace(result, status=Status.DONE if purged.confirmed else Status.UNANSWERED)
+        return result

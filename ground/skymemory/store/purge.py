@@ -14,6 +14,7 @@ from skymemory.link.structures import PurgeAnswers
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.spread import by_share, offset_of_key
 from skymemory.store.decisions import PurgeStep, PurgeSteps
+from skymemory.store.deletions import is_deletion
 from skymemory.store.parts import Operation
 
 
@@ -42,7 +43,7 @@ class Purges(Operation):
 
         A put replaces what is at its own satellites. A lookup also asks the satellite that is nearest, and while satellites hand
         over those of earlier rows. Nothing depends on the answers: a satellite that is silent now gives an older version up when
-        it hands it over.
+        it hands it over. After a deletion all servers are asked, so that the value's memory is free at once.
         """
         replacing = [one for one in entries if one.version > 1]
         now = self._routes.ways(0) if replacing else None
@@ -53,7 +54,8 @@ class Purges(Operation):
         for one, asked in zip(replacing, self._routes.lookup_routes([one.key for one in replacing]), strict=True):
             first = now.places[offset_of_key(one.key, len(now.places))]
             new = one.by_share(servers)[: one.chunk_total]
-            orders.append(PurgeOrder(one.key, [*{*asked, *first}.difference(new)], one.version - 1))
+            others = servers if is_deletion(one.block_len) else ()
+            orders.append(PurgeOrder(one.key, [*{*asked, *first, *others}.difference(new)], one.version - 1))
         if routes := {route for one in orders for route in one.routes}:
             self._control.purge(orders, self._tenant, self._control.hurry_s(routes))
 

@@ -467,6 +467,21 @@ class SkyStore(BlockStore):
         self._puts_again.forget(keys)
         return self._purges.purge(keys)
 
+    def forget(self, results: Sequence[GetResult]) -> None:
+        """Purge blocks that were fetched and are of no use (`BlockStore.forget`). Nobody waits for satellites that are late.
+
+        Spared are newer versions, other contents of the same version, and what is kept for a row to come.
+
+        Raises:
+            ValueError: The store was closed.
+        """
+        self._begin()
+        entries = [result.entry for result in results if result.entry is not None]
+        keys = [entry.key for entry in entries]
+        self._puts_again.forget(keys)
+        routes = self._purges.routes(keys)
+        self._purges.forget(entries, routes, self._control.hurry_s(routes))
+
     def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys.
 

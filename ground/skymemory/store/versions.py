@@ -16,12 +16,11 @@ their contents: the second one to come is refused (`bad_key`), and puts again.
 
 A satellite may say any version, so what it says counts for one put alone. Only a version that was stored, or that came in a
 value's seal, is remembered, and if it is far ahead of the clock it does not lift the versions of other values. Behind the largest
-version there is none: such a value has to be deleted first.
+version there is none: such a value has to be purged first, as `KeyValue.delete` does.
 
 A host remembers the versions of the values that it used last. If a value comes that is older than the one it knows, somebody has
 put back what was replaced: it is a miss. A handover that is late brings nothing back, because satellites refuse what is older. A
-deletion removes every version, and satellites remember none of it. For this host it counts as one above the version that it knew.
-A host that knows no version of a value takes any.
+deletion has a version, too (`skymemory.store.deletions`). A host that knows no version of a value takes any.
 """
 
 import time
@@ -89,12 +88,6 @@ class Versions:
                 return False
             self._remember(key, version)
             return True
-
-    def deleted(self, key: bytes) -> None:
-        """Remember that a value was deleted: what was put before is older."""
-        with self._lock:
-            if key in self._known:
-                self._remember(key, min(self._known[key] + 1, VALUE_VERSION_MAX))
 
     def _remember(self, key: bytes, version: int) -> None:
         self._known[key] = version

@@ -18,7 +18,7 @@ from skymemory.agent.gateway.tally import Tally
 from skymemory.agent.gateway.users import Tenancy
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.whole_file import Buffer
-from skymemory.link.control import Purged
+from skymemory.store.deletions import is_deletion
 from skymemory.store.keyvalue import (
     FRAME_BYTES_MAX,
     HEAD_BYTES,
@@ -29,7 +29,7 @@ from skymemory.store.keyvalue import (
     now_unix_ms,
 )
 from skymemory.store.results import REPLACED, SILENCE, FindResult, GetResult, PutResult, Status
-from skymemory.store.versions import Versions
+from skymemory.store.versions import Versions, now_unix_us
 
 _log = logging.getLogger(__name__)
 
@@ -191,14 +191,13 @@ class Values:
         )
         self._gets = self._calls_of_gets(4 * _ASIDE_BYTES, aside=False)
         self._large_gets = self._calls_of_gets(_CALL_BYTES, aside=True)
-        self._ways: _Calls[bytes, Purged] = _Calls(lambda keys: sky.make_way(keys, tenant=tenant), lambda key: Purged(0, False))
         self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
             lambda items: sky.put(items, tenant=tenant),
             lambda item: PutResult(item[0], Status.UNANSWERED, None, 0.0),
             lambda item: memoryview(item[1]).nbytes,
             _CALL_BYTES,
         )
-        self._purges: _Calls[bytes, Purged] = _Calls(self._purge, lambda key: Purged(0, False))
+        self._purges: _Calls[GetResult | bytes, bool] = _Calls(self._purge, lambda item: False)
         self._working: set[asyncio.Task[None]] = set()
         self._keys: tuple[bytes, ValueKeys] | None = None
         """The tenant secret that was used last, and the keys of it."""
@@ -207,7 +206,7 @@ class Values:
     async def drained(self) -> None:
         """Wait until all operations are done."""
         while self._lines:
-            for calls in (self._finds, self._asks, self._gets, self._large_gets, self._ways, self._puts, self._purges):
+            for calls in (self._finds, self._asks, self._gets, self._large_gets, self._puts, self._purges):
                 await calls.drained()
             await asyncio.sleep(_BREATH_S)
 
@@ -257,9 +256,9 @@ class Values:
     # ---- what must be known --------------------------------------------------------------------------------------------
 
     def _begin(self, line: _Line) -> None:
-        needs, asks = Needs.NOTHING, False
+        needs, asks, deletes = Needs.NOTHING, False, False
         for operation, _ in line.doing:
-            needs, asks = max(needs, operation.needs), asks or operation.asks
+            needs, asks, deletes = max(needs, operation.needs), asks or operation.asks, deletes or operation.deletes
             if operation.decides:
                 break
         store = self._sky.store
@@ -270,27 +269,31 @@ class Values:
             self._refuse(line, self._silence)
         elif needs is Needs.NOTHING:
             self._apply(line, State())
-        elif not asks and (entry := store.index.get(line.key)) is not None:
+        elif not asks and not deletes and (entry := store.index.get(line.key)) is not None:
             self._looked(line, needs, entry.block_len)
         else:
+            if deletes:  # it is counted what goes, and what this host knew may be out of date
+                store.index.remove(line.key)
             (self._asks if asks else self._finds).ask(line.key, lambda found: self._answered(line, needs, found))
 
     def _answered(self, line: _Line, needs: Needs, found: FindResult) -> None:
         if found.status in SILENCE:
             self._unanswered(line)
-        else:
-            self._looked(line, needs, None if found.entry is None else found.entry.block_len)
-
-    def _looked(self, line: _Line, needs: Needs, block_len: int | None) -> None:
-        """Go on: the satellites, or this host's index, know of a block of this length, or of none."""
-        if block_len is None:
+        elif found.entry is None or (is_deletion(found.entry.block_len) and needs is not Needs.DATA):
             self._missed(line)
-            return
+        else:
+            self._looked(line, needs, found.entry.block_len)
+
+    def _looked(self, line: _Line, needs: Needs, block_len: int) -> None:
+        """Go on: the satellites, or this host's index, know of a block of this length.
+
+        A deletion is fetched: another host may have put a value since this one saw it, or it is old, and is to be purged.
+        """
         known = self.directory.get(line.database, line.name, now_unix_ms())
         if known is not None and block_length(known.length, known.expires_unix_ms) != block_len:
             known = None  # another host put another value
         if known is None:
-            is_enough = needs is Needs.TERMS and not may_expire(block_len)
+            is_enough = needs is Needs.TERMS and not may_expire(block_len) and not is_deletion(block_len)
         else:
             is_enough = needs is Needs.TERMS or (needs is Needs.LENGTH and known.is_exact)
         if not is_enough:
@@ -337,22 +340,31 @@ class Values:
         else:
             opens = partial(keys.unpack, line.key)
             if result.entry is not None and result.entry.code_m:  # it may have to be fetched again
-                self._beside(line, lambda: self._sky.opened(result, opens, self._tenant), lambda one: self._opened(line, one))
+                self._beside(
+                    line, lambda: self._sky.opened(result, opens, self._tenant), lambda one: self._opened(line, result, one)
+                )
             elif len(data) <= _IN_THREAD_BYTES:
-                self._opened(line, opens(data))
+                self._opened(line, result, opens(data))
             else:
-                self._beside(line, lambda: opens(data), lambda value: self._opened(line, value))
+                self._beside(line, lambda: opens(data), lambda value: self._opened(line, result, value))
 
-    def _opened(self, line: _Line, value: Value | None) -> None:
-        if value is None or value.is_over(now_unix_ms()):
-            self._ways.ask(line.key, lambda _: self._missed(line))  # of no use to others either
-            return
-        if not self._versions.seen(line.key, value.version):  # somebody put back what was replaced
+    def _opened(self, line: _Line, result: GetResult, value: Value | None) -> None:
+        if value is None:  # of no use to others either
+            self._purges.ask(result, lambda _: self._missed(line))
+        elif not self._versions.seen(line.key, value.version):  # somebody put back what was replaced
             self._missed(line)
-            return
-        length = len(value.data)
-        self.directory.put(line.database, line.name, length, value.expires_unix_ms)
-        self._apply(line, State(True, value.data, length, value.expires_unix_ms, held=line.held))
+        elif value.is_old_deletion(now_unix_us()):
+            self._purges.ask(result, lambda _: self._missed(line))
+        elif value.is_deleted:
+            self._missed(line)
+        elif value.is_over(now_unix_ms()):
+            assert line.keys is not None
+            deletion = line.keys.pack_deletion(line.key, version=value.version + 1)  # a newer value stays
+            self._puts.ask((line.key, deletion), lambda _: self._missed(line))
+        else:
+            length = len(value.data)
+            self.directory.put(line.database, line.name, length, value.expires_unix_ms)
+            self._apply(line, State(True, value.data, length, value.expires_unix_ms, held=line.held))
 
     def _missed(self, line: _Line) -> None:
         known = self.directory.get(line.database, line.name, now_unix_ms())
@@ -380,14 +392,14 @@ class Values:
         self._fail(line, line.doing[:first], f"ERR the value cannot be read: {status.replace('_', ' ')}; DEL deletes it")
         line.doing = line.doing[first:]
         if line.doing:
-            self._apply(line, State(is_there=True), is_whole=False)
+            self._apply(line, State(is_there=True))
         else:
             self._next(line)
 
     # ---- what is left in the end ---------------------------------------------------------------------------------------
 
-    def _apply(self, line: _Line, state: State, *, is_whole: bool = True) -> None:
-        """Do the operations; `is_whole`: the block that is there has its first share."""
+    def _apply(self, line: _Line, state: State) -> None:
+        """Do the operations."""
         for operation, _ in line.doing:
             operation.do(state)
         if not state.is_changed:
@@ -395,23 +407,11 @@ class Values:
         elif state.is_there and not 0 < state.expires_unix_ms <= now_unix_ms():
             self._store(line, state)
         else:
-            (self._ways if is_whole else self._purges).ask(line.key, lambda purged: self._deleted(line, purged))
+            self._delete(line, self._versions.choose(line.key))
 
-    def _deleted(self, line: _Line, purged: Purged) -> None:
-        if not purged.confirmed:
-            self._refuse(line, self._silence)
-            return
-        self.directory.remove(line.database, line.name)
-        self._versions.deleted(line.key)
-        if purged.chunks == 0:  # known, but gone: another host deleted it
-            for operation, _ in line.doing:
-                if operation.deletes:
-                    if operation.outcome:
-                        operation.outcome = 0
-                        break
-                elif operation.changes:  # what is deleted behind it came from it, and never got as far as the sky
-                    break
-        self._finish(line)
+    def _delete(self, line: _Line, version: int, *, is_first: bool = True) -> None:
+        assert line.keys is not None
+        self._put(line, line.keys.pack_deletion(line.key, version=version), None, 0, version, is_first=is_first)
 
     def _store(self, line: _Line, state: State) -> None:
         data, large, terms, keys = state.data, state.large, state.expires_unix_ms, line.keys
@@ -432,20 +432,38 @@ class Values:
         else:
             self._beside(line, sealed, lambda block: self._put(line, block, length, terms, version))
 
-    def _put(self, line: _Line, block: Buffer, length: int, terms: int, version: int, *, is_first: bool = True) -> None:
-        """Store a block in place of another one. If satellites hold a newer version, store it once more as a newer one."""
+    def _put(self, line: _Line, block: Buffer, length: int | None, terms: int, version: int, *, is_first: bool = True) -> None:
+        """Store a block in place of another one. If satellites hold a newer version, store it once more as a newer one.
+
+        Args:
+            line: Operations that end with it.
+            block: The block.
+            length: Length of the value; None: the block is a deletion.
+            terms: Time when the value expires; 0: never.
+            version: Version of the block.
+            is_first: False: it was tried with another version.
+        """
 
         def stored(result: PutResult) -> None:
             if result.ok:
                 self._versions.stored(line.key, version)
-                self.directory.put(line.database, line.name, length, terms)
+                if length is None:
+                    self.directory.remove(line.database, line.name)
+                else:
+                    self.directory.put(line.database, line.name, length, terms)
                 self._finish(line)
                 return
             above = self._versions.choose_above(line.key, result.held_version)
             if is_first and result.status in REPLACED and above is not None:
-                self._put_above(line, block, length, terms, above)
+                if length is None:
+                    self._delete(line, above, is_first=False)
+                else:
+                    self._put_above(line, block, length, terms, above)
                 return
             self.directory.remove(line.database, line.name)
+            if length is None and result.status in REPLACED and above is None:  # no deletion can be newer
+                self._purges.ask(line.key, lambda gone: self._finish(line) if gone else self._refuse(line, self._silence))
+                return
             if result.status is Status.UNAUTHENTICATED:
                 why = REFUSED
             elif result.status in SILENCE:
@@ -469,8 +487,11 @@ class Values:
 
         self._beside(line, sealed, lambda again: self._put(line, again, length, terms, version, is_first=False))
 
-    async def _purge(self, keys: list[bytes]) -> list[Purged]:
-        return [await self._sky.purge([key], tenant=self._tenant) for key in keys]  # few; and of each it counts how much went
+    async def _purge(self, items: list[GetResult | bytes]) -> list[bool]:
+        """Purge blocks that were fetched, and all that lies under keys; return whether that is sure."""
+        if results := [one for one in items if isinstance(one, GetResult)]:
+            await self._sky.forget(results, tenant=self._tenant)
+        return [isinstance(one, GetResult) or (await self._sky.purge([one], tenant=self._tenant)).confirmed for one in items]
 
     # ---- the end -------------------------------------------------------------------------------------------------------
 

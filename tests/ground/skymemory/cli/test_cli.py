@@ -87,7 +87,7 @@ def test_a_day_in_its_life(skymem: Command) -> None:
     assert [line.split()[0] for line in grid.splitlines() if line[:7].strip().isdigit()] == ["1", "2", "3"]  # planes
 
     deleted = json.loads(skymem("del", "a key", "--json").stdout)
-    assert (deleted["key"], deleted["chunks"]) == ("a key", stored["chunks"])
+    assert (deleted["key"], deleted["missing"]) == ("a key", 0)
     assert skymem("del", "a key", "--json", status=1).stdout == ""
     missed = skymem("get", "a key", "gone", status=1)
     assert "a key" in missed.output

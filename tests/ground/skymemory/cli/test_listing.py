@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.store.keyvalue import KeyValue
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.agents import tell_up
@@ -38,6 +40,10 @@ def test_values_that_were_put_from_here(skymem: Callable[..., Result], start_sky
     for name, size in (("notes", 5), ("large", 50_000), ("notes", 7), ("bad \udcff \x1b[31m[red]", 0), ("gone", 3)):
         assert skymem("put", name, "-", input=bytes(size)).exit_code == 0
     assert skymem("del", "gone").exit_code == 0
+    assert skymem("put", "deleted elsewhere", "-", input=b"text").exit_code == 0
+    with SkyStore(local.constellation) as store:
+        assert KeyValue(store).delete("deleted elsewhere")
+    assert values(skymem).pop("deleted elsewhere") == (4, False)
     assert values(skymem) == {"large": (50_000, True), "notes": (7, True), "bad � \x1b[31m[red]": (0, True)}
     shown = skymem("ls", env={"COLUMNS": "100"}).output
     assert re.search(r"^large +50,000 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC +yes *$", shown, re.MULTILINE)

@@ -191,6 +191,25 @@ def test_a_put_tells_what_was_acknowledged_and_what_is_missing(
     assert done.stderr == b""
 
 
+def test_what_is_deleted_is_not_there(full_parity_sky: LocalConstellation, stopped: Stopped, tmp_path: Path) -> None:
+    user = User(full_parity_sky, tmp_path)
+    user.put(OLD)
+    assert user.run("put", "short", "-", stdin=b"text").returncode == 0
+    with SkyStore(full_parity_sky.constellation) as store:
+        lost = shares_of(full_parity_sky.constellation, KeyValue(store).key_of("name"))[0]
+    with stopped(full_parity_sky, lost):
+        done = user.run("del", "name")
+        assert (done.returncode, done.stdout) == (0, b"")
+        assert user.get() is None
+    for name in ("name", "short"):
+        words = [user.run("del", name) for _ in range(2)]
+        assert [one.returncode for one in words] == ([1, 1] if name == "name" else [0, 1])
+        assert words[1].stderr == f"Error: '{name}' was not there\n".encode()
+        assert user.run("get", name, "-").returncode == 1
+    user.put(NEW)
+    assert user.get() == NEW
+
+
 def test_a_value_larger_than_the_sky_is_refused_with_the_limit(start_sky: StartSky, tmp_path: Path) -> None:
     local = start_sky(satellite={"store_mib": 1})
     user = User(local, tmp_path)

@@ -140,7 +140,7 @@ def test_an_answer_and_the_same_tokens_computed_alone_share_no_key(
     prompt = answering.link([alone, QUESTION], "naive")
     assert prompt.report.exact_tokens == prompt.input_ids.shape[1] - 1
     assert answering.expire(alone.id)
-    assert not store.blocks
+    assert not store.left
 
 
 def test_an_answer_does_not_take_the_place_of_what_was_computed_alone(answering: SegmentManager, model: Any) -> None:

@@ -291,7 +291,7 @@ def test_a_passage_that_is_gone_becomes_a_segment_again(
         segments.link(pieces, "naive")
     [one] = segments.listed()
     SegmentManager(manager, gate=Gate("there"), folder=tmp_path / "other").expire(one.id)
-    assert not sky.blocks
+    assert not sky.left
     wait_until(lambda: segments.link(pieces, "naive").report.linked_tokens == len(DOCUMENT))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from skymemory.common.whole_file import Buffer
 from skymemory.link.control import Purged
 from skymemory.prompt.statistics import ExpectReport
 from skymemory.segments.errors import (
@@ -21,7 +22,8 @@ from skymemory.segments.errors import (
 )
 from skymemory.segments.manifest import MANIFEST_BYTES_MAX, Manifest, ManifestKeys
 from skymemory.segments.sky_segments import SkySegments
-from skymemory.store.results import GetResult
+from skymemory.store.deletions import DELETION_BYTES
+from skymemory.store.results import GetResult, PutResult, Status
 from support.memory_store import MemoryStore
 from support.segments import (
     HOUR_MS,
@@ -112,15 +114,32 @@ def test_an_expiry_that_not_all_confirm_is_told(tmp_path: Path) -> None:
     silent_about: set[bytes] = set()
     store = Unconfirmed()
     segments = segments_on(store, tmp_path)
-    for about in (0, -1):  # a block, the manifest
-        found = stored(segments, tokens_of(40))
-        keys = [*segments.directory.keys(segments.get(found)).all, segments.directory.key_of(found)]
-        silent_about.add(keys[about])
-        assert segments.expire(found) is False
-        assert store.blocks == {}
-        assert segments.listed() == []
-        silent_about.clear()
+    found = stored(segments, tokens_of(40))
+    silent_about.add(segments.directory.keys(segments.get(found)).all[0])
+    assert segments.expire(found) is False
+    assert store.left == set()
+    assert segments.listed() == []
+    silent_about.clear()
     assert segments.expire(stored(segments, tokens_of(40))) is True
+
+
+@pytest.mark.parametrize(("status", "kind"), [(Status.EXPIRED, SilentSkyError), (Status.STORE_FULL, SegmentError)])
+def test_a_manifest_that_cannot_be_deleted_is_told(tmp_path: Path, status: Status, kind: type[SegmentError]) -> None:
+    class TakesNoDeletion(MemoryStore):
+        def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
+            if is_full and len(items[0][1]) == DELETION_BYTES:
+                return [PutResult(items[0][0], status, None, 0.0)]
+            return super().put(items)
+
+    is_full = True
+    segments = segments_on(TakesNoDeletion(), tmp_path)
+    found = stored(segments, tokens_of(40))
+    with pytest.raises(kind, match=f"segment {found} is not deleted: .*{status}"):
+        segments.expire(found)
+    assert [one.id for one in segments.listed()] == [found]
+    is_full = False
+    assert segments.expire(found)
+    assert segments.listed() == []
 
 
 def test_an_expiry_while_the_sky_falls_silent_can_be_repeated(tmp_path: Path) -> None:

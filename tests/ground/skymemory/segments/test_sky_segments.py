@@ -24,6 +24,7 @@ from skymemory.segments.errors import (
 from skymemory.segments.manifest import BEHIND_MAX, TOKENS_MAX, VARIANTS_MAX
 from skymemory.segments.sky_segments import Context, SkySegments
 from skymemory.store.results import PutResult, Status
+from skymemory.store.versions import Versions
 from support.memory_store import MemoryStore
 from support.segments import (
     BLOCK,
@@ -149,11 +150,11 @@ def test_segments_with_one_beginning_share_blocks(segments: SkySegments, store: 
         assert torch.equal(whole(fetch, 1), tensors)
         assert torch.equal(whole(fetch, 2), joined)
     segments.expire(first)
-    assert len(store.blocks) == 3 * GROUPS + 1  # those of the other one, and its manifest
+    assert len(store.left) == 3 * GROUPS + 1  # those of the other one, and its manifest
     with segments.fetch([segments.get(second)]) as fetch:
         assert torch.equal(whole(fetch), joined)
     segments.expire(second)
-    assert store.blocks == {}
+    assert store.left == set()
 
 
 def test_sinks_are_segments_of_their_own(segments: SkySegments, store: MemoryStore) -> None:
@@ -286,7 +287,7 @@ def test_any_host_of_the_tenant_resolves_an_id(segments: SkySegments, store: Mem
     assert other.listed() == []
     assert [one.id for one in segments.listed()] == [found]
     other.expire(found)
-    assert store.blocks == {}
+    assert store.left == set()
     with pytest.raises(UnknownSegmentError, match=f"the sky has no segment {found}: it has expired or was evicted"):
         segments.get(found)
     assert segments.listed() == []
@@ -314,7 +315,7 @@ def test_a_segment_of_another_model_is_told(
         other.find(segments.get(found))
     assert other.update(found, display_name="by another").display_name == "by another"
     other.expire(found)  # neither needs the model
-    assert store.blocks == {}
+    assert store.left == set()
 
 
 @pytest.mark.parametrize("words", [{"tenant_secret": b"another"}, {"scope": b"user"}])
@@ -337,7 +338,7 @@ def test_other_tenants_and_scopes_see_nothing(
     assert before.items() <= store.blocks.items()
     assert len(store.blocks) == 2 * len(before)
     other.expire(own)
-    assert store.blocks == before
+    assert store.left == set(before)
 
 
 def test_hosts_that_put_the_same_segment(segments: SkySegments, store: MemoryStore, tmp_path: Path) -> None:
@@ -366,16 +367,29 @@ def test_a_segment_expires(segments: SkySegments, store: MemoryStore, clock: Clo
     with pytest.raises(ExpiredSegmentError):
         segments.update(found, ttl_s=60)
     assert segments.listed() == []
-    assert store.blocks  # a reader purges nothing
+    assert store.left  # a reader purges nothing
     segments.expire(found)
-    assert store.blocks == {}
+    assert store.left == set()
+
+
+def test_who_reads_an_old_deletion_of_a_manifest_purges_it(store: MemoryStore, clock: Clock, tmp_path: Path) -> None:
+    segments = segments_on(store, tmp_path, clock=clock, versions=Versions(lambda: 1000 * clock.now_unix_ms))
+    found = stored(segments, tokens_of(40))
+    assert segments.expire(found)
+    for later_ms, blocks in ((0, 1), (23 * HOUR_MS, 1), (2 * HOUR_MS, 0)):
+        clock.now_unix_ms += later_ms
+        with pytest.raises(UnknownSegmentError, match=f"the sky has no segment {found}"):
+            segments.get(found)
+        assert len(store.blocks) == blocks
+    assert stored(segments, tokens_of(40)) == found
+    assert segments.get(found)
 
 
 def test_the_next_put_purges_what_has_expired(segments: SkySegments, store: MemoryStore, clock: Clock) -> None:
     stored(segments, tokens_of(40), ttl_s=3600)
     clock.now_unix_ms += HOUR_MS
     stored(segments, tokens_of(20, seed=1))
-    assert len(store.blocks) == 2 * GROUPS + 1
+    assert len(store.left) == 2 * GROUPS + 1
 
 
 def test_an_expired_segment_is_put_anew(segments: SkySegments, store: MemoryStore, clock: Clock) -> None:
@@ -461,7 +475,7 @@ def test_no_model_is_needed_to_list_change_and_expire(segments: SkySegments, sto
     assert directory.get(found).manifest.tokens == tokens_of(40)
     directory.update(found, ttl_s=5)
     directory.expire(found)
-    assert store.blocks == {}
+    assert store.left == set()
     assert directory.listed() == segments.listed() == []
 
 
@@ -496,7 +510,7 @@ def test_variants_are_kept_beside_what_was_computed_alone(segments: SkySegments,
     [report] = segments.expect([manifest], time.time() + 60)
     assert (report.blocks, report.placed, report.failed) == (3 * len(names), 3 * len(names) - 1, 0)
     assert segments.expire(made.id)
-    assert not store.blocks
+    assert not store.left
 
 
 def test_an_expiry_spares_blocks_of_variants_that_begin_alike(segments: SkySegments, store: MemoryStore) -> None:
@@ -511,7 +525,7 @@ def test_an_expiry_spares_blocks_of_variants_that_begin_alike(segments: SkySegme
     with segments.fetch([manifest], variants=[manifest.variants[0].name]) as fetch:
         assert whole(fetch).shape[3] == BLOCK + 5
     assert segments.expire(short.id)
-    assert not store.blocks
+    assert not store.left
 
 
 def test_only_the_nearest_segments_before_a_variant_are_named(segments: SkySegments) -> None:

@@ -142,7 +142,7 @@ def test_there_are_as_many_variants_as_may_be(linking: SegmentManager, store: Me
     last = linking.add(tokens_of(BLOCK, 9))
     stored = [len(linking.add_variants(linking.link([other, last, [5]]))) for other in others]
     assert stored == [1] * VARIANTS_MAX + [0]
-    blocks = len(store.blocks)
+    blocks = len(store.left)
     assert linking.expire(last.id)
-    assert len(store.blocks) == blocks - 1 - 3 * (1 + VARIANTS_MAX)  # the manifest, and three groups of layers of each
+    assert len(store.left) == blocks - 1 - 3 * (1 + VARIANTS_MAX)  # the manifest, and three groups of layers of each
     assert torch.equal(linking.link([others[0], [5]], "naive").input_ids[0, :-1], torch.tensor(tokens_of(BLOCK)))

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skymemory.sky.whereabouts import Whereabouts
+from skymemory.store.deletions import DELETION_BYTES
 from skymemory.store.keyvalue import (
     HEAD_BYTES,
     KeyValue,
@@ -17,6 +18,7 @@ from skymemory.store.keyvalue import (
     may_expire,
     now_unix_ms,
 )
+from skymemory.store.results import Status
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.envelope import Kind, seal
@@ -137,7 +139,9 @@ def test_a_value_that_expires_is_gone_for_all_hosts(full_sky: LocalConstellation
         assert KeyValue(other, "terms").get("later") == b"value"
         assert KeyValue(store, "terms").put("past", b"value", expires_unix_ms=now_unix_ms() - 1).ok
         assert KeyValue(other, "terms").get("past") is None
-        assert other.find([KeyValue(other, "terms").key_of("past")])[0].entry is None
+        [left] = store.find([KeyValue(store, "terms").key_of("past")], fresh=True)
+        assert left.entry is not None
+        assert left.entry.block_len == DELETION_BYTES  # who found it expired deleted it
 
 
 @pytest.mark.parametrize("forge", ["short", "noise", "other secret", "longer", "other name"])
@@ -210,6 +214,9 @@ def test_a_deleted_value_does_not_come_back(full_sky: LocalConstellation) -> Non
         [block] = [result.data for result in store.get([key])]
         assert block is not None
         assert values.delete("name")
+        assert store.put([(key, block)])[0].status is Status.OLD_VERSION
+        assert values.get("name") is None
+        assert store.purge([key]).confirmed  # somebody purges the deletion
         assert store.put([(key, block)])[0].ok
         assert values.get("name") is None
 

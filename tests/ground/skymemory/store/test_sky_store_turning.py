@@ -306,9 +306,11 @@ def test_what_is_two_rows_late_can_be_prefetched_for_the_next(sky: Constellation
 def test_a_value_waits_where_it_will_be_needed(sky: Constellation) -> None:
     playing, value = turning(sky, 1), os.urandom(100_000)
     with SkyStore(sky, playing=playing) as store:
-        assert KeyValue(store).put("name", value).ok
-        here, nowhere = KeyValue(store).prefetch(["name", "no name"], start_time(playing, 3))
-        assert (here.status, here.row, nowhere.status) == ("done", 3, "miss")
+        for name in ("name", "deleted"):
+            assert KeyValue(store).put(name, value).ok
+        assert KeyValue(store).delete("deleted")
+        here, *nowhere = KeyValue(store).prefetch(["name", "no name", "deleted"], start_time(playing, 3))
+        assert (here.status, here.row, [one.status for one in nowhere]) == ("done", 3, ["miss", "miss"])
         assert here.moved > 0
         assert KeyValue(store).get("name") == value
     with SkyStore(sky, playing=turning(sky, 3)) as store:

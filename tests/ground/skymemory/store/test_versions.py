@@ -38,15 +38,6 @@ def test_a_version_that_was_not_stored_makes_nothing_old() -> None:
     assert versions.seen(KEY, 100)
 
 
-def test_a_deletion_is_newer_than_what_was_there() -> None:
-    versions = Versions(lambda: 100)
-    versions.deleted(KEY)
-    assert versions.seen(KEY, 1)  # nothing was known
-    versions.deleted(KEY)
-    assert not versions.seen(KEY, 1)
-    assert versions.seen(KEY, 2)  # of a host whose clock is behind
-
-
 def test_the_value_unused_for_the_longest_time_is_forgotten() -> None:
     versions = Versions(lambda: 100, values_max=2)
     keys = [bytes([number]) * 32 for number in range(3)]
@@ -66,7 +57,6 @@ def test_a_version_above_the_one_that_is_held_lifts_no_other() -> None:
     assert versions.choose_above(KEY, VALUE_VERSION_MAX) is None
     versions.stored(KEY, VALUE_VERSION_MAX)
     assert versions.choose(OTHER) < 200
-    versions.deleted(KEY)
-    assert versions.choose(KEY) == VALUE_VERSION_MAX  # once it is deleted, a value may have the largest version again
+    assert versions.choose(KEY) == VALUE_VERSION_MAX  # once it is purged, a value may have the largest version again
     assert not versions.seen(KEY, VALUE_VERSION_MAX - 1)
     assert versions.choose(OTHER) < 200

@@ -10,13 +10,20 @@ from prometheus_client import CollectorRegistry
 
 from skymemory.agent.gateway.gateway import Gateway
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import Purged
 from skymemory.sky.constellation import Constellation
+from skymemory.store.deletions import DELETION_BYTES
 from skymemory.store.results import FindResult, GetResult, PutResult, Status
 from support.pages import OnlyActivity
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
+
+
+class StubIndex(dict[bytes, BlockEntry]):
+    """Blocks that a test says are known."""
+
+    def remove(self, key: bytes) -> None:
+        self.pop(key, None)
 
 
 class StubStore:
@@ -25,7 +32,7 @@ class StubStore:
     def __init__(self) -> None:
         self.constellation = Constellation()
         self.silent = False
-        self.index: dict[bytes, BlockEntry] = {}
+        self.index = StubIndex()
         self.capacity_bytes = 1 << 30
 
 
@@ -46,11 +53,11 @@ class StubSky:
         """lookups are"""
         self.unanswered: set[bytes] = set()
         """keys of which nobody says anything, whatever is said of others"""
-        self.torn: set[bytes] = set()
-        """keys of blocks without their first shares"""
         self.held = asyncio.Event()
         """puts wait for this one"""
         self.held.set()
+        self.put_status: Status | None = None
+        """what puts end with, and then nothing is stored"""
         self.puts = 0
         """calls that began"""
         self.put_bytes: list[int] = []
@@ -61,6 +68,11 @@ class StubSky:
         self.held_aside = asyncio.Event()
         """gets aside wait for this one"""
         self.held_aside.set()
+
+    @property
+    def left(self) -> set[bytes]:
+        """Keys of what was not deleted."""
+        return {key for key, data in self.blocks.items() if len(data) != DELETION_BYTES}
 
     def entry(self, key: bytes) -> BlockEntry | None:
         data = self.blocks.get(key)
@@ -87,7 +99,9 @@ class StubSky:
             return [GetResult(key, None, self.get_status, 0.0) for key in keys]
         found = ((key, self.blocks.get(key)) for key in keys)
         return [
-            GetResult(key, None, Status.MISS, 0.0) if data is None else GetResult(key, bytearray(data), Status.DONE, 0.0)
+            GetResult(key, None, Status.MISS, 0.0)
+            if data is None
+            else GetResult(key, bytearray(data), Status.DONE, 0.0, entry=self.entry(key))
             for key, data in found
         ]
 
@@ -95,14 +109,14 @@ class StubSky:
         self.puts += 1
         await self.held.wait()
         self.put_bytes.append(sum(len(data) for _, data in items))
+        if self.put_status is not None:
+            return [PutResult(key, self.put_status, None, 0.0) for key, _ in items]
         self.blocks |= {key: bytes(data) for key, data in items}
         return [PutResult(key, Status.DONE, self.entry(key), 0.0) for key, _ in items]
 
-    async def make_way(self, keys: Sequence[bytes], *, tenant: int | None = None) -> list[Purged]:
-        return [Purged(int(key not in self.torn and self.blocks.pop(key, None) is not None), True) for key in keys]
-
-    async def purge(self, keys: Sequence[bytes], *, tenant: int | None = None) -> Purged:
-        return Purged(sum(self.blocks.pop(key, None) is not None for key in keys), True)
+    async def forget(self, results: Sequence[GetResult], *, tenant: int | None = None) -> None:
+        for result in results:
+            self.blocks.pop(result.key, None)
 
 
 class InsideGateway:
