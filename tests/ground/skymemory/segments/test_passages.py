@@ -128,7 +128,7 @@ def test_a_segment_that_is_gone_is_text_and_then_a_segment_again(linking: Segmen
     [segment] = linking.listed()
     assert linking.expire(segment.id)
     prompt = linking.link(pieces, "naive")
-    assert (prompt.report.linked_tokens, store.blocks) == (0, {})
+    assert (prompt.report.linked_tokens, store.left) == (0, set())
     assert linking.link(pieces, "naive").report.linked_tokens == segment.tokens
 
 

@@ -81,6 +81,16 @@ def test_what_is_purged_is_a_miss(store: BlockStore, items: dict[bytes, bytes]) 
     assert [entry.key for entry in store.find_longest(keys).entries] == keys[:1]
 
 
+def test_what_was_fetched_and_is_of_no_use_is_purged(store: BlockStore, items: dict[bytes, bytes]) -> None:
+    """The agent tells no entries, so its store leaves it to satellites."""
+    keys = list(items)
+    store.put(list(items.items()))
+    store.forget(store.get(keys[1:2]))
+    gone = "done" if isinstance(store, AgentStore) else "miss"
+    assert [one.status for one in store.find(keys, fresh=True)] == ["done", gone, "done", "done"]
+    store.forget([])
+
+
 def test_longer_blocks_than_allowed_are_not_fetched(store: BlockStore, items: dict[bytes, bytes]) -> None:
     keys = list(items)
     store.put(list(items.items()))
