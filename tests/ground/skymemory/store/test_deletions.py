@@ -188,10 +188,12 @@ def test_a_purge_of_an_old_deletion_spares_a_newer_value(full_sky: LocalConstell
         assert KeyValue(store).get("newer") == b"value"
 
 
-def test_a_forged_deletion_is_damage(full_sky: LocalConstellation) -> None:
+@pytest.mark.parametrize("version", [5, VALUE_VERSION_MAX])
+def test_a_forged_deletion_is_damage(full_sky: LocalConstellation, version: int) -> None:
     with store_of(full_sky) as store, store_of(full_sky) as other:
         key = KeyValue(store).key_of("forged")
-        assert store.put([(key, bytes(DELETION_BYTES))])[0].ok
+        assert store.purge([key]).confirmed
+        assert store.put([(key, ValueKeys(b"another").pack_deletion(key, version=version))])[0].ok
         assert KeyValue(other).get("forged") is None
         assert length_held(other, key) is None  # purged, young as it may be
         assert KeyValue(other).put("forged", b"value").ok
