@@ -137,6 +137,10 @@ void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt
     SKY_Answer_t  *answer = &twin->nodes[index].service.answer;
     const uint32_t block  = SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key);
 
+    if (twin->broken == SKYT_BREAK_MISER)
+    {
+        twin->nodes[index].service.hints.to_ask = false;
+    }
     if (twin->broken == SKYT_BREAK_DENY && answer->stage == SKY_ANSWER_CHUNKS && block != SKYT_NONE &&
         twin->truth[block].taint != 0)
     {

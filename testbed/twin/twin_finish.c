@@ -151,6 +151,7 @@ void SKYT_Finish(SKYT_Twin_t *twin)
         }
     }
     judge_links(twin);
+    SKYT_Arrivals_Finish(twin);
     SKYT_Rows_CheckRepaired(twin);
     SKYT_Check_Packets(twin);
 }

@@ -87,6 +87,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
         SKYT_Break_Begun(twin, index, pkt);
     }
     node->begun = from;
+    SKYT_Arrivals_Look(twin, index);
     SKYT_Truth_Put(twin, index, before.evicted);
     SKYT_Version_Served(twin, index, from, &before);
     SKYT_Purge_Served(twin, index, from, &before);
@@ -181,7 +182,17 @@ static void poll(void *context, uint64_t now_us, uint64_t *next_us)
     {
         node->service.scrub.has_ripe = false;
     }
+    if (node->twin->broken == SKYT_BREAK_MISER)
+    {
+        node->service.hints.look_us = UINT64_MAX;
+        node->service.hints.to_ask  = false;
+    }
     SKY_Service_Poll(&node->service, now_us, next_us);
+    if (node->twin->broken == SKYT_BREAK_HASTY)
+    {
+        node->service.core.word |= SKY_WORD_SETTLED;
+    }
+    SKYT_Arrivals_Look(node->twin, index);
     SKYT_Use_Polled(node->twin, index, expired);
     if (node->service.core.counters.scrubbed != scrubbed)
     {

@@ -86,8 +86,9 @@ typedef struct
     const SKY_Packet_t *begun;    /**< packet that the service acts on; NULL: it was polled */
     uint64_t            ready_us; /**< time at which the service's last packet can go; 0: the packet is not the service's */
     SKY_Store_t         store;
-    SKY_Schedule_t     *late;   /**< schedule of its own, if its clock is late */
-    uint8_t            *memory; /**< memory of the store */
+    SKY_Schedule_t     *late;        /**< schedule of its own, if its clock is late */
+    uint8_t            *memory;      /**< memory of the store */
+    uint32_t            settled_row; /**< row in which it said that all has arrived, at the last look; SKYT_NONE: it did not */
     bool                is_up;
     bool                has_crashed;
     uint64_t            up_us, down_us;             /**< times of its last begin and its last crash */
@@ -356,6 +357,13 @@ bool SKYT_Work_IsChunk(const SKYT_Twin_t *twin, uint32_t index);
 bool SKYT_Work_Hold(SKYT_Twin_t *twin, uint32_t index, uint32_t id, const uint8_t *data);
 /** Release a held packet. @return true if it has waited, and its time has come */
 bool SKYT_Work_Release(SKYT_Twin_t *twin, uint32_t index, uint32_t id);
+
+/* ---- twin_arrivals.c ------------------------------------------------------------------------------------------------- */
+
+/** Check a satellite that has just said that all has arrived. */
+void SKYT_Arrivals_Look(SKYT_Twin_t *twin, uint32_t index);
+/** Check in the end that nobody keeps something for a satellite that is there. */
+void SKYT_Arrivals_Finish(SKYT_Twin_t *twin);
 
 /* ---- twin_fault.c ---------------------------------------------------------------------------------------------------- */
 

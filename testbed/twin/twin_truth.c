@@ -303,13 +303,14 @@ uint32_t SKYT_Truth_Unpurged(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
     return SKYT_NONE;
 }
 
-/* A purge does not reach what is on its way from one satellite to another. To make way for another block it is enough that the first
- * share is gone. */
+/* A purge does not reach what is on its way from one satellite to another. To make way for another block it is enough that the share is
+ * gone that a look-up asks for first. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth       = &twin->truth[active->block];
     const uint64_t      since_us    = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
     const bool          is_way_made = !active->is_lazy && active->op % 2u == 1u;
+    const uint32_t      share       = SKYT_Content_Asked(twin, active->block, 0) % twin->config.servers;
 
     if (!active->clear.is_calm || SKYT_Clear_IsLate(twin) || SKYT_Fault_Since(&twin->hard, since_us) ||
         is_disturbed(truth, active->started_us) || truth->astray != 0u || SKYT_Version_IsValue(twin, active->block))
@@ -329,7 +330,7 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         const uint32_t holder = SKYT_Truth_Unpurged(twin, active, chunk);
 
-        if (holder != SKYT_NONE && !(is_way_made && chunk % twin->config.servers != 0u))
+        if (holder != SKYT_NONE && !(is_way_made && chunk % twin->config.servers != share))
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, holder, active->op, active->block, chunk,
                             "a ground host takes a block for purged, but this satellite holds a chunk");

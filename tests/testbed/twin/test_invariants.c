@@ -28,6 +28,11 @@ static void test_a_chunk_lost_in_a_handover(void)
     check_broken(SKYT_BREAK_FORGET, SKYT_INVARIANT_KEPT);
 }
 
+static void test_a_satellite_that_is_settled_before_its_chunks_have_come(void)
+{
+    check_broken(SKYT_BREAK_HASTY, SKYT_INVARIANT_KEPT);
+}
+
 static void test_a_store_over_its_limit(void)
 {
     check_broken(SKYT_BREAK_OVERFULL, SKYT_INVARIANT_LIMIT);
@@ -464,6 +469,7 @@ int main(void)
     RUN(test_damage_that_no_checksum_sees);
     RUN(test_a_chunk_of_another_tenant);
     RUN(test_a_chunk_lost_in_a_handover);
+    RUN(test_a_satellite_that_is_settled_before_its_chunks_have_come);
     RUN(test_a_store_over_its_limit);
     RUN(test_an_operation_that_does_not_end);
     RUN(test_packets_that_are_not_given_back);
