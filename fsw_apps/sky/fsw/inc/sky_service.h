@@ -11,10 +11,11 @@
  *     while (SKY_Service_Next(svc, now_us, &out))     as above
  *
  * Work per call is bounded: Begin looks up at most SKY_LIMIT_CHUNK_SET chunks or takes in one packet (an eviction or PURGE walks
- * over the chunks of one block, a MIGRATE of all blocks over the table of blocks); Next makes one packet; a burst is at most
+ * over the chunks of one block, a MIGRATE of all blocks over the table of blocks, a satellite's PING over all chunks while some have to
+ * go elsewhere); Next makes one packet; a burst is at most
  * `credit` chunks, and as many again for each migration. Besides, words of gossip (sky_service_gossip.c) go out with any pull, one
- * packet each, a question of the scrub (sky_service_scrub.c), 16 of the survey (sky_service_survey.c), and one to each server or a chunk
- * (sky_service_census.c).
+ * packet each, a question of the scrub (sky_service_scrub.c), 16 of the survey (sky_service_survey.c), one to each server or a chunk
+ * (sky_service_census.c), one to a home (sky_service_hints.c) and one to a source (sky_service_arrivals.c).
  */
 #ifndef SKY_SERVICE_H
 #define SKY_SERVICE_H
@@ -45,7 +46,8 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 /**
  * Do work that no packet asks for: migrations go on, parts expire, and with a schedule the handover begins when the window has left
  * this satellite. Call Next until false, then again at *next_us, or after the next packets. Cheap when there is nothing
- * to do; *next_us is then UINT64_MAX, with a schedule too while the store is empty.
+ * to do. A server asks every few seconds whether all that belongs to it has arrived; without a schedule and a window there is nothing to ask,
+ * and *next_us is UINT64_MAX then.
  */
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
 /**
