@@ -74,10 +74,15 @@ static void test_what_is_kept_goes_home(void)
         node_at(home)->deaf = false;
         sky_run(2500000, STEP_US);
         CHECK_EQ(held_at(home, &block), 1);
-        CHECK_EQ(held_at(away, &block), 0);
         CHECK_EQ(hints_at(away), 0);
         CHECK_EQ(hints_at(home), 0);
         CHECK_EQ(node_at(away)->svc.core.counters.migrated_out, 1);
+        sky_run(50000000, STEP_US);
+        CHECK_EQ(held_at(away, &block), 1); /* hosts that take the home for lost ask here */
+        sky_run(15000000, STEP_US);
+        CHECK_EQ(held_at(away, &block), 0);
+        CHECK_EQ(node_at(away)->store.counters.leaving, 0);
+        CHECK_EQ(node_at(away)->store.counters.expired_partial, 0);
     }
 }
 
@@ -99,12 +104,40 @@ static void test_each_home_has_its_turn(void)
     }
     sky_run(18000000, STEP_US);
     CHECK_EQ(hints_at(away), 1);
+    sky_run(70000000, STEP_US);
     CHECK_EQ(held_at(away, &block), 2);
     CHECK_EQ(held(&block), 9);
     node_at(home_of(&block, 8))->deaf = false;
     sky_run(2500000, STEP_US);
     CHECK_EQ(hints_at(away), 0);
+    sky_run(70000000, STEP_US);
     CHECK_EQ(held_at(away, &block), 1);
+}
+
+/* What leaves and is put again stays, as the satellite's own or for its home. */
+static void test_what_is_put_again_does_not_leave(void)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    open_still();
+    for (uint32_t id = 3; id < 6; ++id)
+    {
+        put_for(away, &block, id, home_of(&block, id), 1);
+    }
+    sky_run(5000000, STEP_US);
+    CHECK_EQ(node_at(away)->store.counters.leaving, 3);
+    put_for(away, &block, 3, (SKY_Addr_t){0, 0}, 1);
+    put_for(away, &block, 4, home_of(&block, 4), 1);
+    CHECK_EQ(node_at(away)->store.counters.leaving, 1);
+    CHECK_EQ(hints_at(away), 1);
+    fx_key(key, block.number);
+    SKY_Store_Leave(&node_at(away)->store, SKY_STORE_NONE, 3, 0);                                /* nothing is there */
+    SKY_Store_Leave(&node_at(away)->store, SKY_Store_Find(&node_at(away)->store, 0, key), 3, 0); /* it is its own */
+    CHECK_EQ(node_at(away)->store.counters.leaving, 1);
+    sky_run(120000000, STEP_US);
+    CHECK_EQ(held_at(away, &block), 1);
+    CHECK_EQ(hints_at(away), 0);
+    CHECK_EQ(node_at(away)->store.counters.leaving, 0);
 }
 
 /* The home asks, and need not wait for its turn. */
@@ -344,6 +377,7 @@ int main(void)
 {
     RUN(test_what_is_kept_goes_home);
     RUN(test_each_home_has_its_turn);
+    RUN(test_what_is_put_again_does_not_leave);
     RUN(test_who_asks_gets_what_is_kept);
     RUN(test_for_whom_a_chunk_is_kept);
     RUN(test_what_the_home_refuses_is_forgotten);

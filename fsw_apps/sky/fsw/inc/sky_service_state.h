@@ -53,11 +53,14 @@
 #define SKY_SERVICE_BACK             3u        /**< rows before this one whose satellites may still owe chunks to this row */
 #define SKY_SERVICE_SOURCES \
     (SKY_SERVICE_BACK + (SKY_SERVICE_BACK + 1u) * SKY_STANDINS_SPARES) /**< of each row: its server, and stand-ins */
-#define SKY_SERVICE_EXPIRE_SLOTS  256u                                 /**< looked at by one Poll */
-#define SKY_SERVICE_EXPIRE_US     50000u                               /**< between two Polls while there are incomplete chunks */
-#define SKY_SERVICE_WORDS         32u   /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
-#define SKY_SERVICE_CENSUS_ROWS   64u   /**< rows of a block that one census counts: bits of a uint64_t */
-#define SKY_SERVICE_SCRATCH_BYTES 1024u /**< counters with the records of most tenants; what ground hosts have room for */
+#define SKY_SERVICE_LEAVE_US \
+    60000000u /**< after a home has got what was kept for it: hosts that take it for lost ask here for 30 s */
+#define SKY_SERVICE_LEAVE_LOOK_US 1000000u /**< between two Polls while there are such chunks */
+#define SKY_SERVICE_EXPIRE_SLOTS  256u     /**< looked at by one Poll */
+#define SKY_SERVICE_EXPIRE_US     50000u   /**< between two Polls while there are incomplete chunks */
+#define SKY_SERVICE_WORDS         32u      /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
+#define SKY_SERVICE_CENSUS_ROWS   64u      /**< rows of a block that one census counts: bits of a uint64_t */
+#define SKY_SERVICE_SCRATCH_BYTES 1024u    /**< counters with the records of most tenants; what ground hosts have room for */
 #define SKY_SERVICE_PACKET_MIN    (SKY_RESPONSE_OVERHEAD + SKY_STATS_KVC_COUNT * 8u) /**< smallest packet_bytes: the counters */
 
 /** One packet to send. Its payload is valid until the next Begin or Poll. The node encodes it. */

@@ -111,6 +111,7 @@ typedef struct
     uint32_t chunks;  /**< chunks, complete or in part */
     uint32_t partial; /**< chunks in part */
     uint32_t hinted;  /**< complete chunks that are kept for another satellite */
+    uint32_t leaving; /**< complete chunks that another satellite has got, and that are forgotten soon */
     uint64_t bytes;   /**< bytes of complete chunks */
     uint64_t evicted_blocks, evicted_chunks, expired_partial;
     uint64_t evicted_hinted; /**< evicted chunks that were kept for another satellite, which has missed them */
@@ -237,11 +238,13 @@ bool SKY_StoreBounds_Hold(const SKY_StoreBounds_t *bounds, uint64_t version, uin
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, const SKY_StoreBounds_t *bounds);
 /** Forget one complete chunk of a block that was found (after it has moved elsewhere). @return false if it was not held */
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
+/** Note that the satellite has got a chunk which was kept for it. It is forgotten after @p until_us, unless it is put again before. */
+void SKY_Store_Leave(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, uint64_t until_us);
 /** Note the time at which a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us);
 /** Raise the epoch of a block; an earlier epoch changes nothing. @p block was found. */
 void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch);
-/** Forget parts whose time is over, among the chunks of @p most slots a call. @return number of chunks that were given up */
+/** Forget parts whose time is over, and chunks that leave, among those of @p most slots a call. @return number of chunks that were given up */
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
 /**
  * Walk over all blocks that hold a complete chunk, any order: @p cursor starts at 0. Looks at all slots and all blocks in

@@ -105,6 +105,8 @@ static SKY_Cell_t Centre(const SKY_Schedule_t *schedule, uint32_t row)
 SKY_Addr_t SKY_Schedule_Centre(const SKY_Schedule_t *schedule, uint32_t row)
 {
     const SKY_Cell_t cell = Centre(schedule, row);
+    SKY_ASSERT(SKY_Placement_IsCell(cell));
+    SKY_ASSERT(schedule->count >= 1u);
 
     return SKY_Placement_Wrap(&schedule->placement.torus, cell.plane, cell.slot);
 }

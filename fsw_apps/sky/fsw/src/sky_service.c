@@ -176,6 +176,10 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
     {
         next = now_us + SKY_SERVICE_EXPIRE_US;
     }
+    if (core->store->counters.leaving > 0 && next > now_us + SKY_SERVICE_LEAVE_LOOK_US)
+    {
+        next = now_us + SKY_SERVICE_LEAVE_LOOK_US;
+    }
     const uint64_t scrub_us  = SKY_Scrub_OnTime(core, &svc->scrub, &svc->gossip, &svc->survey, now_us);
     const uint64_t census_us = SKY_Census_OnTime(core, &svc->census, &svc->scrub, &svc->gossip, &svc->survey, now_us);
     const uint64_t survey_us = SKY_Survey_OnTime(core, &svc->survey, now_us);

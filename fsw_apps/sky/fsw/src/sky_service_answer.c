@@ -262,6 +262,7 @@ static uint32_t owed_to(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t satellit
         return SKY_Handover_Owed(core, &svc->migrations, &svc->handover, now_us, satellite);
     }
     const uint32_t owed = SKY_Hints_Owed(core, satellite);
+    SKY_ASSERT(!SKY_Handover_Moves(core));
 
     if (owed > 0)
     {

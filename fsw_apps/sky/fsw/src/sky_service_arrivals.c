@@ -36,6 +36,7 @@ static SKY_Addr_t source_at(const SKY_ServiceCore_t *core, const SKY_Arrivals_t 
 {
     const uint32_t slots = core->cfg.torus.slots;
     SKY_ASSERT(at < arrivals->count);
+    SKY_ASSERT(arrivals->listed <= SKY_SERVICE_SOURCES);
 
     if (at < arrivals->listed)
     {
@@ -51,6 +52,7 @@ static SKY_Addr_t source_at(const SKY_ServiceCore_t *core, const SKY_Arrivals_t 
 static SKY_Addr_t source_now(const SKY_ServiceCore_t *core, const SKY_Arrivals_t *arrivals)
 {
     SKY_ASSERT(arrivals->left <= arrivals->count);
+    SKY_ASSERT(arrivals->left > 0 || arrivals->turn < arrivals->count);
     return source_at(core, arrivals, arrivals->left > 0 ? arrivals->left - 1u : arrivals->turn);
 }
 
@@ -79,6 +81,7 @@ void SKY_Arrivals_Reset(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals)
     arrivals->first_row = 0;
     begin_anew(core, arrivals, 0);
     core->word = 0;
+    SKY_ASSERT(arrivals->left == 0);
     SKY_ASSERT(arrivals->before_count <= SKY_PLACEMENT_SERVERS_MAX);
 }
 
@@ -88,6 +91,8 @@ void SKY_Arrivals_Check(SKY_ServiceCore_t *core, const SKY_Arrivals_t *arrivals,
     {
         core->word &= (uint8_t)~SKY_WORD_SETTLED;
     }
+    SKY_ASSERT((core->word & ~(SKY_WORD_SETTLED | SKY_WORD_CAUGHT_UP)) == 0);
+    SKY_ASSERT(arrivals->left <= arrivals->count);
 }
 
 /* ---- sources ------------------------------------------------------------------------------------------------------ */
@@ -97,6 +102,7 @@ static void add(const SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, SKY_Add
 {
     bool is_known = SKY_Addr_Equal(source, core->cfg.self);
     SKY_ASSERT(source.plane >= 1);
+    SKY_ASSERT(source.slot >= 1);
 
     for (uint32_t i = 0; i < arrivals->listed && !is_known; ++i)
     {
@@ -181,6 +187,7 @@ static void rest(SKY_Arrivals_t *arrivals, uint64_t until_us)
     arrivals->tries    = 0;
     arrivals->is_asked = false;
     arrivals->until_us = until_us;
+    SKY_ASSERT(arrivals->count >= 1);
     SKY_ASSERT(!arrivals->to_ask);
 }
 
@@ -288,6 +295,8 @@ uint64_t SKY_Arrivals_OnTime(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, 
         act(core, arrivals, now_us);
     }
     SKY_ASSERT(arrivals->left <= arrivals->count);
+    SKY_ASSERT((core->word & SKY_WORD_SETTLED) == 0 || arrivals->left == 0);
+    SKY_ASSERT(arrivals->until_us > now_us);
     return arrivals->until_us < arrivals->row_end_us ? arrivals->until_us : arrivals->row_end_us;
 }
 
@@ -305,6 +314,7 @@ bool SKY_Arrivals_Next(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, uint64
     SKY_ServiceCore_Request(core, SKY_OP_PING, source_now(core, arrivals), arrivals->request_id, &pkt);
     SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
     SKY_ASSERT(!arrivals->to_ask);
+    SKY_ASSERT(arrivals->tries < TRIES);
     return true;
 }
 

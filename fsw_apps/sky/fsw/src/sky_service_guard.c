@@ -47,6 +47,7 @@ SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations
 {
     SKY_Status_t status = SKY_STATUS_OK;
     SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
+    SKY_ASSERT(given == 0 || req->src.plane != 0);
 
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS && given >> i != 0; ++i)
     {

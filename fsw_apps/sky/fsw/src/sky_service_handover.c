@@ -315,6 +315,7 @@ uint32_t SKY_Handover_Owed(const SKY_ServiceCore_t *core, const SKY_Migrations_t
         }
     }
     SKY_ASSERT(owed <= chunks_held(core));
+    SKY_ASSERT(server < servers);
     return owed;
 }
 

@@ -7,6 +7,8 @@
  * the homes for which something is kept are asked by PING, one after another. To one that answers, all goes that is kept for it, as a
  * migration in the handover's place, which is free. A home that is back asks by itself what is kept for it, and has its turn at once.
  *
+ * What has gone home stays here for a minute more: a host that could not reach the home asks here until it tries the home again.
+ *
  * What is kept counts for its tenant as any chunk does, and is evicted as any block is. Then the home has missed it until a repair finds
  * that, and the store counts it.
  */
@@ -54,6 +56,7 @@ static uint32_t count_kept(const SKY_ServiceCore_t *core, SKY_Addr_t satellite, 
         }
     }
     SKY_ASSERT(kept <= core->store->counters.hinted);
+    SKY_ASSERT(nearest == 0 || next->plane != 0);
     return kept;
 }
 
@@ -82,6 +85,7 @@ uint64_t SKY_Hints_OnTime(const SKY_ServiceCore_t *core, const SKY_Migrations_t 
         hints->to_ask = false;
         return UINT64_MAX;
     }
+    SKY_ASSERT(core->store->counters.hinted <= core->store->counters.chunks);
     if (migrations->jobs[SKY_SERVICE_MIGRATIONS].active)
     {
         return UINT64_MAX; /* a job has timers of its own */
@@ -106,6 +110,7 @@ bool SKY_Hints_Next(SKY_ServiceCore_t *core, SKY_Hints_t *hints, uint64_t now_us
         return false;
     }
     SKY_ASSERT(hints->home.plane != 0);
+    SKY_ASSERT(!SKY_Addr_Equal(hints->home, core->cfg.self)); /* nobody stands in for itself */
     hints->to_ask     = false;
     hints->request_id = SKY_ServiceCore_TakeIds(core);
     SKY_ServiceCore_Request(core, SKY_OP_PING, hints->home, hints->request_id, &pkt);
@@ -120,6 +125,7 @@ bool SKY_Hints_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, S
         return false;
     }
     SKY_ASSERT(!pkt->is_request);
+    SKY_ASSERT(hints->home.plane != 0);
     if (pkt->status == SKY_STATUS_OK && SKY_Addr_Equal(pkt->src, hints->home) && !SKY_Handover_Moves(core) &&
         !migrations->jobs[SKY_SERVICE_MIGRATIONS].active)
     {

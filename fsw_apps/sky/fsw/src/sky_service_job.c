@@ -62,6 +62,8 @@ void SKY_Job_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
 
 bool SKY_Job_Goes(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t id)
 {
+    SKY_ASSERT(job->target.plane != 0);
+    SKY_ASSERT(!job->hinted || job->stride == 1u);
     return !job->hinted || SKY_Addr_Equal(SKY_Store_HomeOf(core->store, block, id), job->target);
 }
 

@@ -11,6 +11,18 @@
 #include "sky_assert.h"
 #include "sky_crc.h"
 
+/* Note that the home of a chunk which was kept for it has it. Hosts that still take the home for lost find it here for a while. */
+static void leave(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, uint32_t index, uint64_t now_us)
+{
+    const SKY_ShareCfg_t *cfg = &lane->push.cfg;
+    SKY_ASSERT(job->hinted);
+    SKY_ASSERT(index < cfg->count);
+
+    ++job->moved;
+    SKY_Store_Leave(core->store, SKY_Store_FindInstance(core->store, cfg->tenant, cfg->key, cfg->version, cfg->content),
+                    SKY_ChunkSet_ChunkId(&lane->push.unacked, index), now_us + SKY_SERVICE_LEAVE_US);
+}
+
 /* Forget the chunk with number @p index of the lane, which may have been evicted or replaced meanwhile. */
 static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, uint32_t index)
 {
@@ -24,7 +36,8 @@ static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane
                          SKY_ChunkSet_ChunkId(&lane->push.unacked, index));
 }
 
-void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
+void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before,
+                            uint64_t now_us)
 {
     SKY_ASSERT(before->base == lane->push.unacked.base);
     SKY_ASSERT(before->count == lane->push.unacked.count);
@@ -40,6 +53,10 @@ void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const
         if (job->keep)
         {
             ++job->moved;
+        }
+        else if (job->hinted)
+        {
+            leave(core, job, lane, i, now_us);
         }
         else
         {

@@ -7,8 +7,10 @@
 
 #include "sky_service_state.h"
 
-/** Count the chunks that were acknowledged since @p before was left, and forget them unless the job keeps them. */
-void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before);
+/** Count the chunks that were acknowledged since @p before was left, and forget them unless the job keeps them; what was kept for its home
+ *  after a while. */
+void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before,
+                            uint64_t now_us);
 /** Forget the chunks of a lane that the target of a handover has refused: it holds another version of the block. */
 void SKY_LetGo_Refused(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane);
 /**

@@ -223,6 +223,7 @@ SKY_Status_t SKY_Migrate_Hinted(SKY_ServiceCore_t *core, SKY_Migrations_t *migra
     SKY_Migration_t *job = prepare_all(core, migrations, home, UINT64_MAX);
 
     job->hinted = true;
+    SKY_ASSERT(core->store->counters.hinted <= core->store->counters.chunks);
     SKY_ASSERT(job->row == UINT32_MAX); /* each block keeps its epoch */
     return start(core, migrations, job);
 }
@@ -241,7 +242,7 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     {
         migrations->lanes[i].push.unanswered = 0; /* the target has answered, whatever it was asked about */
     }
-    SKY_LetGo_Acknowledged(core, job, lane, &before);
+    SKY_LetGo_Acknowledged(core, job, lane, &before, now_us);
     if ((core->schedule != NULL || job->hinted) && job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] &&
         lane->push.state == SKY_SHARE_REFUSED &&
         (lane->push.last_status == SKY_STATUS_BAD_KEY || lane->push.last_status == SKY_STATUS_OLD_VERSION ||

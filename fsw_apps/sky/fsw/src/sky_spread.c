@@ -19,6 +19,7 @@ uint32_t SKY_Spread_Offset(const uint8_t *key, uint32_t chunk_total, uint32_t se
 {
     const uint32_t offset = SKY_Spread_OfKey(key, servers);
     SKY_ASSERT(offset < servers);
+    SKY_ASSERT(chunk_total >= 1u);
 
     return chunk_total > (uint64_t)(SKY_SPREAD_ROWS - 1u) * servers ? 0u : offset;
 }

@@ -398,6 +398,7 @@ SKY_Addr_t SKY_Store_HomeOf(const SKY_Store_t *store, uint32_t block, uint32_t c
     const uint32_t          index = store->counters.hinted == 0 ? NONE : find_complete(store, block, chunk_id);
 
     SKY_ASSERT(store->counters.hinted <= store->counters.chunks);
+    SKY_ASSERT(index == NONE || chunk_at(store, index)->complete);
     return index == NONE ? own : chunk_at(store, index)->home;
 }
 
@@ -502,7 +503,23 @@ bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
     return index != NONE;
 }
 
-/* Forget the parts in a slot whose time is over. Return the number of chunks that were given up. */
+void SKY_Store_Leave(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, uint64_t until_us)
+{
+    static const SKY_Addr_t own   = {0, 0};
+    const uint32_t          index = find_complete(store, block, chunk_id);
+
+    if (index != NONE && chunk_at(store, index)->home.plane != 0)
+    {
+        SKY_StoreTable_SetHome(store, index, own);
+        chunk_at(store, index)->leaves     = true;
+        chunk_at(store, index)->expires_us = until_us;
+        ++store->counters.leaving;
+    }
+    SKY_ASSERT(store->counters.leaving <= store->counters.chunks);
+    SKY_ASSERT(index == NONE || !chunk_at(store, index)->leaves || store->counters.leaving > 0);
+}
+
+/* Forget the parts in a slot whose time is over, and chunks that leave. Return the number of partial chunks that were given up. */
 static uint32_t expire_slot(SKY_Store_t *store, uint64_t now_us, uint32_t slot)
 {
     uint32_t from = 0, gone = 0;
@@ -513,10 +530,10 @@ static uint32_t expire_slot(SKY_Store_t *store, uint64_t now_us, uint32_t slot)
         const SKY_StoreChunk_t *chunk = chunk_at(store, index);
 
         SKY_ASSERT(from <= SKY_SLAB_PARTS_MAX);
-        if (!chunk->complete && now_us >= chunk->expires_us)
+        if ((!chunk->complete || chunk->leaves) && now_us >= chunk->expires_us)
         {
+            gone += chunk->complete ? 0u : 1u;
             SKY_StoreTable_DropChunk(store, index);
-            ++gone;
         }
         index = SKY_Slab_Next(&store->slab, slot, &from);
     }
@@ -528,7 +545,7 @@ uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most)
     const uint32_t looks = most < store->slab.fresh_slot ? most : store->slab.fresh_slot;
     uint32_t       gone  = 0;
 
-    for (uint32_t i = 0; i < looks && store->counters.partial > 0; ++i)
+    for (uint32_t i = 0; i < looks && store->counters.partial + store->counters.leaving > 0; ++i)
     {
         const uint32_t slot = store->expire_slot < store->slab.fresh_slot ? store->expire_slot : 0;
 

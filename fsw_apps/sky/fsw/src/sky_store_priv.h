@@ -39,7 +39,7 @@ struct SKY_StoreBlock
 struct SKY_StoreChunk
 {
     SKY_Parts_t parts;      /* parts of a partial chunk */
-    uint64_t    expires_us; /* time at which a partial chunk is forgotten */
+    uint64_t    expires_us; /* time at which a partial chunk is forgotten, or one that leaves */
     uint32_t    hash;
     uint32_t    next_hash; /* next chunk in its row of the index */
     uint32_t    block;
@@ -50,6 +50,7 @@ struct SKY_StoreChunk
     uint16_t    crc16_from_zero;
     SKY_Addr_t  home; /* satellite for which it is kept; all 0: it is this satellite's own */
     bool        complete;
+    bool        leaves; /* its home has it; it is forgotten at expires_us */
 };
 
 #define CHUNK_HEAD ((uint32_t)((sizeof(SKY_StoreChunk_t) + SKY_SLAB_UNIT - 1u) / SKY_SLAB_UNIT * SKY_SLAB_UNIT))

@@ -157,6 +157,7 @@ static void chunk_free(SKY_Store_t *store, uint32_t index)
         block->lowest     = chunk->chunk_id == block->lowest ? NONE : block->lowest;
         store->counters.bytes -= chunk->len;
         store->counters.hinted -= is_hinted(chunk) ? 1u : 0u;
+        store->counters.leaving -= chunk->leaves ? 1u : 0u;
     }
     else
     {
@@ -373,12 +374,15 @@ void SKY_StoreTable_SetHome(SKY_Store_t *store, uint32_t index, SKY_Addr_t home)
     SKY_StoreChunk_t *chunk = chunk_at(store, index);
     SKY_ASSERT(chunk->complete);
 
-    if (is_hinted(chunk))
+    if (is_hinted(chunk) || chunk->leaves)
     {
-        SKY_ASSERT(store->counters.hinted > 0);
-        store->counters.hinted -= home.plane == 0 ? 1u : 0u;
-        chunk->home = home;
+        store->counters.leaving -= chunk->leaves ? 1u : 0u;
+        store->counters.hinted -= is_hinted(chunk) ? 1u : 0u;
+        chunk->leaves = false;
+        chunk->home   = home;
+        store->counters.hinted += is_hinted(chunk) ? 1u : 0u;
     }
+    SKY_ASSERT(store->counters.hinted <= store->counters.chunks);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
@@ -443,6 +447,7 @@ static void forget_all(SKY_Store_t *store)
     store->counters.chunks  = 0;
     store->counters.partial = 0;
     store->counters.hinted  = 0;
+    store->counters.leaving = 0;
     store->counters.bytes   = 0;
     SKY_Slab_Clear(&store->slab);
     SKY_StoreTenants_Empty(store);

@@ -99,7 +99,8 @@ def test_the_first_run_sends_nothing_and_the_second_asks_the_sky(full_sky, make_
 
     loaded, cold_end, stored = ("model", 1), ("without cache", 5), ("blocks up", result.blocks)
     fetched = ("with cache", 0)  # what the manager did is done, the model has not begun
-    assert grown("requests", loaded, cold_end) == 6 * len(servers)  # our own questions
+    # Our own questions, and a few that satellites ask each other
+    assert 6 * len(servers) <= grown("requests", loaded, cold_end) < 7 * len(servers)
     assert grown("puts", cold_end, stored) > 0
     assert grown("puts", stored, fetched) == 0
     assert grown("gets", stored, fetched) > 0
