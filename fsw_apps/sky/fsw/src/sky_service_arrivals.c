@@ -295,7 +295,6 @@ uint64_t SKY_Arrivals_OnTime(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, 
         act(core, arrivals, now_us);
     }
     SKY_ASSERT(arrivals->left <= arrivals->count);
-    SKY_ASSERT((core->word & SKY_WORD_SETTLED) == 0 || arrivals->left == 0);
     SKY_ASSERT(arrivals->until_us > now_us);
     return arrivals->until_us < arrivals->row_end_us ? arrivals->until_us : arrivals->row_end_us;
 }
