@@ -82,8 +82,8 @@ def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_s
         assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
         assert statuses(store) == {"done"}
         assert other.find_longest(KEYS).entries == []  # for this host they are not whole
-        put_all(other)  # where others stand in
-        assert statuses(other) == {"done"}
+        put_all(other)  # where others stand in, which hand over as the satellite is back
+        wait_until(lambda: statuses(other) == {"done"})
         assert statuses(store) == {"done"}
 
 
