@@ -171,8 +171,6 @@ def limits(constellation: Constellation) -> str:
 
 
 def _window(cache: Cache) -> list[str]:
-    if not cache.parity:
-        return [".WindowServers        = 0, /* blocks without parity cannot be repaired */"]
     plane, slot = cache.centre
     return [
         f".WindowServers        = {cache.servers},",

@@ -42,8 +42,7 @@ def arguments(constellation: Constellation, satellite: Satellite, keys: Path | s
     words += ["--credit", str(own.credit), "--hello-s", str(own.hello_s)]
     words += ["--handover-ms", str(round(1000 * constellation.cache.handover_s))]
     words += ["--scrub-ms", str(1000 * own.scrub_s)]
-    if constellation.cache.parity:
-        words += ["--window", _window(constellation.cache)]
+    words += ["--window", _window(constellation.cache)]
     if own.gossip:
         words.append("--gossip")
     if own.log_json:
@@ -61,5 +60,5 @@ def arguments(constellation: Constellation, satellite: Satellite, keys: Path | s
 
 
 def _window(cache: Cache) -> str:
-    """Return the window in which blocks with parity are repaired while satellites have no schedule."""
+    """Return the window that says what belongs where while satellites have no schedule."""
     return ":".join(str(part) for part in (cache.layout, cache.servers, *cache.centre))

@@ -43,7 +43,7 @@ def test_quotas_of_tenants() -> None:
 
 def test_what_is_off_is_left_out() -> None:
     sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60, "log_json": True}, cache={"parity": 0})
-    assert options(sky, Satellite(3, 10))[-3:] == ["scrub-ms 60000", "gossip", "log-json"]
+    assert options(sky, Satellite(3, 10))[-4:] == ["scrub-ms 60000", "window rotation_hop:12:3:10", "gossip", "log-json"]
     off = {"gossip": False, "scrub_s": 0, "log_json": False}
     sky = sky.replace(satellite=off, cache={"servers": 20, "parity": 4, "layout": "all_planes"})
     assert options(sky, Satellite(1, 1))[-2:] == ["scrub-ms 0", "window all_planes:20:3:10"]
