@@ -318,10 +318,11 @@ typedef enum
     SKYT_BREAK_REVERT    = 34, /**< VERSION: satellites forget a newer version of a value when an older one comes */
     SKYT_BREAK_BLEND =
         35, /**< VERSION: a satellite sends a chunk of another version of a value, and makes both checksums right */
-    SKYT_BREAK_NEGLECT  = 36, /**< REPAIRED: satellites never count a broken block */
-    SKYT_BREAK_RUTHLESS = 37, /**< KEPT: a host that asks stand-ins takes each for one that holds nothing of the block */
-    SKYT_BREAK_HASTY    = 38, /**< KEPT: satellites say that they are settled before they have asked anybody */
-    SKYT_BREAK_MISER    = 39  /**< KEPT: satellites never ask whether who they keep chunks for is back */
+    SKYT_BREAK_NEGLECT = 36, /**< REPAIRED: satellites never count a broken block */
+    SKYT_BREAK_RUTHLESS =
+        37, /**< KEPT: a host takes each satellite for settled, and each stand-in for one that holds nothing of the block */
+    SKYT_BREAK_HASTY = 38, /**< KEPT: satellites say that they are settled before they have asked anybody */
+    SKYT_BREAK_MISER = 39  /**< KEPT: satellites never ask whether who they keep chunks for is back */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

@@ -8,6 +8,7 @@
 
 #define BUDGET_CHUNKS 65536u /* large, so that the receive buffer is no limit */
 #define RUNS_MAX      64u    /* runs of the host at one time, before others have their turn */
+#define DENIAL_BYTES  1024u  /* no longer packet denies chunks */
 #define SPARE_PIECES  8u     /* pieces of attempts that have ended wait in queues for a while */
 
 /* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
@@ -156,17 +157,40 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
     }
 }
 
+/* Return the get of which a packet denies chunks, by the word of a satellite that is not settled. NULL: it is something else. */
+static SKYT_Active_t *unsettled_of(const SKY_Host_t *core, const uint8_t *data, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    if (len > DENIAL_BYTES || SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK || pkt.op != SKY_OP_GET ||
+        pkt.status != SKY_STATUS_NOT_FOUND || (pkt.word & SKY_WORD_SETTLED) != 0u)
+    {
+        return NULL;
+    }
+    const SKY_HostLane_t *lane = &core->blocks.lanes[SKY_HOST_LANE_OF(pkt.request_id) % core->blocks.lane_count];
+
+    return lane->request_id != 0u && lane->request_id == SKY_REQUEST_FIRST(pkt.request_id)
+               ? SKYT_Op_Of(core->blocks.works[core->blocks.pieces[lane->piece].work].block)
+               : NULL;
+}
+
 void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const uint8_t *data, uint32_t len)
 {
     SKY_Host_t    *core      = &twin->grounds[host - 1u].core;
     const uint64_t undecoded = core->counters.undecoded;
     const uint64_t untrusted = core->counters.untrusted;
+    const uint64_t stale     = core->counters.stale;
+    SKYT_Active_t *unsettled = unsettled_of(core, data, len);
     bool          *answered  = SKYT_ReachQuestions_Hears(&twin->grounds[host - 1u], node, data, len);
 
     SKY_Host_Receive(core, twin->now_us, node, data, len);
     if (answered != NULL && core->counters.untrusted == untrusted)
     {
         *answered = true;
+    }
+    if (unsettled != NULL && core->counters.untrusted == untrusted && core->counters.stale == stale)
+    {
+        unsettled->is_unsettled = true;
     }
     twin->counters.damaged += core->counters.undecoded - undecoded;
 }

@@ -267,11 +267,12 @@ static void end(SKYT_Ground_t *ground)
     if (told.verdict == SKY_HELD_BROKEN)
     {
         /* All hosts know the schedule. Stand-ins are asked next. */
-        const SKY_Denied_t denied = {.has_moved   = has_moved(twin, held),
-                                     .at_stand_in = !told.is_gone,
-                                     .is_certain  = held->is_certain,
-                                     .is_other    = told.is_other,
-                                     .lazy_purge  = twin->config.lazy_purge != 0};
+        const SKY_Denied_t denied = {.has_moved    = has_moved(twin, held),
+                                     .at_stand_in  = !told.is_gone,
+                                     .is_unsettled = told.is_unsettled && twin->broken != SKYT_BREAK_RUTHLESS,
+                                     .is_certain   = held->is_certain,
+                                     .is_other     = told.is_other,
+                                     .lazy_purge   = twin->config.lazy_purge != 0};
 
         gone = SKY_Verdict_Of(&denied) == SKY_VERDICT_PURGE ? gone_of(twin, held) : SKYT_NONE;
     }

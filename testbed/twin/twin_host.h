@@ -202,8 +202,9 @@ struct SKYT_Active
     bool                   doubts;         /**< a stand-in did not have its share */
     bool                   has_asked_lost; /**< lost satellites were asked before the next attempt */
     uint32_t       astray; /**< bits as SKYT_ShareRecord_Bit: shares for whose servers others stood in, in the last attempt, */
-    bool           at_stand_in; /**< and for that of the chunk that was denied */
-    bool           is_stray;    /**< the denied chunk lies where this host could not look for it: SKYT_ShareRecord_IsStray */
+    bool           at_stand_in;  /**< and for that of the chunk that was denied */
+    bool           is_unsettled; /**< a satellite that is not settled denied chunks, in the last attempt of a get */
+    bool           is_stray;     /**< the denied chunk lies where this host could not look for it: SKYT_ShareRecord_IsStray */
     SKYT_First_t   first;
     bool           is_useless;   /**< servers said before the get that a chunk is gone for good */
     uint32_t       asks;         /**< number of satellites that are asked at once: twin_op_questions.c */

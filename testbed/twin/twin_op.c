@@ -97,6 +97,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     {
         return false;
     }
+    active->is_unsettled = false;
     active->tries += (uint32_t)SKY_Host_Pieces(core, &active->block_state);
     SKY_Host_BeginReport(core);
     if (SKY_Host_Begin(core, twin->now_us, &active->block_state) != SKY_HOST_BEGUN)
@@ -546,7 +547,8 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
     active->at_stand_in = block->at_stand_in;
-    SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
+    SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in,
+                               block->is_unsettled && twin->broken != SKYT_BREAK_RUTHLESS, &rows,
                                SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
     active->failed = cause_of(twin, active, active->attempts.status);
     go_on(twin, active);

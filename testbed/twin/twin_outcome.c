@@ -84,6 +84,11 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
                                 twin->config.parity > 0u ? "a host purged the rest of a block that could be decoded"
                                                          : "a host purged the rest of a block that is whole");
             }
+            if (active->is_lazy && active->is_unsettled)
+            {
+                SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                                "a host purged the rest of a block by the word of a satellite that was not settled");
+            }
             ++truth->purging;
             SKYT_Truth_Taint(twin, active->block, SKYT_CAUSE_PURGED);
             break;

@@ -116,6 +116,8 @@ class HeldBlock(NamedTuple):
     """True if a block of other lengths has the key."""
     gone: bool
     """True if it is not whole whatever lost satellites have for which others stand in."""
+    unsettled: bool
+    """True if a satellite that is not settled denied chunks, which may be on their way to it."""
     denied: int
     """Chunks that all satellites deny that were asked."""
     holders: dict[int, Satellite]
@@ -433,7 +435,7 @@ class ControlPlane:
         for index, server in lacking:
             holders[index].pop(server, None)  # it lacks another piece of its share
         return [
-            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone, one.denied, whole)
+            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone, one.is_unsettled, one.denied, whole)
             for one, who, whole in zip(found, silent, holders, strict=True)
         ]
 

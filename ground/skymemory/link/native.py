@@ -66,6 +66,8 @@ class Transfer:
     """Satellite at which the transfer failed; of several places the last one, or the first silent one."""
     at_stand_in: bool = field(default=False, init=False)
     """After a MISS: True if it would be none if lost satellites had what their stand-ins deny."""
+    is_unsettled: bool = field(default=False, init=False)
+    """After a MISS: True if a satellite that is not settled denied chunks, which may be on their way to it."""
     held_version: int = field(default=0, init=False)
     """After a put that ended with OLD_VERSION or BAD_KEY: the largest version of the block that a satellite said it holds."""
     chunks: int = field(default=0, init=False)
@@ -436,6 +438,7 @@ def fill_in(transfer: Transfer, block: structures.Block) -> None:
     transfer.last_status = block.last_status
     transfer.failed = Satellite(block.failed_plane, block.failed_slot) if block.failed_plane else None
     transfer.at_stand_in = block.at_stand_in
+    transfer.is_unsettled = block.is_unsettled
     transfer.held_version = block.held_version
     transfer.chunks = block.chunks
     transfer.bytes = block.bytes

@@ -408,6 +408,8 @@ class Block(Structure):
     """after a MISS: a chunk that nobody holds"""
     at_stand_in: bool
     """after a MISS: it would be none if lost satellites had what their stand-ins deny"""
+    is_unsettled: bool
+    """GET: a satellite that is not settled denied chunks: they may be on their way to it"""
     held_version: int
     """PUT that ended with OLD_VERSION or BAD_KEY: the largest version that a satellite holds"""
     passes: int
@@ -452,6 +454,7 @@ class Block(Structure):
         ("failed_slot", c_uint32),
         ("failed_chunk", c_uint32),
         ("at_stand_in", c_bool),
+        ("is_unsettled", c_bool),
         ("held_version", c_uint64),
         ("passes", c_uint32),
         ("chunks", c_uint32),
@@ -535,6 +538,8 @@ class HeldShare(Structure):
     """a satellite was silent, or there is none to ask"""
     is_stand_in: bool
     """a satellite stands in for a lost one, which may have what it denies"""
+    is_unsettled: bool
+    """a satellite that has answered is not settled: what it denies may be on its way to it"""
     is_other: bool
     """a block of other lengths has the key"""
     missing: ChunkSet
@@ -545,6 +550,7 @@ class HeldShare(Structure):
         ("asked", c_uint32),
         ("is_unanswered", c_bool),
         ("is_stand_in", c_bool),
+        ("is_unsettled", c_bool),
         ("is_other", c_bool),
         ("missing", ChunkSet),
     )
@@ -574,6 +580,8 @@ class Held(Structure):
     is_other: bool
     is_gone: bool
     """it is broken whatever lost satellites have for which others stand in"""
+    is_unsettled: bool
+    """a satellite that is not settled denied chunks: they may be on their way to it"""
     denied: int
     """chunks that are denied; of a block that is whole, so many are to be made again"""
     only_row: HeldRow
@@ -584,6 +592,7 @@ class Held(Structure):
         ("verdict", c_uint32),
         ("is_other", c_bool),
         ("is_gone", c_bool),
+        ("is_unsettled", c_bool),
         ("denied", c_uint32),
         ("only_row", HeldRow),
         ("rows", POINTER(HeldRow)),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Self
 
 from skymemory.link.control import Purged
-from skymemory.link.native import library
+from skymemory.link.native import Transfer, library
 from skymemory.link.structures import Purge, PurgeAnswers, PurgeStep, Word
 from skymemory.sky.placement import structures
 from skymemory.sky.placement.structures import AttemptStep, Denied, LookupStep, Verdict
@@ -28,6 +28,7 @@ __all__ = [
     "TransferAttempts",
     "Verdict",
     "is_aside",
+    "may_purge",
     "verdict_of",
 ]
 
@@ -38,6 +39,11 @@ _CODES: Final = {status: code for code, status in _STATUSES.items()}
 def verdict_of(denied: Denied) -> Verdict:
     """Return what to do with a block if a share of it is denied at all its places."""
     return Verdict(library().SKY_Verdict_Of(ctypes.byref(denied)))
+
+
+def may_purge(denied: Denied) -> bool:
+    """Return True if a block is to be purged once all satellites that denied the share are settled (`SKY_WORD_SETTLED`)."""
+    return bool(library().SKY_Verdict_MayPurge(ctypes.byref(denied)))
 
 
 def is_aside(spares: int, denials: int) -> bool:
@@ -123,17 +129,17 @@ class TransferAttempts:
         """End the attempts because no satellite can be asked now."""
         self._core.SKY_TransferAttempts_GiveUp(self._at)
 
-    def ended(self, status: Status, *, at_stand_in: bool, rows: Rows, row: int, is_prefetched: bool) -> None:
+    def ended(self, transfer: Transfer, rows: Rows, row: int, *, is_prefetched: bool) -> None:
         """Take the result of an attempt.
 
         Args:
-            status: The status of the transfer.
-            at_stand_in: `Transfer.at_stand_in`.
+            transfer: The transfer, which has ended.
             rows: The rows whose places would be asked now.
             row: The current row of the schedule.
             is_prefetched: True if this host has prefetched the block for another row meanwhile.
         """
-        self._core.SKY_TransferAttempts_Ended(self._at, _CODES[status], at_stand_in, ctypes.byref(rows.raw), row, is_prefetched)
+        facts = _CODES[transfer.status], transfer.at_stand_in, transfer.is_unsettled
+        self._core.SKY_TransferAttempts_Ended(self._at, *facts, ctypes.byref(rows.raw), row, is_prefetched)
 
     def searched(self, late: Late) -> None:
         """Take what a search for late satellites has found."""

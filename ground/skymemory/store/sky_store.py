@@ -31,7 +31,7 @@ from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Playing, Source, Whereabouts
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
-from skymemory.store.decisions import Verdict, verdict_of
+from skymemory.store.decisions import may_purge, verdict_of
 from skymemory.store.find import Lookups
 from skymemory.store.get import Gets
 from skymemory.store.late_search import LateSearch
@@ -422,7 +422,7 @@ class SkyStore(BlockStore):
             chains = self._with_replaced(chains, others)
             there, denied = self._checks.check(chains)
         self._touches.crowded |= bool(denied)
-        useless = [key for key, one in denied.items() if verdict_of(one) is Verdict.PURGE]
+        useless = [key for key, one in denied.items() if may_purge(one)]
         routes = self._checks.awake(self._purges.routes(useless)) if useless else []
         elsewhere = self._lookups.prefetched_ahead(useless)
         is_blind = bool(useless) and self._late_search.is_schedule_unknown(routes)

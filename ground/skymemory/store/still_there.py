@@ -120,6 +120,7 @@ class Checks(Operation):
                 denied = Denied(
                     has_moved=self._routes.has_moved(way, entry.epoch),
                     at_stand_in=not one.gone,
+                    is_unsettled=one.unsettled,
                     is_certain=late.is_certain,
                     is_other=one.other,
                     lazy_purge=self._lazy_purge,

@@ -157,7 +157,7 @@ class Transfers(Operation):
                     self._tell(True, call, batch, routes)
                     is_silent |= any(transfer.lost and not transfer.last_status for transfer in batch)
                 for index in begun:
-                    attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_prefetched=False)
+                    attempts[index].ended(transfers[index], _NO_ROWS, 0, is_prefetched=False)
                 for index in asking if not routes else ():
                     attempts[index].give_up()
         return is_silent
@@ -283,13 +283,8 @@ class Transfers(Operation):
             epoch = transfer.entry.epoch
             if epoch not in now:
                 now[epoch] = Rows(self._routes.rows(epoch))
-            attempts.ended(
-                transfer.status,
-                at_stand_in=transfer.at_stand_in,
-                rows=now[epoch],
-                row=row,
-                is_prefetched=self._index.current(transfer.entry) != transfer.entry,
-            )
+            is_prefetched = self._index.current(transfer.entry) != transfer.entry
+            attempts.ended(transfer, now[epoch], row, is_prefetched=is_prefetched)
 
     def begin_stream(self, asking: Sequence[tuple[TransferAttempts, Transfer]], tried: list[Ways]) -> "StreamCall | None":
         """Begin first attempts at the current places, in a call of a stream. The caller has the turn of gets.

@@ -281,7 +281,6 @@ class Break(IntEnum):
     NEGLECT = 36
     """REPAIRED: satellites never count a broken block"""
     RUTHLESS = 37
-    """KEPT: a host that asks stand-ins takes each for one that holds nothing of the block"""
     HASTY = 38
     """KEPT: satellites say that they are settled before they have asked anybody"""
     MISER = 39

@@ -26,6 +26,7 @@ static SKY_Packet_t word_of(const SKY_BlockFacts_t *facts, uint32_t base, uint32
     }
     SKY_Stripe_ToPacket(&facts->stripe, &pkt);
     pkt.status   = SKY_STATUS_OK;
+    pkt.word     = SKY_WORD_SETTLED;
     pkt.chunk_id = base;
     pkt.length   = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
     pkt.payload  = payload;
@@ -39,6 +40,7 @@ static SKY_Packet_t denial(uint8_t status)
 
     (void)memset(&pkt, 0, sizeof(pkt));
     pkt.status = status;
+    pkt.word   = SKY_WORD_SETTLED;
     return pkt;
 }
 
@@ -185,6 +187,36 @@ static void test_a_chunk_that_all_deny_is_gone(void)
     SKY_HeldShare_Take(&share, key, &gone);
     CHECK_EQ(SKY_HeldShare_Next(&share), SKY_HELD_NOWHERE);
     CHECK_EQ(held_by(&share).verdict, SKY_HELD_BROKEN);
+}
+
+/* What a satellite denies that is not settled may be on its way to it. It is enough that one of a share's places is not. */
+static void test_who_is_not_settled_is_told_if_it_denies_chunks(void)
+{
+    static const uint32_t all[] = {1, 4, 7, 10, 13, 16, 19};
+
+    for (uint32_t unsettled = 0; unsettled < 1u << 2; ++unsettled)
+    {
+        for (uint32_t held = 0; held <= 7u; held += 7u) /* by the second place */
+        {
+            SKY_HeldShare_t    share = share_of(2);
+            const SKY_Packet_t none  = denial(SKY_STATUS_NOT_FOUND);
+            SKY_Held_t         told;
+
+            for (uint32_t place = 0; place < 2u; ++place)
+            {
+                (void)ask(&share); /* before the answer, which uses the same memory */
+                SKY_Packet_t word = place == 0u ? none : word_of(&block, 1, SERVERS, 7, all, held);
+
+                word.word = (unsettled & 1u << place) == 0u ? SKY_WORD_SETTLED : SKY_WORD_CAUGHT_UP;
+                SKY_HeldShare_Take(&share, key, &word);
+            }
+            told = held_by(&share);
+            CHECK_EQ(told.verdict, held == 7u ? SKY_HELD_WHOLE : SKY_HELD_BROKEN);
+            CHECK_EQ(told.is_unsettled, unsettled != 0u && held == 0u);
+            SKY_Held_Add(&told, &share); /* another share of the block says nothing else */
+            CHECK_EQ(told.is_unsettled, unsettled != 0u && held == 0u);
+        }
+    }
 }
 
 static void test_silence_denies_nothing(void)
@@ -392,6 +424,7 @@ int main(void)
     RUN(test_the_next_place_is_asked_for_what_is_missing);
     RUN(test_what_a_satellite_says_of_other_chunks_counts_for_nothing);
     RUN(test_a_chunk_that_all_deny_is_gone);
+    RUN(test_who_is_not_settled_is_told_if_it_denies_chunks);
     RUN(test_silence_denies_nothing);
     RUN(test_a_block_is_gone_by_the_word_of_its_own_satellites);
     RUN(test_silence_does_not_matter_where_another_has_all);

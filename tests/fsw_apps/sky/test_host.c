@@ -189,6 +189,42 @@ static void test_the_next_place_has_what_the_first_denies(void)
     host_close(&rig);
 }
 
+/* Let a satellite say of itself that all has arrived that belongs to it. */
+static void settle(uint32_t satellite)
+{
+    rig.satellites[satellite].svc.core.word           = SKY_WORD_SETTLED;
+    rig.satellites[satellite].svc.arrivals.row_end_us = UINT64_MAX;
+}
+
+/* Who may not have got its chunks yet denies nothing for sure. This is of the last attempt. */
+static void test_a_miss_says_whether_satellites_were_settled(void)
+{
+    SKY_HostBlock_t block;
+
+    open_with(host_usual);
+    put(1, 8, 0, 2);
+    fallbacks[0] = host_place(2);
+    fallbacks[1] = host_place(3);
+    settle(0);
+    settle(3);
+    block = get_of(2, 8, 1, 0); /* only one that is settled is asked */
+    CHECK_EQ(run(&block), SKY_STATUS_MISS);
+    CHECK(!block.is_unsettled);
+    block = get_of(2, 8, 1, 1); /* its fallback is not settled */
+    CHECK_EQ(run(&block), SKY_STATUS_MISS);
+    CHECK(block.is_unsettled);
+    settle(2);
+    CHECK_EQ(run(&block), SKY_STATUS_MISS);
+    CHECK(!block.is_unsettled);
+    block = get_of(1, 8, 2, 1); /* nobody denies a chunk */
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK(!block.is_unsettled);
+    block = get_of(2, 8, 2, 1);
+    CHECK_EQ(run(&block), SKY_STATUS_MISS);
+    CHECK(block.is_unsettled);
+    host_close(&rig);
+}
+
 static void test_a_miss_says_which_chunk(void)
 {
     open_with(host_usual);
@@ -318,6 +354,7 @@ int main(void)
     RUN(test_a_share_of_several_pieces);
     RUN(test_many_blocks_at_once);
     RUN(test_the_next_place_has_what_the_first_denies);
+    RUN(test_a_miss_says_whether_satellites_were_settled);
     RUN(test_a_miss_says_which_chunk);
     RUN(test_silence_is_passed_over);
     RUN(test_all_are_silent);

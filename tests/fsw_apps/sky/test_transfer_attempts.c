@@ -26,12 +26,12 @@ static void attempt(SKY_TransferAttempts_t *attempts, uint32_t ways, uint32_t st
 {
     CHECK_EQ(SKY_TransferAttempts_Next(attempts), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(attempts, &first, ways));
-    SKY_TransferAttempts_Ended(attempts, status, false, &first, 3, false);
+    SKY_TransferAttempts_Ended(attempts, status, false, false, &first, 3, false);
 }
 
 static void test_what_a_denied_share_means(void)
 {
-    const SKY_Denied_t gone = {false, false, true, false, false, false, true};
+    const SKY_Denied_t gone = {false, false, false, true, false, false, false, true};
     SKY_Denied_t       one  = gone;
 
     CHECK_EQ(SKY_Verdict_Of(&gone), SKY_VERDICT_PURGE);
@@ -40,6 +40,12 @@ static void test_what_a_denied_share_means(void)
     one             = gone;
     one.at_stand_in = true;
     CHECK_EQ(SKY_Verdict_Of(&one), SKY_VERDICT_FORGET);
+    one              = gone;
+    one.is_unsettled = true;
+    CHECK_EQ(SKY_Verdict_Of(&one), SKY_VERDICT_FORGET);
+    CHECK(SKY_Verdict_MayPurge(&one));
+    one.at_stand_in = true;
+    CHECK(!SKY_Verdict_MayPurge(&one));
     one            = gone;
     one.is_certain = false;
     CHECK_EQ(SKY_Verdict_Of(&one), SKY_VERDICT_FORGET);
@@ -197,7 +203,7 @@ static void test_what_has_moved_is_asked_for_where_it_is(void)
         {
             CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_ASK);
             CHECK(SKY_TransferAttempts_Begin(&get, &first, ways));
-            SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, anew == 1u ? &first : &second, 3, anew == 1u);
+            SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, false, anew == 1u ? &first : &second, 3, anew == 1u);
         }
         CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
         CHECK_EQ(SKY_TransferAttempts_Verdict(&get), SKY_VERDICT_KEEP);
@@ -205,7 +211,7 @@ static void test_what_has_moved_is_asked_for_where_it_is(void)
     SKY_TransferAttempts_t there = get_of(settled); /* a block that came is not looked for elsewhere */
 
     CHECK(SKY_TransferAttempts_Begin(&there, &none, 1));
-    SKY_TransferAttempts_Ended(&there, SKY_STATUS_DONE, true, &second, 4, true);
+    SKY_TransferAttempts_Ended(&there, SKY_STATUS_DONE, true, true, &second, 4, true);
     CHECK_EQ(SKY_TransferAttempts_Next(&there), SKY_ATTEMPT_END);
 }
 
@@ -216,7 +222,7 @@ static void test_a_stand_in_raises_doubts(void)
 
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(&get, &first, 1));
-    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, true, &first, 3, false);
+    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, true, false, &first, 3, false);
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_DOUBT);
 
     SKY_TransferAttempts_t same = get;
@@ -229,7 +235,7 @@ static void test_a_stand_in_raises_doubts(void)
 
     CHECK_EQ(SKY_TransferAttempts_Next(&again), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(&again, &first, 2));
-    SKY_TransferAttempts_Ended(&again, SKY_STATUS_MISS, true, &first, 3, false);
+    SKY_TransferAttempts_Ended(&again, SKY_STATUS_MISS, true, false, &first, 3, false);
     CHECK_EQ(SKY_TransferAttempts_Next(&again), SKY_ATTEMPT_DOUBT);
     CHECK_EQ(SKY_TransferAttempts_Next(&again), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_TransferAttempts_Verdict(&again), SKY_VERDICT_FORGET);
@@ -244,7 +250,32 @@ static void search(SKY_TransferAttempts_t *get, SKY_Late_t late, uint32_t row, u
     SKY_TransferAttempts_Searched(get, &late, row);
     CHECK_EQ(SKY_TransferAttempts_Next(get), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(get, &first, 1)); /* the same ways: a chunk may have come meanwhile */
-    SKY_TransferAttempts_Ended(get, status, false, &first, row_then, false);
+    SKY_TransferAttempts_Ended(get, status, false, false, &first, row_then, false);
+}
+
+/* What such a satellite denies may be on its way to it. The same is asked as of others. */
+static void test_the_word_of_who_is_not_settled_purges_nothing(void)
+{
+    for (uint32_t is_settled = 0; is_settled < 2u; ++is_settled)
+    {
+        SKY_TransferAttempts_t get  = get_of(settled);
+        SKY_TransferAttempts_t late = get_of(unknown);
+
+        CHECK(SKY_TransferAttempts_Begin(&get, &first, 1));
+        SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, is_settled == 0u, &first, 3, false);
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_CONFIRM);
+        SKY_TransferAttempts_Confirmed(&get, false, false, false);
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
+        CHECK_EQ(get.status, SKY_STATUS_MISS);
+        CHECK_EQ(SKY_TransferAttempts_Verdict(&get), is_settled == 0u ? SKY_VERDICT_FORGET : SKY_VERDICT_PURGE);
+
+        CHECK(SKY_TransferAttempts_Begin(&late, &first, 1));
+        SKY_TransferAttempts_Ended(&late, SKY_STATUS_MISS, false, is_settled == 0u, &first, 3, false);
+        search(&late, settled, 3, SKY_STATUS_MISS, 3); /* it is settled by now */
+        CHECK_EQ(SKY_TransferAttempts_Next(&late), SKY_ATTEMPT_CONFIRM);
+        SKY_TransferAttempts_Confirmed(&late, false, false, false);
+        CHECK_EQ(SKY_TransferAttempts_Verdict(&late), SKY_VERDICT_PURGE);
+    }
 }
 
 static void test_what_may_be_late_is_searched_for(void)
@@ -320,7 +351,7 @@ static void test_a_new_row_may_be_late(void)
     SKY_TransferAttempts_t get = get_of(settled);
 
     CHECK(SKY_TransferAttempts_Begin(&get, &second, 1));
-    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, &second, 4, false);
+    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, false, &second, 4, false);
     search(&get, settled, 4, SKY_STATUS_MISS, 4);
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_CONFIRM);
 }
@@ -358,6 +389,7 @@ int main(void)
     RUN(test_another_block_of_the_name);
     RUN(test_what_has_moved_is_asked_for_where_it_is);
     RUN(test_a_stand_in_raises_doubts);
+    RUN(test_the_word_of_who_is_not_settled_purges_nothing);
     RUN(test_what_may_be_late_is_searched_for);
     RUN(test_behind_silence_somebody_may_be_late);
     RUN(test_a_new_row_may_be_late);

@@ -205,6 +205,10 @@ static void test_no_host_purges_what_stand_ins_hold(void)
         CHECK_EQ(counters.purges, 0);
         check_only_broken(&rig, SKYT_BREAK_RUTHLESS, SKYT_INVARIANT_KEPT,
                           "a host purged the rest of a block that could be decoded");
+        if (rig.config.ask_first == 0u)
+        {
+            CHECK(any_says(&rig, SKYT_BREAK_RUTHLESS, "by the word of a satellite that was not settled"));
+        }
     }
 }
 

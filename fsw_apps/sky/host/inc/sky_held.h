@@ -28,6 +28,7 @@ typedef struct
     uint32_t         asked;         /**< places asked so far, in their order */
     bool             is_unanswered; /**< a satellite was silent, or there is none to ask */
     bool             is_stand_in;   /**< a satellite stands in for a lost one, which may have what it denies */
+    bool             is_unsettled;  /**< a satellite that has answered is not settled: what it denies may be on its way to it */
     bool             is_other;      /**< a block of other lengths has the key */
     SKY_ChunkSet_t   missing;       /**< chunks found nowhere so far */
 } SKY_HeldShare_t;
@@ -53,10 +54,11 @@ typedef struct
 {
     uint32_t       verdict; /**< SKY_HeldVerdict_t */
     bool           is_other;
-    bool           is_gone;  /**< it is broken whatever lost satellites have for which others stand in */
-    uint32_t       denied;   /**< chunks that are denied; of a block that is whole, so many are to be made again */
-    SKY_HeldRow_t  only_row; /**< the row of a block without a code */
-    SKY_HeldRow_t *rows;     /**< SKY_Stripe_Rows of 0; may be NULL without a code */
+    bool           is_gone;      /**< it is broken whatever lost satellites have for which others stand in */
+    bool           is_unsettled; /**< a satellite that is not settled denied chunks: they may be on their way to it */
+    uint32_t       denied;       /**< chunks that are denied; of a block that is whole, so many are to be made again */
+    SKY_HeldRow_t  only_row;     /**< the row of a block without a code */
+    SKY_HeldRow_t *rows;         /**< SKY_Stripe_Rows of 0; may be NULL without a code */
 } SKY_Held_t;
 
 /** Return the number of pieces in which a share is asked for; 0 if it has no chunk. @param number  of the share, 0 to servers - 1 */

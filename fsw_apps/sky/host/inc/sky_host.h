@@ -84,6 +84,7 @@ typedef struct
     uint32_t failed_plane, failed_slot; /**< satellite on which the block failed, the last one of several places; 0: none */
     uint32_t failed_chunk;              /**< after a MISS: a chunk that nobody holds */
     bool     at_stand_in;               /**< after a MISS: it would be none if lost satellites had what their stand-ins deny */
+    bool     is_unsettled;              /**< GET: a satellite that is not settled denied chunks: they may be on their way to it */
     uint64_t held_version; /**< PUT that ended with OLD_VERSION or BAD_KEY: the largest version that a satellite holds */
     uint32_t passes;       /**< pieces that went on to a later place */
     uint32_t chunks;       /**< chunks received, or acknowledged */

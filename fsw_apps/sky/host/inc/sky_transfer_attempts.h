@@ -20,7 +20,8 @@
  * meanwhile.
  *
  * The verdict of a get says what it means for a block that is not whole, and so whether the rest of the block is purged. That is only if
- * nothing that could still give the block lies where this host did not look: on the way, at a lost satellite, or at a stand-in.
+ * nothing that could still give the block lies where this host did not look: on the way, at a lost satellite, or at a stand-in. The word of
+ * a satellite that is not settled (SKY_WORD_SETTLED) purges nothing.
  */
 #ifndef SKY_TRANSFER_ATTEMPTS_H
 #define SKY_TRANSFER_ATTEMPTS_H
@@ -59,17 +60,21 @@ bool SKY_Verdict_IsAside(uint32_t spares, uint32_t denials);
 /** Facts that are known when all places of a share have denied it. */
 typedef struct
 {
-    bool has_moved;   /**< the window has moved on, or the block was prefetched elsewhere: it may be where nobody was asked */
-    bool at_stand_in; /**< the satellite that denied it is a stand-in, which never had it */
-    bool is_certain;  /**< no handover went on: all satellites that may have something to hand over said that they have nothing */
-    bool is_other;    /**< a block of other lengths has the key, or the block is prefetched for another row: the rest is of use */
-    bool is_blind;    /**< satellites follow a schedule that this host does not know, so it asked at wrong places */
-    bool is_aside;    /**< a stand-in may hold some of it: SKY_Verdict_IsAside */
-    bool lazy_purge;  /**< hosts purge what is left */
+    bool has_moved;    /**< the window has moved on, or the block was prefetched elsewhere: it may be where nobody was asked */
+    bool at_stand_in;  /**< the satellite that denied it is a stand-in, which never had it */
+    bool is_unsettled; /**< a satellite that denied it is not settled: it may be on its way there */
+    bool is_certain; /**< no handover went on: all satellites that may have something to hand over said that they have nothing */
+    bool is_other;   /**< a block of other lengths has the key, or the block is prefetched for another row: the rest is of use */
+    bool is_blind;   /**< satellites follow a schedule that this host does not know, so it asked at wrong places */
+    bool is_aside;   /**< a stand-in may hold some of it: SKY_Verdict_IsAside */
+    bool lazy_purge; /**< hosts purge what is left */
 } SKY_Denied_t;
 
 /** Return what a denied share means for its block. */
 SKY_Verdict_t SKY_Verdict_Of(const SKY_Denied_t *denied);
+/** Return true if the block is to be purged once all satellites that denied the share are settled. Then it is worth a question what became of it,
+ *  as the block may be elsewhere (SKY_ATTEMPT_CONFIRM). */
+bool SKY_Verdict_MayPurge(const SKY_Denied_t *denied);
 
 /** Rows of the schedule whose places are asked, as SKY_Places_Rows finds them; none without a schedule. */
 typedef struct
@@ -127,12 +132,13 @@ void SKY_TransferAttempts_GiveUp(SKY_TransferAttempts_t *attempts);
  * End an attempt.
  * @param status       SKY_STATUS_* of the block
  * @param at_stand_in  the satellite that denied a share stands in for another one
+ * @param is_unsettled  a satellite that denied chunks is not settled
  * @param rows         rows whose places would be asked now
  * @param row          row that holds now; 0 without a schedule
  * @param is_prefetched    this host has prefetched the block for another row meanwhile
  */
-void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, const SKY_Rows_t *rows,
-                                uint32_t row, bool is_prefetched);
+void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, bool is_unsettled,
+                                const SKY_Rows_t *rows, uint32_t row, bool is_prefetched);
 /** Take in a search for late satellites. @param row  row that held then */
 void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_Late_t *late, uint32_t row);
 /**

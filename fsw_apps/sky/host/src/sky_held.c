@@ -108,6 +108,7 @@ void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Pa
 
     SKY_ASSERT(share->asked > 0u);
     SKY_ASSERT(share->asked <= share->places);
+    share->is_unsettled = share->is_unsettled || (answer != NULL && (answer->word & SKY_WORD_SETTLED) == 0u);
     if (word == SKY_WORD_NOTHING || word == SKY_WORD_UNSOUND)
     {
         share->is_unanswered = true;
@@ -168,5 +169,6 @@ void SKY_Held_Add(SKY_Held_t *held, const SKY_HeldShare_t *share)
 
         held->verdict = verdict > held->verdict ? verdict : held->verdict;
     }
-    held->is_other = held->is_other || share->is_other;
+    held->is_other     = held->is_other || share->is_other;
+    held->is_unsettled = held->is_unsettled || (share->is_unsettled && IsMissing(share));
 }

@@ -105,6 +105,7 @@ static void Reset(SKY_HostBlock_t *block)
     block->failed_slot  = 0;
     block->failed_chunk = 0;
     block->at_stand_in  = false;
+    block->is_unsettled = false;
     block->held_version = 0;
     block->passes       = 0;
     block->chunks       = 0;

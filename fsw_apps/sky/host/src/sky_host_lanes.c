@@ -315,6 +315,10 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
     peer->silent          = false;
     peer->due_us          = 0;
     SKY_HostExchange_OnPacket(lane, host->now_us, pkt);
+    if (pkt->status == SKY_STATUS_NOT_FOUND && (pkt->word & SKY_WORD_SETTLED) == 0u)
+    {
+        WorkOf(host, lane)->block->is_unsettled = true;
+    }
     if (lane->kind == SKY_HOST_GET && SKY_HostExchange_Left(lane) < left) /* a packet completes one chunk at most */
     {
         lane->bytes += pkt->chunk_len;

@@ -16,10 +16,18 @@ SKY_Verdict_t SKY_Verdict_Of(const SKY_Denied_t *denied)
     {
         return SKY_VERDICT_KEEP;
     }
-    return denied->at_stand_in || !denied->is_certain || denied->is_other || denied->is_blind || denied->is_aside ||
-                   !denied->lazy_purge
+    return denied->at_stand_in || denied->is_unsettled || !denied->is_certain || denied->is_other || denied->is_blind ||
+                   denied->is_aside || !denied->lazy_purge
                ? SKY_VERDICT_FORGET
                : SKY_VERDICT_PURGE;
+}
+
+bool SKY_Verdict_MayPurge(const SKY_Denied_t *denied)
+{
+    SKY_Denied_t settled = *denied;
+
+    settled.is_unsettled = false;
+    return SKY_Verdict_Of(&settled) == SKY_VERDICT_PURGE;
 }
 
 bool SKY_Verdict_IsAside(uint32_t spares, uint32_t denials)
@@ -53,8 +61,7 @@ static uint32_t Rest(const SKY_TransferAttempts_t *attempts)
     {
         return SKY_ATTEMPT_SEARCH;
     }
-    return attempts->status == SKY_STATUS_MISS && SKY_Verdict_Of(&attempts->denied) == SKY_VERDICT_PURGE ? SKY_ATTEMPT_CONFIRM
-                                                                                                         : SKY_ATTEMPT_END;
+    return attempts->status == SKY_STATUS_MISS && SKY_Verdict_MayPurge(&attempts->denied) ? SKY_ATTEMPT_CONFIRM : SKY_ATTEMPT_END;
 }
 
 /* Return the step after all places have denied a share. */
@@ -167,8 +174,8 @@ void SKY_TransferAttempts_GiveUp(SKY_TransferAttempts_t *attempts)
     attempts->step              = SKY_ATTEMPT_END;
 }
 
-void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, const SKY_Rows_t *rows,
-                                uint32_t row, bool is_prefetched)
+void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, bool is_unsettled,
+                                const SKY_Rows_t *rows, uint32_t row, bool is_prefetched)
 {
     const bool is_denied = status == SKY_STATUS_MISS;
     SKY_ASSERT(status != SKY_STATUS_RUNNING);
@@ -176,9 +183,10 @@ void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t statu
 
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
     SKY_ASSERT(attempts->asks > 0u);
-    attempts->status             = status;
-    attempts->denied.at_stand_in = is_denied && at_stand_in;
-    attempts->denied.has_moved   = is_denied && (is_prefetched || AreOthers(attempts, rows));
+    attempts->status              = status;
+    attempts->denied.at_stand_in  = is_denied && at_stand_in;
+    attempts->denied.is_unsettled = is_unsettled;
+    attempts->denied.has_moved    = is_denied && (is_prefetched || AreOthers(attempts, rows));
     if (row != attempts->known_row) /* in a new row other satellites may have something to hand over */
     {
         attempts->may_search        = true;

@@ -280,6 +280,8 @@ class Denied(Structure):
     """the window has moved on, or the block was prefetched elsewhere: it may be where nobody was asked"""
     at_stand_in: bool
     """the satellite that denied it is a stand-in, which never had it"""
+    is_unsettled: bool
+    """a satellite that denied it is not settled: it may be on its way there"""
     is_certain: bool
     """no handover went on: all satellites that may have something to hand over said that they have nothing"""
     is_other: bool
@@ -293,6 +295,7 @@ class Denied(Structure):
     _fields_ = (
         ("has_moved", c_bool),
         ("at_stand_in", c_bool),
+        ("is_unsettled", c_bool),
         ("is_certain", c_bool),
         ("is_other", c_bool),
         ("is_blind", c_bool),
@@ -612,12 +615,13 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Places_Find": (None, [POINTER(Places), c_uint64, c_uint32, POINTER(PlacesKnown), POINTER(Shares)]),
     "SKY_Verdict_IsAside": (c_bool, [c_uint32, c_uint32]),
     "SKY_Verdict_Of": (c_uint, [POINTER(Denied)]),
+    "SKY_Verdict_MayPurge": (c_bool, [POINTER(Denied)]),
     "SKY_TransferAttempts_InitGet": (None, [POINTER(TransferAttempts), POINTER(Late), c_uint32, c_bool]),
     "SKY_TransferAttempts_InitPut": (None, [POINTER(TransferAttempts)]),
     "SKY_TransferAttempts_Next": (c_uint, [POINTER(TransferAttempts)]),
     "SKY_TransferAttempts_Begin": (c_bool, [POINTER(TransferAttempts), POINTER(Rows), c_uint32]),
     "SKY_TransferAttempts_GiveUp": (None, [POINTER(TransferAttempts)]),
-    "SKY_TransferAttempts_Ended": (None, [POINTER(TransferAttempts), c_uint32, c_bool, POINTER(Rows), c_uint32, c_bool]),
+    "SKY_TransferAttempts_Ended": (None, [POINTER(TransferAttempts), c_uint32, c_bool, c_bool, POINTER(Rows), c_uint32, c_bool]),
     "SKY_TransferAttempts_Searched": (None, [POINTER(TransferAttempts), POINTER(Late), c_uint32]),
     "SKY_TransferAttempts_Confirmed": (None, [POINTER(TransferAttempts), c_bool, c_bool, c_bool]),
     "SKY_TransferAttempts_Verdict": (c_uint, [POINTER(TransferAttempts)]),

@@ -21,6 +21,7 @@ from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.settled import are_settled, wait_until_settled
 from support.spread import shares_of
 from support.waiting import PATIENT, wait_until
 
@@ -103,6 +104,29 @@ def test_a_first_server_that_is_silent_has_a_stand_in(start_sky: StartSky, stopp
             assert not store.put([(key("stopped"), b"a third")])[0].ok
             assert store.make_way([key("stopped")]) == [Purged(0, False)]  # nobody is asked
             assert store.purge([key("stopped")]) == Purged(0, False)
+
+
+def test_a_satellite_that_is_not_settled_denies_nothing_for_sure(start_sky: StartSky) -> None:
+    """One that starts anew does not know what others have for it, until all who stand in first have told."""
+    local = start_sky(cache={"parity": 0})
+    with SkyStore(local.constellation) as store:
+        name, data = key("on its way"), os.urandom(100_000)
+        (put,) = store.put([(name, data)])
+        assert put.entry is not None
+        spare = store.whereabouts.spares(1, 1)[0]
+        anew = shares_of(local.constellation, name, len(data))[-1]  # a look-up asks for the first one
+        local.kill(spare)
+        local.kill(anew)
+        local.restart(anew)
+        assert not are_settled(store, [Route(anew, anew)])
+        assert store.still_there([[put.entry]]) == [[]]
+        assert store.get([put.entry])[0].status == "miss"
+        assert store.stats().purges == 0
+        local.restart(spare)
+        wait_until_settled(store)
+        assert store.get([put.entry])[0].status == "miss"
+        assert store.stats().purges == 1
+        assert evict(store.control, servers(local.constellation), [name]) == Purged(0, True)
 
 
 def test_a_host_that_was_not_told_of_the_schedule_purges_nothing(start_sky: StartSky, caplog: pytest.LogCaptureFixture) -> None:

@@ -26,6 +26,7 @@ from skymemory.wire.packets import Packet
 from support import flight_core as core
 from support.evictions import evict
 from support.openings import ask_cookie
+from support.settled import wait_until_settled
 from support.spread import shares_of
 from support.waiting import PATIENCE_S, wait_until
 
@@ -246,6 +247,7 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
     sky = start_sky(cache={"parity": 0}).constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("block"), bytes(100_000)), (key("whole"), bytes(100_000))])
+        wait_until_settled(store)
         gone = shares_of(sky, key("block"), 100_000)[3]
         assert evict(store.control, [Route(gone, gone)], [key("block")]) == (2, True)
         results = store.get([key("block"), key("whole")])

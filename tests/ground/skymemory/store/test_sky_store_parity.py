@@ -19,6 +19,7 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.settled import wait_until_settled
 from support.spread import shares_of
 from support.waiting import wait_until
 
@@ -150,6 +151,7 @@ def test_evictions_of_two_leave_a_block_and_that_of_a_third_takes_it(start_sky: 
             True
         ] * len(entries)
         assert store.still_there([[entry] for entry in entries]) == [[entry] for entry in entries]
+        wait_until_settled(store)
         for key in (small, large):
             evict_at(store, key, items[key], 1)
         assert [one.status for one in store.get([small, large])] == ["miss", "miss"]

@@ -17,6 +17,7 @@ from skymemory.store.versions import Versions
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.settled import wait_until_settled
 from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -193,6 +194,7 @@ def test_what_is_not_there(start_sky: StartSky) -> None:
     items = new_items(ALL, ALL, ONE, ALL, 2 * ALL, ALL)
     with SkyStore(local.constellation) as store:
         keys = put(store, items)
+        wait_until_settled(store)
         place = places_of(local)[3]
         assert evict(store.control, [Route(place, place)], keys[1:2]).chunks > 0
         asked = [bytes(32), *keys[:3], os.urandom(32), *keys[3:], keys[0], os.urandom(32)]

@@ -23,6 +23,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.envelope import ENVELOPE_BYTES, Kind, seal
 from skymemory.wire.key_derivation import root_key, seal_keys
 from support.evictions import evict
+from support.settled import wait_until_settled
 from support.spread import shares_of
 
 StartSky = Callable[..., LocalConstellation]
@@ -110,6 +111,7 @@ def test_what_is_gone_is_forgotten_and_its_rest_purged(start_sky: StartSky) -> N
         put(store, common)
         keys = common + own
         assert found(store, keys) == keys
+        wait_until_settled(store)
         last = server_routes(store.whereabouts, 0)[-1]
         evict(store.control, [last], own[:1])  # first and last block of the chain are there
         assert found(store, keys) == common
