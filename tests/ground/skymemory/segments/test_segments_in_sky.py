@@ -28,6 +28,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.agents import AgentProcess, tell_up
 from support.segments import BLOCK, GEOMETRY, segments_on, tensor_of, tokens_of, whole
+from support.settled import wait_until_settled
 from support.spread import shares_of
 from support.waiting import PATIENCE_S, wait_until
 
@@ -43,6 +44,7 @@ def sky(start_sky: Start) -> LocalConstellation:
 def hosts(sky: LocalConstellation, tmp_path: Path) -> Iterator[tuple[SkySegments, SkySegments]]:
     """Two hosts with stores of their own."""
     with SkyStore(sky.constellation) as one, SkyStore(sky.constellation) as other:
+        wait_until_settled(one)  # else what one has purged the other takes for incomplete, for a while
         yield segments_on(one, tmp_path / "one"), segments_on(other, tmp_path / "other")
 
 
