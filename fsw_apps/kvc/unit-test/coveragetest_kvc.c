@@ -217,7 +217,7 @@ static void Test_Tenants(void)
     };
     const KVC_LimitsTable_t good = UT_Table.limits;
     const SKY_LIB_Node_t    node = UT_Satellite(9000);
-    static const uint8_t    data[1];
+    static const uint8_t    data[6144]; /* a whole slot, so that another chunk needs another one */
     SKY_Packet_t            pkt;
     SKY_Out_t               out;
     uint32                  i;
@@ -247,11 +247,11 @@ static void Test_Tenants(void)
     pkt.dst         = node.self;
     pkt.gateway     = node.self;
     pkt.chunk_total = 2;
-    pkt.block_len   = 2;
-    pkt.chunk_len   = 1;
+    pkt.block_len   = 2 * sizeof(data);
+    pkt.chunk_len   = sizeof(data);
     pkt.payload     = data;
-    pkt.length      = 1;
-    pkt.chunk_crc   = SKY_Crc32c(0, data, 1);
+    pkt.length      = sizeof(data);
+    pkt.chunk_crc   = SKY_Crc32c(0, data, sizeof(data));
     UT_Service->Begin(1, &pkt);
     UtAssert_BOOL_FALSE(UT_Service->Next(1, &out)); /* a PUT that succeeds is not answered */
 

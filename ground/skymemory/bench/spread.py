@@ -114,7 +114,7 @@ def _store(constellation: Constellation, keys: ValueKeys, number: int, progress:
             progress(first, number)
             values = [(key, block) for key in names[first : first + _CALL]]
             results = store.put(values)
-            if any(one.lost for one in results):  # a satellite was silent for a moment: what it lacks goes to who stands in for it
+            if any(one.lost for one in results):  # a satellite was silent: what it lacks goes to who stands in for it
                 results = store.put(values)
             if not all(one.ok for one in results):
                 raise RuntimeError(f"a value was not stored: {next(one.status for one in results if not one.ok)}")

@@ -205,6 +205,7 @@ def upload(
             told -= follow_it
             if not told:
                 break  # the other satellites have not got all of it
+            time.sleep(_LOOK_SOON_S)  # a mission takes new tables at its next WAKEUP
         if not routes:
             return
     silent = [route.satellite for route in routes if route.satellite not in stats]
