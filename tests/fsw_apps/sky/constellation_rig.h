@@ -25,6 +25,10 @@ static const SKY_Addr_t centre = {3, 4};
 static SKY_Addr_t stuck;         /* what it would hand over is lost */
 static bool       asks_arrivals; /* else questions whether all has arrived are lost: they are on their way all the time */
 
+static uint32_t sent_count;            /* packets that have gone on their way */
+static uint32_t lost_at  = UINT32_MAX; /* the one with this number is lost, */
+static uint32_t lost_end = UINT32_MAX; /* and those after it before this one */
+
 /* What satellites say goes on its way; what they say to the ground is lost. */
 static void node_send(const SKY_Out_t *out)
 {
@@ -37,7 +41,11 @@ static void node_send(const SKY_Out_t *out)
     if (out->pkt.dst.plane != 0 && (asks_arrivals || !is_arrivals) &&
         !(pkt.is_request && pkt.op != SKY_OP_STATS && SKY_Addr_Equal(pkt.src, stuck)))
     {
-        fleet[(fleet_first + fleet_count++) % FLEET_MAX] = flying;
+        ++sent_count;
+        if (sent_count <= lost_at || sent_count > lost_end)
+        {
+            fleet[(fleet_first + fleet_count++) % FLEET_MAX] = flying;
+        }
         CHECK(fleet_count < FLEET_MAX);
     }
 }

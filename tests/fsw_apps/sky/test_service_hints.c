@@ -114,6 +114,35 @@ static void test_each_home_has_its_turn(void)
     CHECK_EQ(held_at(away, &block), 1);
 }
 
+/* One packet is lost, or three in a row, whichever they are: the chunks come home all the same. */
+static void test_a_packet_that_is_lost_at_each_step(void)
+{
+    for (uint32_t lost = 1; lost <= 3; lost += 2)
+    {
+        for (uint32_t at = 0; at < 30; ++at)
+        {
+            open_still();
+            asks_arrivals = true;
+            sky_run(1000000, STEP_US);
+            node_at(home_of(&block, 4))->deaf = true;
+            put_for(away, &block, 4, home_of(&block, 4), 2);
+            put_for(away, &block, 5, home_of(&block, 5), 1);
+            sent_count                        = 0;
+            lost_at                           = at;
+            lost_end                          = at + lost;
+            node_at(home_of(&block, 4))->deaf = false;
+            sky_run(12000000, STEP_US);
+            CHECK_EQ(hints_at(away), 0);
+            CHECK_EQ(held_at(home_of(&block, 4), &block), 1);
+            CHECK_EQ(held_at(home_of(&block, 5), &block), 1);
+            CHECK(sent_count > lost_end); /* so many packets have gone */
+        }
+    }
+    lost_at       = UINT32_MAX;
+    lost_end      = UINT32_MAX;
+    asks_arrivals = false;
+}
+
 /* What leaves and is put again stays, as the satellite's own or for its home. */
 static void test_what_is_put_again_does_not_leave(void)
 {
@@ -377,6 +406,7 @@ int main(void)
 {
     RUN(test_what_is_kept_goes_home);
     RUN(test_each_home_has_its_turn);
+    RUN(test_a_packet_that_is_lost_at_each_step);
     RUN(test_what_is_put_again_does_not_leave);
     RUN(test_who_asks_gets_what_is_kept);
     RUN(test_for_whom_a_chunk_is_kept);
