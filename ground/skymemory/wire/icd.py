@@ -60,7 +60,7 @@ OP_MIGRATE: Final = 5
 OP_PING: Final = 6
 """Echo. At kvc, the response to a satellite has in `chunk_total` the chunks here that belong to who asks, in the satellite's row of the schedule, or kept for it without one, and in `epoch` that row (0: none)."""
 OP_STATS: Final = 7
-"""Counters of the application that the APID names.."""
+"""Counters of the application that the APID names."""
 OP_RELAY: Final = 8
 """A Software Bus message for the destination's bus, or from it."""
 OP_HELLO: Final = 9

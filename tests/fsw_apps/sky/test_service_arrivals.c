@@ -235,11 +235,43 @@ static void test_who_was_cut_off(void)
     node_at(server(3))->deaf = true;
     sky_run(3000000, STEP_US);
     CHECK_EQ(word_of(server(3)), BOTH); /* as after a short silence */
-    sky_run(5000000, STEP_US);
+    sky_run(6000000, STEP_US);
     CHECK_EQ(word_of(server(3)), 0);
     node_at(server(3))->deaf = false;
     sky_run(17000000, STEP_US);
     CHECK_EQ(word_of(server(3)), BOTH);
+}
+
+/* Sources that are dead say nothing of who is settled, as long as one answers. */
+static void test_dead_sources_of_who_is_settled(void)
+{
+    open_still(9);
+    sky_run(5000000, STEP_US);
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        node_at(node_at(server(0))->svc.arrivals.sources[i])->deaf = true;
+    }
+    sky_run(60000000, STEP_US);
+    CHECK_EQ(settled(), NODES);
+}
+
+/* An app gives a new schedule in two steps, without one in between. Those who were servers before may owe something in its first rows. */
+static void test_servers_before_a_schedule(void)
+{
+    node_t *node;
+
+    open_still(9);
+    sky_run(1000000, STEP_US);
+    rows[0].centre = (SKY_Cell_t){3, 6};
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, SKY_LAYOUT_ROTATION, 9, rows, 1, now_us));
+    node = node_at(server_in(1, 4));
+    CHECK(SKY_Service_SetSchedule(&node->svc, NULL));
+    CHECK(SKY_Service_SetSchedule(&node->svc, &schedule));
+    CHECK_EQ(node->svc.core.word, 0);
+    sky_run(STEP_US, STEP_US);
+    CHECK_EQ(node->svc.arrivals.before_count, 9);
+    CHECK(SKY_Addr_Equal(node->svc.arrivals.before[0], server(0)));
+    CHECK_EQ(node->svc.core.word, 0);
 }
 
 /* In each row the chunks of the one before have to come first. */
@@ -280,7 +312,7 @@ static void test_rows(void)
     }
     CHECK(held_at(stuck, &block) > 0);
     sky_run(ROW_US, STEP_US);
-    CHECK_EQ(word_of(late), SKY_WORD_CAUGHT_UP); /* a handover is no absence */
+    CHECK_EQ(word_of(late), 0); /* it was no server before, and has not asked */
     CHECK_EQ(settled(), NODES - 1u);
     stuck = (SKY_Addr_t){0, 0};
     sky_run(14000000, STEP_US);
@@ -373,6 +405,8 @@ int main(void)
     RUN(test_a_silent_source);
     RUN(test_what_is_owed);
     RUN(test_who_was_cut_off);
+    RUN(test_dead_sources_of_who_is_settled);
+    RUN(test_servers_before_a_schedule);
     RUN(test_rows);
     RUN(test_a_late_clock);
     RUN(test_answers_that_say_nothing);

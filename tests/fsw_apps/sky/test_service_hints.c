@@ -181,7 +181,7 @@ static void test_who_asks_gets_what_is_kept(void)
     sky_run(5000000, STEP_US);
     CHECK_EQ(node_at(home)->svc.core.word, SKY_WORD_SETTLED | SKY_WORD_CAUGHT_UP);
     node_at(home)->deaf = true;
-    sky_run(6000000, STEP_US);
+    sky_run(10000000, STEP_US);
     CHECK_EQ(node_at(home)->svc.core.word, 0);
     for (uint32_t i = 0; i < NODES; ++i)
     {
@@ -282,8 +282,10 @@ static void test_what_is_evicted_is_counted(void)
 static void test_an_evacuation_hands_hints_on(void)
 {
     const SKY_Addr_t other = {5, 7};
-
     open_still();
+    put_for(away, &block, 7, server(1), 1);
+    sky_run(5000000, STEP_US);
+    CHECK_EQ(node_at(away)->store.counters.leaving, 1); /* it is at home: nobody else needs it */
     node_at(server(0))->deaf = true;
     put_for(away, &block, 4, server(0), 1);
     put_for(away, &block, 5, other, 1);
@@ -292,7 +294,7 @@ static void test_an_evacuation_hands_hints_on(void)
     sky_run(STEP_US, STEP_US);
     CHECK_EQ(node_at(away)->svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].hinted, false);
     sky_run(1000000, STEP_US);
-    CHECK_EQ(held_at(away, &block), 0);
+    CHECK_EQ(held_at(away, &block), 1);
     CHECK_EQ(held_at(other, &block), 3);
     CHECK_EQ(hints_at(other), 1);
     CHECK(SKY_Addr_Equal(kept_for(other, &block, 4), server(0)));
@@ -356,13 +358,30 @@ static void test_answers_that_say_nothing(void)
     pkt.status = SKY_STATUS_OK;
     pkt.src    = server(5);
     SKY_Service_Begin(svc, now_us, &pkt);
+    CHECK_EQ(svc->core.counters.unsolicited, 1);
     CHECK(!svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
     pkt.src = home;
     SKY_Service_Begin(svc, now_us, &pkt);
     CHECK(svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
     CHECK(svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].hinted);
+    SKY_Service_Begin(svc, now_us, &pkt); /* once */
+    CHECK_EQ(svc->core.counters.unsolicited, 2);
+
+    /* An order to send everything there does more. */
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, home), SKY_STATUS_OK);
+    CHECK(!svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].hinted);
+    CHECK(svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
+    now_us += 3000000;
+    SKY_Service_Unreachable(svc, home);
+    pkt = catch_question(away);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, home), SKY_STATUS_OK);
     SKY_Service_Begin(svc, now_us, &pkt);
-    CHECK_EQ(svc->core.counters.unsolicited, 1);
+    CHECK(!svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].hinted);
+
+    /* Nor does it count under a schedule that moves chunks. */
+    SKY_Service_Unreachable(svc, home);
+    now_us += 3000000;
+    pkt = catch_question(away);
     CHECK(SKY_Service_SetSchedule(svc, &window));
     SKY_Service_Begin(svc, now_us, &pkt);
     CHECK(!svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].active);

@@ -213,7 +213,8 @@ typedef struct
 {
     SKY_Addr_t home;       /**< satellite that is asked whether it answers; then the last one that was */
     bool       to_ask;     /**< the question is to be sent */
-    uint64_t   request_id; /**< of the question that was sent last */
+    bool       is_asked;   /**< it was sent */
+    uint64_t   request_id; /**< of the question that was sent */
     uint64_t   look_us;    /**< time of the next look */
 } SKY_Hints_t;
 

@@ -238,6 +238,8 @@ bool SKY_StoreBounds_Hold(const SKY_StoreBounds_t *bounds, uint64_t version, uin
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, const SKY_StoreBounds_t *bounds);
 /** Forget one complete chunk of a block that was found (after it has moved elsewhere). @return false if it was not held */
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
+/** Has the satellite got a complete chunk that was kept for it, so that it is forgotten here soon? */
+bool SKY_Store_Leaves(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
 /** Note that the satellite has got a chunk which was kept for it. It is forgotten after @p until_us, unless it is put again before. */
 void SKY_Store_Leave(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, uint64_t until_us);
 /** Note the time at which a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */

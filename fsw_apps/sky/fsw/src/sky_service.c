@@ -135,7 +135,7 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
     else if (!SKY_Migrate_Response(core, &svc->migrations, now_us, pkt) &&
              !SKY_Scrub_Response(core, &svc->scrub, &svc->gossip, &svc->survey, now_us, pkt) &&
              !SKY_Survey_Response(core, &svc->survey, now_us, pkt) && !SKY_Census_Response(core, &svc->census, now_us, pkt) &&
-             !SKY_Hints_Response(core, &svc->migrations, &svc->hints, pkt) &&
+             !SKY_Hints_Response(core, &svc->migrations, &svc->hints, now_us, pkt) &&
              !SKY_Arrivals_Response(core, &svc->arrivals, now_us, pkt))
     {
         ++core->counters.unsolicited;

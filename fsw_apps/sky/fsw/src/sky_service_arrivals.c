@@ -11,8 +11,8 @@
  * last of them at the end: a satellite whose clock is late still sends chunks to these, until it says that it is in this row.
  *
  * Once all have said so, everything has arrived: the satellite is *settled* in that row, and has *caught up*. From then on one source is
- * asked every 4 s. If it owes something, a host has found this satellite silent. If two sources one after another do not answer, this
- * satellite was cut off. Both mean that it has not caught up.
+ * asked every 4 s. If it owes something, a host has found this satellite silent. If four sources one after another do not answer, or
+ * all if there are fewer, this satellite was cut off. Both mean that it has not caught up.
  *
  * A source that is silent may owe something. Then the satellite is not settled until it answers, or until three rows have passed: what is
  * later than that counts as lost, here as on the ground.
@@ -27,7 +27,7 @@
 
 #define PATIENCE_US  500000u  /* time for an answer */
 #define TRIES        2u       /* questions to a source before it is silent */
-#define SILENT       2u       /* silent sources: this satellite was cut off */
+#define SILENT       4u       /* silent sources, or all if there are fewer: this satellite was cut off */
 #define SLOW_US      4000000u /* between two questions of a satellite that is settled */
 #define PAUSE_US     1000000u /* before a source that was silent or owes something is asked again; doubles to PAUSE_MAX_US */
 #define PAUSE_MAX_US 16000000u
@@ -74,8 +74,11 @@ static void begin_anew(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, uint64
 
 void SKY_Arrivals_Reset(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals)
 {
-    arrivals->before_count = arrivals->row != 0 ? arrivals->server_count : 0;
-    (void)memcpy(arrivals->before, arrivals->servers, sizeof(arrivals->before)); /* those of the last row */
+    if (arrivals->row != 0) /* else it has not been looked at, and the servers before it are those before this one, too */
+    {
+        arrivals->before_count = arrivals->server_count;
+        (void)memcpy(arrivals->before, arrivals->servers, sizeof(arrivals->before));
+    }
     arrivals->count     = 0;
     arrivals->row       = 0;
     arrivals->first_row = 0;
@@ -170,11 +173,14 @@ static void find_sources(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals)
 
 static void begin_row(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, uint64_t now_us)
 {
+    const bool had_nobody = arrivals->count == 0;
+
     arrivals->row        = core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : 1u;
     arrivals->row_end_us = core->schedule != NULL ? SKY_Schedule_EndUs(core->schedule, arrivals->row) : UINT64_MAX;
     arrivals->first_row  = arrivals->first_row == 0 ? arrivals->row : arrivals->first_row;
     find_sources(core, arrivals);
     begin_anew(core, arrivals, now_us);
+    core->word = had_nobody ? 0 : core->word; /* it said that it had caught up without a question */
     SKY_ASSERT(now_us < arrivals->row_end_us);
     SKY_ASSERT(arrivals->row >= arrivals->first_row);
 }
@@ -205,7 +211,8 @@ static void settle(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, uint64_t n
 /* Note that the source owes nothing. */
 static void note_none(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, uint64_t now_us)
 {
-    arrivals->silent = 0;
+    arrivals->silent   = 0;
+    arrivals->pause_us = PAUSE_US;
     arrivals->left -= arrivals->left > 0 ? 1u : 0u;
     if (arrivals->left == 0)
     {
@@ -237,14 +244,15 @@ static void note_more(SKY_Arrivals_t *arrivals, uint64_t now_us)
 /* Note that the source is silent. */
 static void note_silence(SKY_ServiceCore_t *core, SKY_Arrivals_t *arrivals, uint64_t now_us)
 {
-    SKY_ASSERT(arrivals->silent < SILENT);
+    const uint32_t most = arrivals->count < SILENT ? arrivals->count : SILENT;
+    SKY_ASSERT(arrivals->silent < most);
     if (arrivals->left > 0)
     {
         note_more(arrivals, now_us);
         return;
     }
     ++arrivals->silent;
-    if (arrivals->silent == SILENT)
+    if (arrivals->silent == most)
     {
         note_away(core, arrivals, now_us);
         return;

@@ -102,7 +102,7 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
     {
         return SKY_STATUS_REFUSED;
     }
-    if (job->active && SKY_Addr_Equal(job->target, target))
+    if (job->active && !job->hinted && SKY_Addr_Equal(job->target, target))
     {
         return SKY_STATUS_OK;
     }

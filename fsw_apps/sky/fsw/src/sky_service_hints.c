@@ -19,7 +19,8 @@
 #include "sky_service_handover.h"
 #include "sky_service_migrate.h"
 
-#define LOOK_US 2000000u /* between two looks */
+#define LOOK_US 2000000u  /* between two looks */
+#define TURN_US 30000000u /* of one home: then others have theirs */
 
 static uint32_t rank(SKY_Addr_t satellite)
 {
@@ -78,17 +79,24 @@ void SKY_Hints_Wake(SKY_Hints_t *hints, uint64_t now_us, SKY_Addr_t home)
     SKY_ASSERT(hints->look_us > now_us);
 }
 
-uint64_t SKY_Hints_OnTime(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, SKY_Hints_t *hints, uint64_t now_us)
+uint64_t SKY_Hints_OnTime(const SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hints_t *hints, uint64_t now_us)
 {
+    SKY_Migration_t *job = &migrations->jobs[SKY_SERVICE_MIGRATIONS];
+
     if (core->store->counters.hinted == 0 || SKY_Handover_Moves(core))
     {
         hints->to_ask = false;
         return UINT64_MAX;
     }
     SKY_ASSERT(core->store->counters.hinted <= core->store->counters.chunks);
-    if (migrations->jobs[SKY_SERVICE_MIGRATIONS].active)
+    if (job->active)
     {
         return UINT64_MAX; /* a job has timers of its own */
+    }
+    if (job->hinted && job->moved > 0) /* more may have been put meanwhile */
+    {
+        job->moved     = 0;
+        hints->look_us = now_us;
     }
     if (now_us >= hints->look_us)
     {
@@ -112,25 +120,29 @@ bool SKY_Hints_Next(SKY_ServiceCore_t *core, SKY_Hints_t *hints, uint64_t now_us
     SKY_ASSERT(hints->home.plane != 0);
     SKY_ASSERT(!SKY_Addr_Equal(hints->home, core->cfg.self)); /* nobody stands in for itself */
     hints->to_ask     = false;
+    hints->is_asked   = true;
     hints->request_id = SKY_ServiceCore_TakeIds(core);
     SKY_ServiceCore_Request(core, SKY_OP_PING, hints->home, hints->request_id, &pkt);
     SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
     return true;
 }
 
-bool SKY_Hints_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hints_t *hints, const SKY_Packet_t *pkt)
+bool SKY_Hints_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hints_t *hints, uint64_t now_us,
+                        const SKY_Packet_t *pkt)
 {
-    if (pkt->op != SKY_OP_PING || pkt->request_id != hints->request_id)
+    if (!hints->is_asked || pkt->op != SKY_OP_PING || pkt->request_id != hints->request_id)
     {
         return false;
     }
     SKY_ASSERT(!pkt->is_request);
     SKY_ASSERT(hints->home.plane != 0);
-    if (pkt->status == SKY_STATUS_OK && SKY_Addr_Equal(pkt->src, hints->home) && !SKY_Handover_Moves(core) &&
-        !migrations->jobs[SKY_SERVICE_MIGRATIONS].active)
+    if (pkt->status == SKY_STATUS_OK && SKY_Addr_Equal(pkt->src, hints->home))
     {
-        hints->look_us = 0; /* look again at once after the job: more may have been put meanwhile */
-        (void)SKY_Migrate_Hinted(core, migrations, hints->home); /* all may have gone meanwhile */
+        hints->is_asked = false;
+        if (!SKY_Handover_Moves(core) && !migrations->jobs[SKY_SERVICE_MIGRATIONS].active)
+        {
+            (void)SKY_Migrate_Hinted(core, migrations, hints->home, now_us + TURN_US); /* all may have gone meanwhile */
+        }
     }
     return true;
 }

@@ -64,7 +64,11 @@ bool SKY_Job_Goes(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uin
 {
     SKY_ASSERT(job->target.plane != 0);
     SKY_ASSERT(!job->hinted || job->stride == 1u);
-    return !job->hinted || SKY_Addr_Equal(SKY_Store_HomeOf(core->store, block, id), job->target);
+    if (job->hinted)
+    {
+        return SKY_Addr_Equal(SKY_Store_HomeOf(core->store, block, id), job->target);
+    }
+    return !job->hands_on || !SKY_Store_Leaves(core->store, block, id); /* what leaves is at home, and would stay where it goes */
 }
 
 /* Return the lowest chunk of a share from @p from on and below @p end that is held, or SKY_STORE_NONE. */

@@ -140,6 +140,7 @@ static SKY_Status_t start_request(SKY_ServiceCore_t *core, SKY_Migrations_t *mig
     SKY_ASSERT(job->deadline_us > now_us);
     (void)memcpy(job->key, pkt->key, SKY_KEY_BYTES);
     job->keep       = (pkt->flags & SKY_FLAG_KEEP) != 0;
+    job->hands_on   = core->schedule == NULL;
     job->all_blocks = is_all_blocks(pkt);
     job->tenant     = pkt->tenant;
     job->epoch      = pkt->epoch;
@@ -218,11 +219,10 @@ SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
     return start(core, migrations, job);
 }
 
-SKY_Status_t SKY_Migrate_Hinted(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t home)
+SKY_Status_t SKY_Migrate_Hinted(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t home, uint64_t deadline_us)
 {
-    SKY_Migration_t *job = prepare_all(core, migrations, home, UINT64_MAX);
-
-    job->hinted = true;
+    SKY_Migration_t *job = prepare_all(core, migrations, home, deadline_us);
+    job->hinted          = true;
     SKY_ASSERT(core->store->counters.hinted <= core->store->counters.chunks);
     SKY_ASSERT(job->row == UINT32_MAX); /* each block keeps its epoch */
     return start(core, migrations, job);

@@ -18,7 +18,7 @@ SKY_Status_t SKY_Migrate_Request(SKY_ServiceCore_t *core, SKY_Migrations_t *migr
 SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t target, uint64_t deadline_us,
                              uint32_t row, uint32_t stride, uint32_t server);
 /** Begin the migration of all chunks that are kept for @p home, in the place of the handover. @return OK, or NOT_FOUND if there are none */
-SKY_Status_t SKY_Migrate_Hinted(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t home);
+SKY_Status_t SKY_Migrate_Hinted(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t home, uint64_t deadline_us);
 /** End all migrations to @p dst. */
 void SKY_Migrate_Unreachable(SKY_Migrations_t *migrations, SKY_Addr_t dst);
 /** Act on a response. @return false if it belongs to no migration */

@@ -503,6 +503,15 @@ bool SKY_Store_Drop(SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
     return index != NONE;
 }
 
+bool SKY_Store_Leaves(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
+{
+    const uint32_t index = store->counters.leaving == 0 ? NONE : find_complete(store, block, chunk_id);
+
+    SKY_ASSERT(store->counters.leaving <= store->counters.chunks);
+    SKY_ASSERT(index == NONE || chunk_at(store, index)->complete);
+    return index != NONE && chunk_at(store, index)->leaves;
+}
+
 void SKY_Store_Leave(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, uint64_t until_us)
 {
     static const SKY_Addr_t own   = {0, 0};

@@ -5,7 +5,6 @@
 #include "sky_places.h"
 
 #include "sky_assert.h"
-#include "sky_assert.h"
 
 #define US_PER_MS UINT64_C(1000)
 
