@@ -249,8 +249,9 @@ def document(icd: Icd) -> str:
         "`kvc` is answered with `kvc`. A store of `store_bytes` is cut into slots; `used_bytes` counts those that hold "
         "something, and `bytes` those of the chunks in them. `hints` are chunks that are kept for another satellite, "
         "`hints_lost` those that were evicted before it had them. If the request's `chunk_id` is n > 0, records of "
-        "`tenant` follow, from the nth on, as many as the packet has room for. The first is that of all tenants without a quota of their own, "
-        "number 4294967296; those of the satellite's table follow. `tenants` counts all records; 0: there are no quotas.",
+        "`tenant` follow, from the nth on, as many as the packet has room for. The first is that of all tenants without a "
+        "quota of their own, number 4294967296; those of the satellite's table follow. `tenants` counts all records; 0: "
+        "there are no quotas.",
     ]
     return "\n".join([*lines, ""])
 
