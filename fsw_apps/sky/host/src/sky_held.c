@@ -108,12 +108,13 @@ void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Pa
 
     SKY_ASSERT(share->asked > 0u);
     SKY_ASSERT(share->asked <= share->places);
-    share->is_unsettled = share->is_unsettled || (answer != NULL && (answer->word & SKY_WORD_SETTLED) == 0u);
-    if (word == SKY_WORD_NOTHING || word == SKY_WORD_UNSOUND)
+    if (answer == NULL || word == SKY_WORD_NOTHING || word == SKY_WORD_UNSOUND)
     {
         share->is_unanswered = true;
+        return;
     }
-    else if (word == SKY_WORD_ABSENT)
+    share->is_unsettled = share->is_unsettled || (answer->word & SKY_WORD_SETTLED) == 0u;
+    if (word == SKY_WORD_ABSENT)
     {
         /* All chunks stay missing. */
     }
