@@ -141,6 +141,26 @@ static inline void sky_put(SKY_Addr_t addr, const fx_block_t *block, uint32_t id
     node_serve(node_at(addr), &pkt);
 }
 
+/* Let a satellite ask, and catch its question, which is the only packet. @return an answer to it: not a request, and from who was asked */
+static inline SKY_Packet_t sky_catch(SKY_Addr_t at, uint8_t op)
+{
+    SKY_Packet_t pkt;
+    uint64_t     next_us;
+
+    SKY_Service_Poll(&node_at(at)->svc, now_us, &next_us);
+    CHECK(next_us > now_us);
+    fleet_count = 0;
+    node_pull(node_at(at));
+    CHECK_EQ(fleet_count, 1);
+    CHECK_EQ(SKY_Packet_Decode(fleet[fleet_first].bytes, fleet[fleet_first].len, &pkt), SKY_STATUS_OK);
+    CHECK_EQ(pkt.op, op);
+    fleet_count    = 0;
+    pkt.is_request = false;
+    pkt.src        = pkt.dst;
+    pkt.dst        = at;
+    return pkt;
+}
+
 /* Server 0 .. 8 of a layout of 3 x 3 around the centre. */
 static inline SKY_Addr_t server(uint32_t number)
 {

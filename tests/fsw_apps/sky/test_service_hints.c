@@ -317,26 +317,6 @@ static void test_a_schedule_brings_all_home(void)
     CHECK_EQ(node_at(away)->svc.hints.request_id, 0); /* nobody was asked */
 }
 
-/* Let a stand-in ask, and catch the question. @return the answer of the home */
-static SKY_Packet_t catch_question(SKY_Addr_t at)
-{
-    SKY_Packet_t pkt;
-    uint64_t     next_us;
-
-    SKY_Service_Poll(&node_at(at)->svc, now_us, &next_us);
-    CHECK(next_us > now_us);
-    fleet_count = 0;
-    node_pull(node_at(at));
-    CHECK_EQ(fleet_count, 1);
-    CHECK_EQ(SKY_Packet_Decode(fleet[fleet_first].bytes, fleet[fleet_first].len, &pkt), SKY_STATUS_OK);
-    CHECK_EQ(pkt.op, SKY_OP_PING);
-    fleet_count    = 0;
-    pkt.is_request = false;
-    pkt.src        = pkt.dst;
-    pkt.dst        = at;
-    return pkt;
-}
-
 /* An answer counts once, from who was asked, and while nothing else goes on. */
 static void test_answers_that_say_nothing(void)
 {
@@ -347,7 +327,7 @@ static void test_answers_that_say_nothing(void)
     open_still();
     put_for(away, &block, 4, home, 1);
     svc = &node_at(away)->svc;
-    pkt = catch_question(away);
+    pkt = sky_catch(away, SKY_OP_PING);
     CHECK(SKY_Addr_Equal(pkt.src, home));
     pkt.op = SKY_OP_STATS;
     SKY_Service_Begin(svc, now_us, &pkt);
@@ -376,7 +356,7 @@ static void test_answers_that_say_nothing(void)
     CHECK(svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
     now_us += 3000000;
     SKY_Service_Unreachable(svc, home);
-    pkt = catch_question(away);
+    pkt = sky_catch(away, SKY_OP_PING);
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, home), SKY_STATUS_OK);
     SKY_Service_Begin(svc, now_us, &pkt);
     CHECK(!svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].hinted);
@@ -384,7 +364,7 @@ static void test_answers_that_say_nothing(void)
     /* Nor does it count under a schedule that moves chunks. */
     SKY_Service_Unreachable(svc, home);
     now_us += 3000000;
-    pkt = catch_question(away);
+    pkt = sky_catch(away, SKY_OP_PING);
     CHECK(SKY_Service_SetSchedule(svc, &window));
     SKY_Service_Begin(svc, now_us, &pkt);
     CHECK(!svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
@@ -401,7 +381,7 @@ static void test_own_chunks_are_told_meanwhile(void)
     open_still();
     put_for(away, &block, 4, server(4), 1);
     put_for(away, &block, 5, (SKY_Addr_t){0, 0}, 1);
-    pkt = catch_question(away);
+    pkt = sky_catch(away, SKY_OP_PING);
     SKY_Service_Begin(&node_at(away)->svc, now_us, &pkt);
     CHECK(node_at(away)->svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].hinted);
     (void)SKY_ChunkSet_Init(&set, 4, 1, 2);
