@@ -24,7 +24,7 @@ APPS = ("isl", "kvc")
 FOLDERS = (
     "testbed/exec/inc",
     *(f"fsw_apps/{app}/fsw/inc" for app in ("isl", "kvc", "sky")),
-    "fsw_apps/sky/host/inc",
+    "fsw_apps/sky/ground/inc",
     "ground/native",
     "testbed/twin",
 )

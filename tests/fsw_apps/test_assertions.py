@@ -26,11 +26,11 @@ def count(text: str) -> Counts:
 
 
 def sources(*folders: str) -> dict[str, str]:
-    """Return what the sources of the core and the host are, by name; private headers define functions too."""
+    """Return what the sources of the core and the ground are, by name; private headers define functions too."""
     return {path.name: path.read_text() for folder in folders for path in sorted((SKY / folder / "src").glob("*.[ch]"))}
 
 
-@pytest.mark.parametrize("folders", [("fsw", "host"), ("fsw",)], ids=["core and host", "core"])
+@pytest.mark.parametrize("folders", [("fsw", "ground"), ("fsw",)], ids=["core and ground", "core"])
 def test_functions_have_two_assertions_on_average(folders: tuple[str, ...]) -> None:
     files = {name: count(text) for name, text in sources(*folders).items()}
     functions = sum(counts.functions for counts in files.values())
@@ -50,7 +50,7 @@ def test_an_assertion_states_one_thing() -> None:
     """What fails is then known by its line."""
     found = [
         f"{name}: {match.group().strip()}"
-        for name, text in sources("fsw", "host").items()
+        for name, text in sources("fsw", "ground").items()
         for match in TWO_IN_ONE.finditer(COMMENT.sub("", text))
     ]
     assert not found
@@ -60,7 +60,7 @@ def test_an_assertion_stands_on_one_line() -> None:
     """The coverage report leaves out the branches of lines that begin with SKY_ASSERT, and of no others."""
     found = [
         f"{name}: {line.strip()}"
-        for name, text in sources("fsw", "host").items()
+        for name, text in sources("fsw", "ground").items()
         for line in COMMENT.sub("", text).splitlines()
         if "SKY_ASSERT(" in line and not re.fullmatch(r"\s*SKY_ASSERT\(.*\);\s*", line)
     ]

@@ -1,4 +1,4 @@
-"""The files of the core, and of the host beside it, use each other in one direction: what is below does not know what is above.
+"""The files of the core, and of the ground beside it, use each other in one direction: what is below does not know what is above.
 
 A file uses another by including its private header, or by calling a function that it defines. All C is in layers, each of which
 includes headers of those below it only.
@@ -20,21 +20,21 @@ CALL = re.compile(r"\b(SKY_\w+)\(")
 ROOT = SKY.parents[1]
 LAYERS = {
     "core": ("fsw_apps/sky/fsw", {"core"}),
-    "host": ("fsw_apps/sky/host", {"core", "host"}),
+    "ground": ("fsw_apps/sky/ground", {"core", "ground"}),
     "crypto": ("fsw_apps/sky/crypto", {"core", "crypto"}),
     "isl": ("fsw_apps/isl/fsw", {"core", "crypto", "cFE", "isl"}),
     "kvc": ("fsw_apps/kvc/fsw", {"core", "cFE", "kvc"}),
     "exec": ("testbed/exec", {"cFE", "exec"}),
     "satellite": ("testbed/skysat", {"core", "cFE", "isl", "kvc", "exec", "satellite"}),
-    "twin": ("testbed/twin", {"core", "host", "crypto", "twin"}),
-    "native": ("ground/native", {"core", "host", "crypto", "native"}),
+    "twin": ("testbed/twin", {"core", "ground", "crypto", "twin"}),
+    "native": ("ground/native", {"core", "ground", "crypto", "native"}),
 }
 """Folder of each layer of C, and the layers whose headers it may include. cFE is what testbed/exec stands in for."""
 CFE = re.compile(r"(cfe\w*|common_types|osapi|osconfig)\.h")
 EXCEPTIONS = {
     ("core", "cfe.h"),  # the cFS library around the core: sky_lib.c
     ("core", "common_types.h"),
-    ("host", "sky_placement_priv.h"),  # a window is a part of placement, which only the host asks about as a whole
+    ("ground", "sky_placement_priv.h"),  # a window is a part of placement, which only the ground asks about as a whole
 }
 """Layer and header of what is included against the order, or though it is private."""
 
@@ -71,7 +71,7 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     ("folder", "above", "below"),
     [
         ("fsw", "sky_service_scrub", {"sky_service_core", "sky_service_survey"}),
-        ("host", "sky_host_lanes", {"sky_host_exchange", "sky_host_pieces"}),
+        ("ground", "sky_host_lanes", {"sky_host_exchange", "sky_host_pieces"}),
     ],
 )
 def test_no_files_use_each_other_in_a_circle(folder: str, above: str, below: set[str]) -> None:

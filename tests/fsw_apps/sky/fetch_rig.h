@@ -6,7 +6,7 @@
 #define FETCH_RIG_H
 
 #include "lossy.h"
-#include "sky_transfer.h"
+#include "sky_fetch.h"
 
 static const SKY_PeerCfg_t cfg =
     {.window_initial = 4, .window_max = 32, .burst = 4, .rto_initial_us = 1000, .rto_min_us = 100, .rto_max_us = 50000};

@@ -5,7 +5,7 @@
 #include "sky_assert.h"
 #include "sky_index.h"
 #include "sky_service.h"
-#include "sky_transfer.h"
+#include "sky_fetch.h"
 
 #include "lossy.h"
 

@@ -24,8 +24,12 @@ static uint64_t cookie_of(const SKY_Cookies_t *cookies, const SKY_Crypto_t *cryp
 /* Return the place of an endpoint among the cookies that are kept. */
 static uint32_t place_of(uint64_t endpoint)
 {
-    return (uint32_t)((endpoint * UINT64_C(0x9E3779B97F4A7C15)) >>
-                      (64u - SKY_COOKIE_KEPT_BITS)); /* the golden ratio spreads ports */
+    const uint64_t place =
+        (endpoint * UINT64_C(0x9E3779B97F4A7C15)) >> (64u - SKY_COOKIE_KEPT_BITS); /* the golden ratio spreads ports */
+
+    SKY_ASSERT(endpoint != 0u);
+    SKY_ASSERT(place < UINT64_C(1) << SKY_COOKIE_KEPT_BITS);
+    return (uint32_t)place;
 }
 
 void SKY_Cookies_Init(SKY_Cookies_t *cookies, const uint8_t secret[SKY_CRYPTO_KEY_BYTES])

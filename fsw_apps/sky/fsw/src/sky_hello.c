@@ -107,6 +107,7 @@ static void FillGreeting(const SKY_Hello_t *hello, SKY_LinkId_t link, SKY_HelloO
 
 static bool CouldBeUsed(const SKY_HelloLink_t *link)
 {
+    SKY_ASSERT(link->is_present || !link->is_due);
     return link->is_present && !link->is_cut && !link->is_silent;
 }
 
@@ -253,6 +254,7 @@ static void Repair(SKY_Hello_t *hello, SKY_LinkId_t id, uint64_t digest)
     SKY_Map_t       *map  = hello->router->map;
     SKY_HelloLink_t *link = &hello->links[id];
     SKY_ASSERT(id < SKY_ISL_COUNT);
+    SKY_ASSERT(map->unsent_count[id] <= map->satellites);
 
     if (digest != map->digest && !link->is_told && map->unsent_count[id] == 0u)
     {
@@ -334,6 +336,7 @@ static uint64_t Jitter(const SKY_Hello_t *hello, uint64_t now_us)
 {
     const uint64_t place = (uint64_t)hello->router->self.plane << 16 | hello->router->self.slot;
     SKY_ASSERT(hello->period_us != 0u);
+    SKY_ASSERT(hello->router->self.plane != 0u);
 
     return SKY_Mix64(now_us ^ place << 32) % (hello->period_us / 4u + 1u);
 }
@@ -438,6 +441,7 @@ uint64_t SKY_Hello_NextDue(const SKY_Hello_t *hello)
     {
         const SKY_HelloLink_t *link = &hello->links[id];
 
+        SKY_ASSERT(map == NULL || map->unsent_count[id] <= map->satellites);
         if (link->is_due)
         {
             due_us = 0;

@@ -43,6 +43,7 @@ void SKY_Index_Init(SKY_Index_t *index, void *memory, uint32_t entries)
 
 void SKY_Index_Clear(SKY_Index_t *index)
 {
+    SKY_ASSERT(index->cells != NULL);
     SKY_ASSERT((index->mask & (index->mask + 1u)) == 0);
     /* Bytes of 0xFF make every entry SKY_INDEX_NONE. */
     (void)memset(index->cells, 0xFF, ((size_t)index->mask + 1u) * sizeof(SKY_IndexCell_t));
@@ -58,6 +59,7 @@ void SKY_Index_Insert(SKY_Index_t *index, uint32_t hash, uint32_t entry)
     {
         at = (at + 1u) & index->mask;
     }
+    SKY_ASSERT(at <= index->mask);
     SKY_ASSERT(index->cells[at].entry == SKY_INDEX_NONE); /* the index has a cell for every entry */
     index->cells[at].hash  = hash;
     index->cells[at].entry = entry;
@@ -107,11 +109,14 @@ uint32_t SKY_Index_Find(const SKY_Index_t *index, uint32_t hash, uint32_t *step)
         }
         cell = &index->cells[(hash + *step) & index->mask];
     }
+    SKY_ASSERT(*step <= index->mask + 1u);
     return SKY_INDEX_NONE;
 }
 
 static uint64_t rotl(uint64_t x, unsigned bits)
 {
+    SKY_ASSERT(bits >= 1u);
+    SKY_ASSERT(bits < 64u);
     return (x << bits) | (x >> (64u - bits));
 }
 

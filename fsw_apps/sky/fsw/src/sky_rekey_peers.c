@@ -76,6 +76,7 @@ static void clear(SKY_RekeyBank_t *bank, const SKY_Crypto_t *crypto, uint32_t pe
 
 void SKY_RekeyPeers_Forget(SKY_RekeyState_t *state, const SKY_Crypto_t *crypto, uint8_t generation)
 {
+    SKY_ASSERT(crypto != NULL);
     for (uint32_t i = 0; i < SKY_REKEY_BANKS; ++i)
     {
         if (state->banks[i].is_used && state->banks[i].generation == generation)

@@ -63,6 +63,7 @@ static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
     SKY_ASSERT(host != 0u);
     for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
     {
+        SKY_ASSERT(!router->grounds[i].used || router->grounds[i].host != 0u);
         if (router->grounds[i].used && router->grounds[i].host == host)
         {
             return &router->grounds[i];
@@ -147,6 +148,7 @@ static bool HomeIsSound(const SKY_Router_t *router, const SKY_Packet_t *pkt)
 
 static SKY_Status_t AdmitFromGround(const SKY_Router_t *router, const SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(SKY_Torus_Contains(&router->torus, router->self));
     if (!pkt->is_request)
     {
         return SKY_STATUS_REFUSED;

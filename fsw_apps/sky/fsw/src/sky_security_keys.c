@@ -18,6 +18,7 @@ uint8_t SKY_Security_OtherGeneration(const SKY_Security_t *security)
 
         other = master->is_set && master->generation != security->generation ? master->generation : other;
     }
+    SKY_ASSERT(other == security->generation || SKY_Associations_HasMaster(&security->associations, other));
     return other;
 }
 

@@ -40,6 +40,7 @@
 static uint64_t AddressOf(uint64_t endpoint)
 {
     SKY_ASSERT(endpoint != 0u);
+    SKY_ASSERT((endpoint & GREETING) == 0u);
     return SKY_Endpoint_Address(endpoint);
 }
 

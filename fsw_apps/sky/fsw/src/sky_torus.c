@@ -74,8 +74,12 @@ static uint32_t RingDistance(uint32_t a, uint32_t b, uint32_t size, bool cut)
 
 uint32_t SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to)
 {
-    return RingDistance(from.plane, to.plane, torus->planes, torus->seam_cut) +
-           RingDistance(from.slot, to.slot, torus->slots, false);
+    const uint32_t hops = RingDistance(from.plane, to.plane, torus->planes, torus->seam_cut) +
+                          RingDistance(from.slot, to.slot, torus->slots, false);
+
+    SKY_ASSERT(hops < (uint32_t)torus->planes + torus->slots);
+    SKY_ASSERT(hops > 0u || SKY_Addr_Equal(from, to));
+    return hops;
 }
 
 SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, SKY_Addr_t previous, uint32_t usable)

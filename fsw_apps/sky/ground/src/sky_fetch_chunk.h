@@ -5,7 +5,7 @@
 #ifndef SKY_FETCH_CHUNK_H
 #define SKY_FETCH_CHUNK_H
 
-#include "sky_transfer.h"
+#include "sky_fetch.h"
 
 /**
  * Put a chunk, or a part of it, where it belongs.

@@ -5,7 +5,7 @@
 #ifndef SKY_FETCH_TIMERS_H
 #define SKY_FETCH_TIMERS_H
 
-#include "sky_transfer.h"
+#include "sky_fetch.h"
 
 /** Begin to wait for the answer to the newest request, which goes out now. */
 void SKY_FetchTimers_Sent(SKY_Fetch_t *fetch, uint64_t now_us);

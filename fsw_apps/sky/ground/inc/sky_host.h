@@ -24,7 +24,7 @@
 #include "sky_host_open.h"
 #include "sky_index.h"
 #include "sky_quantile.h"
-#include "sky_transfer.h"
+#include "sky_fetch.h"
 
 #define SKY_HOST_NONE      UINT32_MAX
 #define SKY_HOST_LANES_MAX 65536u /**< of all satellites: a lane has 16 bits of the request id */
