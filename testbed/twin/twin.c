@@ -303,7 +303,7 @@ bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)
     {
         const uint64_t earliest_us = i == 0 ? twin->now_us : ops[i - 1u].time_us;
 
-        if (ops[i].time_us < earliest_us || ops[i].kind < SKYT_OP_PUT || ops[i].kind > SKYT_OP_PURGE ||
+        if (ops[i].time_us < earliest_us || ops[i].kind < SKYT_OP_PUT || ops[i].kind > SKYT_OP_DELETE ||
             ops[i].block >= twin->block_count || ops[i].host == 0 || ops[i].host > twin->config.hosts ||
             ops[i].deadline_ms == 0 || ops[i].epoch > twin->schedule.count)
         {
@@ -325,7 +325,7 @@ static bool is_fault_sound(const SKYT_Twin_t *twin, const SKYT_Fault_t *fault, u
     const bool has_link = is_model ? fault->link < SKYT_LINKS : fault->link < SKY_ISL_COUNT;
 
     if ((is_model && fault->model.attack_ppm != 0 && twin->config.suite == SKY_SUITE_NONE) || fault->time_us < earliest_us ||
-        fault->kind < SKYT_FAULT_MODEL || fault->kind > SKYT_FAULT_CLOCK)
+        fault->kind < SKYT_FAULT_MODEL || fault->kind > SKYT_FAULT_DROP)
     {
         return false;
     }

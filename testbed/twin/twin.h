@@ -94,9 +94,10 @@ typedef struct
 
 typedef enum
 {
-    SKYT_OP_PUT   = 1,
-    SKYT_OP_GET   = 2,
-    SKYT_OP_PURGE = 3
+    SKYT_OP_PUT    = 1,
+    SKYT_OP_GET    = 2,
+    SKYT_OP_PURGE  = 3,
+    SKYT_OP_DELETE = 4 /**< a put over a value of a short block, which says that it is deleted; of other blocks a put */
 } SKYT_OpKind_t;
 
 typedef struct
@@ -130,8 +131,9 @@ typedef enum
 
 typedef struct
 {
-    uint32_t ended; /**< 1: the operation has begun and ended */
-    uint32_t cause; /**< SKYT_Cause_t */
+    uint64_t version; /**< of a value: what was put or got; 0: nothing, or no value */
+    uint32_t ended;   /**< 1: the operation has begun and ended */
+    uint32_t cause;   /**< SKYT_Cause_t */
     uint32_t duration_us;
     uint32_t tries; /**< satellites asked, the servers' fallback places included */
 } SKYT_Result_t;
@@ -158,9 +160,11 @@ typedef enum
     SKYT_FAULT_RESTART  = 4,
     SKYT_FAULT_PRESSURE = 5, /**< junk fills the store until @c value slots are free */
     SKYT_FAULT_RELIEF   = 6, /**< the junk goes */
-    SKYT_FAULT_CLOCK    = 7  /**< the schedule comes @c value microseconds late on board */
+    SKYT_FAULT_CLOCK    = 7, /**< the schedule comes @c value microseconds late on board */
+    SKYT_FAULT_DROP =
+        8 /**< of the packets from now on that are no hellos, the one with the number @c value is lost, from 1; 0: none */
 } SKYT_FaultKind_t;
-#define SKYT_FAULT_KINDS 8u
+#define SKYT_FAULT_KINDS 9u
 
 typedef struct
 {
@@ -354,6 +358,8 @@ void SKYT_Finish(SKYT_Twin_t *twin);
 void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters);
 /** Return the outcomes of all operations, in the order of SKYT_AddOps; valid as long as the twin. */
 const SKYT_Result_t *SKYT_Results(const SKYT_Twin_t *twin, uint32_t *count);
+/** Return the version of a value that a satellite holds; 0 if it holds none. */
+uint64_t SKYT_VersionAt(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 /** Find the holders of a chunk. @param nodes  receives at most @p most of them. @return number of them */
 uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most);
 /** Get one of the first SKYT_VIOLATIONS_KEPT violations. @return false if there is none with this number */

@@ -23,13 +23,14 @@ static bool moves(const SKYT_Node_t *node)
 }
 
 /* Return true if a row of the schedule before this one had the chunk at a satellite. */
-static bool was_home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint32_t chunk, SKY_Addr_t satellite)
+static bool was_home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint64_t version, uint32_t chunk,
+                     SKY_Addr_t satellite)
 {
     bool was = false;
 
     for (uint32_t back = 1; back <= BACK && back < row; ++back)
     {
-        was = was || SKY_Addr_Equal(SKYT_Content_Home(twin, row - back, block, chunk), satellite);
+        was = was || SKY_Addr_Equal(SKYT_Content_Home(twin, row - back, block, version, chunk), satellite);
     }
     return was;
 }
@@ -48,9 +49,10 @@ static bool is_owed(const SKYT_Twin_t *twin, const SKYT_Node_t *holder, const SK
     {
         return false;
     }
-    return moves(holder) ? info->epoch <= row && SKY_Addr_Equal(SKYT_Content_Home(twin, row, block, chunk), other) &&
-                               was_home(twin, row, block, chunk, self)
-                         : SKY_Addr_Equal(SKY_Store_HomeOf(&holder->store, entry, chunk), other);
+    return moves(holder)
+               ? info->epoch <= row && SKY_Addr_Equal(SKYT_Content_Home(twin, row, block, info->version, chunk), other) &&
+                     was_home(twin, row, block, info->version, chunk, self)
+               : SKY_Addr_Equal(SKY_Store_HomeOf(&holder->store, entry, chunk), other);
 }
 
 /* Check what a satellite holds, for one that says that all has arrived, or in the end for each. */

@@ -124,7 +124,7 @@ static void say_of_block(const SKYT_Twin_t *twin, SKY_Answer_t *answer, const SK
     }
     if (twin->broken == SKYT_BREAK_BOAST)
     {
-        const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block);
+        const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block, 0);
 
         answer->reply.status = SKY_STATUS_OK;
         SKY_Stripe_ToPacket(&stripe, &answer->reply);

@@ -129,17 +129,17 @@ uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version)
     return version == 0 ? 0 : (uint32_t)mix((uint64_t)block * GOLDEN ^ version) | 1u;
 }
 
-uint32_t SKYT_Content_Server(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+uint32_t SKYT_Content_Server(const SKYT_Twin_t *twin, uint32_t block, uint64_t version, uint32_t chunk)
 {
     uint8_t key[SKY_KEY_BYTES];
 
     SKYT_Content_Key(twin, block, key);
-    return SKY_Spread_Server(key, SKYT_Content_Total(twin, block), twin->config.servers, chunk);
+    return SKY_Spread_Server(key, SKYT_Content_Stripe(twin, block, version).chunk_total, twin->config.servers, chunk);
 }
 
-SKY_Addr_t SKYT_Content_Home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint32_t chunk)
+SKY_Addr_t SKYT_Content_Home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint64_t version, uint32_t chunk)
 {
-    return SKY_Schedule_Server(&twin->schedule, row, SKYT_Content_Server(twin, block, chunk));
+    return SKY_Schedule_Server(&twin->schedule, row, SKYT_Content_Server(twin, block, version, chunk));
 }
 
 uint32_t SKYT_Content_Asked(const SKYT_Twin_t *twin, uint32_t block, uint32_t index)
@@ -151,21 +151,23 @@ uint32_t SKYT_Content_Asked(const SKYT_Twin_t *twin, uint32_t block, uint32_t in
     return SKY_Spread_Share(key, SKYT_Content_Total(twin, block), servers, (SKY_Spread_OfKey(key, servers) + index) % servers);
 }
 
-SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block)
+SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block, uint64_t version)
 {
-    SKY_Stripe_t stripe;
+    const uint32_t len        = twin->blocks[block].block_len;
+    const bool     is_shorter = SKYT_Version_IsDeletion(version) && len > SKYT_DELETION_BYTES;
+    SKY_Stripe_t   stripe;
 
     const uint8_t code_m = (uint8_t)twin->config.parity;
     const uint8_t code_k = code_m == 0 ? 0 : (uint8_t)(twin->config.servers - twin->config.parity);
 
-    (void)SKY_Stripe_Cut(&stripe, twin->blocks[block].block_len, twin->config.chunk_bytes, code_k,
+    (void)SKY_Stripe_Cut(&stripe, is_shorter ? SKYT_DELETION_BYTES : len, twin->config.chunk_bytes, code_k,
                          code_m); /* the twin has checked these numbers */
     return stripe;
 }
 
 void SKYT_Content_Expect(const SKYT_Twin_t *twin, uint32_t block, uint64_t version, uint32_t chunk, uint8_t *out, uint32_t len)
 {
-    const SKY_Stripe_t    stripe = SKYT_Content_Stripe(twin, block);
+    const SKY_Stripe_t    stripe = SKYT_Content_Stripe(twin, block, version);
     const bool            knows  = chunk < stripe.chunk_total;
     const SKY_StripeRow_t row    = SKY_Stripe_Row(&stripe, knows ? SKY_Stripe_RowOf(&stripe, chunk) : 0u);
     const SKY_CodeRow_t   code   = {(uint8_t)row.data, (uint8_t)row.parity};
@@ -200,5 +202,5 @@ size_t SKYT_Content_ParityBytes(const SKYT_Config_t *config)
 
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block)
 {
-    return SKYT_Content_Stripe(twin, block).chunk_total;
+    return SKYT_Content_Stripe(twin, block, 0).chunk_total;
 }

@@ -222,6 +222,9 @@ static void apply(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
             twin->pressed_us = twin->now_us;
             relieve(twin, fault->node);
             break;
+        case SKYT_FAULT_DROP:
+            twin->drop_after = fault->value;
+            break;
         case SKYT_FAULT_CLOCK:
         default:
             set_clock(twin, fault);

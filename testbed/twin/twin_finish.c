@@ -29,12 +29,12 @@ static bool census_init(const SKYT_Twin_t *twin, Census_t *census)
     return census->first != NULL && census->seen != NULL;
 }
 
-static SKY_Addr_t home_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+static SKY_Addr_t home_of(const SKYT_Twin_t *twin, uint32_t block, uint64_t version, uint32_t chunk)
 {
     const uint32_t row   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
     const uint32_t epoch = twin->truth[block].epoch;
 
-    return SKYT_Content_Home(twin, row > epoch ? row : epoch, block, chunk);
+    return SKYT_Content_Home(twin, row > epoch ? row : epoch, block, version, chunk);
 }
 
 static void look_at_block(SKYT_Twin_t *twin, const Census_t *census, uint32_t node, const SKY_BlockInfo_t *info, uint32_t block)
@@ -49,7 +49,7 @@ static void look_at_block(SKYT_Twin_t *twin, const Census_t *census, uint32_t no
     {
         uint8_t *seen = &census->seen[census->first[block] + chunk];
 
-        *seen |= SKY_Addr_Equal(home_of(twin, block, chunk), SKYT_AddrOf(twin, node)) ? 3u : 1u;
+        *seen |= SKY_Addr_Equal(home_of(twin, block, info->version, chunk), SKYT_AddrOf(twin, node)) ? 3u : 1u;
         if (SKY_Store_Peek(store, entry, chunk, &view) == SKY_STATUS_OK)
         {
             SKYT_Check_Bytes(twin, view.data, view.len, node, SKYT_NONE, block, info->version, chunk);
@@ -90,7 +90,7 @@ static void judge(SKYT_Twin_t *twin, const Census_t *census, uint32_t block)
         }
         else if (seen != 0 && (seen & 2u) == 0 && !may_stray)
         {
-            SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NodeOf(twin, home_of(twin, block, chunk)), SKYT_NONE, block, chunk,
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NodeOf(twin, home_of(twin, block, 0, chunk)), SKYT_NONE, block, chunk,
                             "in the end a chunk is not on this satellite, where the schedule has it");
         }
         is_home = is_home && (seen & 2u) != 0;

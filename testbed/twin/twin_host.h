@@ -113,8 +113,9 @@ typedef struct
     uint32_t         at;                          /**< index of the one that is asked */
     bool             is_passing;
     bool             has_asked;
-    uint32_t         spares; /**< number of satellites that stand in first */
-    SKY_BlockFacts_t facts;  /**< facts that satellites know of the block */
+    uint32_t         silences; /**< questions without an answer */
+    uint32_t         spares;   /**< number of satellites that stand in first */
+    SKY_BlockFacts_t facts;    /**< facts that satellites know of the block */
     uint32_t         payload_bytes;
     uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
 } SKYT_Look_t;
@@ -176,18 +177,20 @@ struct SKYT_Active
     uint32_t               op; /**< number of the operation */
     uint32_t               kind;
     uint32_t               block, host;
-    uint32_t               epoch;   /**< row that the host takes the block to be prefetched for */
-    uint64_t               version; /**< of a value; 0: the block has none, or it is not known yet */
-    uint64_t               known;   /**< newest version that the host knew when it began */
+    uint32_t               epoch;    /**< row that the host takes the block to be prefetched for */
+    uint64_t               version;  /**< of a value; 0: the block has none, or it is not known yet */
+    uint64_t               known;    /**< newest version that the host knew when it began */
+    uint64_t               promised; /**< version that it has to find at least; 0: any */
     uint64_t               started_us;
     uint32_t               deadline_ms; /**< deadline of an attempt */
     uint64_t               deadline_us; /**< deadline of the running attempt */
     uint32_t               tries;       /**< number of pieces, and of their moves to another place */
     bool                   fell_back;
-    bool                   is_lazy;  /**< a purge that follows a miss */
-    bool                   is_above; /**< a put goes on under a version above one that was in its way */
-    SKYT_Cause_t           excuse;   /**< excuse for a miss that was known at the begin of a get */
-    uint32_t               denied;   /**< chunk that nobody held, or SKYT_NONE */
+    bool                   is_lazy;     /**< a purge that follows a miss */
+    bool                   is_deletion; /**< a put deletes a value */
+    bool                   is_above;    /**< a put goes on under a version above one that was in its way */
+    SKYT_Cause_t           excuse;      /**< excuse for a miss that was known at the begin of a get */
+    uint32_t               denied;      /**< chunk that nobody held, or SKYT_NONE */
     SKYT_Cause_t           failed;
     uint8_t               *buffer;
     uint8_t               *have; /**< memory of the core's host, as are the next two */

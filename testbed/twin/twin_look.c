@@ -70,6 +70,7 @@ static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
         }
         word      = one > word ? one : word;
         is_silent = is_silent || one == SKY_WORD_NOTHING;
+        active->look.silences += one == SKY_WORD_NOTHING ? 1u : 0u;
         if (!is_done)
         {
             active->failed_on = (SKY_Addr_t){questions[i].place.plane, questions[i].place.slot};

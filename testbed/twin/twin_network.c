@@ -184,6 +184,14 @@ static void copy(uint8_t **to, const uint8_t *from, uint32_t len)
     }
 }
 
+/* Write a packet. */
+static void write_parts(const SKYT_Parts_t *parts, uint8_t *to)
+{
+    copy(&to, parts->head, parts->head_len);
+    copy(&to, parts->body, parts->body_len);
+    copy(&to, parts->tail, parts->tail_len);
+}
+
 /* Note where a packet has been: it is about to leave a satellite. */
 static void note_trail(SKYT_Twin_t *twin, SKYT_Packet_t *packet, uint32_t passed_on)
 {
@@ -246,11 +254,7 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
                         "more packets on their way than there may be");
         return;
     }
-    uint8_t *to = data_of(twin, packet);
-
-    copy(&to, parts->head, parts->head_len);
-    copy(&to, parts->body, parts->body_len);
-    copy(&to, parts->tail, parts->tail_len);
+    write_parts(parts, data_of(twin, packet));
     twin->packets[packet].link = index;
     twin->packets[packet].host = host;
     twin->packets[packet].len  = parts->head_len + parts->body_len + parts->tail_len;
@@ -328,17 +332,31 @@ static bool transmit(const SKYT_Twin_t *twin, SKYT_Link_t *link, uint32_t kbps, 
 }
 
 /* Check a packet that cannot arrive over this link: maybe its sender had to know that. */
-static void check_dead(SKYT_Twin_t *twin, uint32_t node, uint32_t id, const SKYT_Parts_t *parts)
+static void check_dead(SKYT_Twin_t *twin, uint32_t node, uint32_t id, const SKYT_Parts_t *parts, uint32_t len)
 {
-    uint8_t *to = twin->scratch3;
-
-    if (id < SKY_ISL_COUNT && parts->head_len + parts->body_len + parts->tail_len <= twin->config.packet_bytes)
+    if (id < SKY_ISL_COUNT && len <= twin->config.packet_bytes)
     {
-        copy(&to, parts->head, parts->head_len);
-        copy(&to, parts->body, parts->body_len);
-        copy(&to, parts->tail, parts->tail_len);
-        SKYT_Check_Dead(twin, node, SKYT_LinkOf(twin, node, id)->down_us, twin->scratch3, (uint32_t)(to - twin->scratch3));
+        write_parts(parts, twin->scratch3);
+        SKYT_Check_Dead(twin, node, SKYT_LinkOf(twin, node, id)->down_us, twin->scratch3, len);
     }
+}
+
+/* Count down to the packet that is to be lost. @return true if this is it */
+static bool is_dropped(SKYT_Twin_t *twin, const SKYT_Parts_t *parts, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    if (twin->drop_after == 0u)
+    {
+        return false;
+    }
+    write_parts(parts, twin->scratch3);
+    if (SKY_Packet_Decode(twin->scratch3, len, &pkt) != SKY_STATUS_OK || pkt.op == SKY_OP_HELLO || --twin->drop_after > 0u)
+    {
+        return false;
+    }
+    ++twin->counters.lost;
+    return true;
 }
 
 void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint32_t id, uint16_t host, const SKYT_Parts_t *parts)
@@ -352,7 +370,7 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
     twin->counters.packet_bytes += len;
     if (!SKYT_Network_IsWhole(link))
     {
-        check_dead(twin, node, id, parts);
+        check_dead(twin, node, id, parts, len);
         ++twin->counters.lost_cut;
         return;
     }
@@ -360,6 +378,10 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
         !transmit(twin, link, id < SKY_ISL_COUNT ? twin->config.isl_kbps : twin->config.ground_kbps, len, &sent_us))
     {
         ++twin->counters.lost_queue;
+        return;
+    }
+    if (is_dropped(twin, parts, len))
+    {
         return;
     }
     if ((twin->model != NULL && !survives(twin, twin->model, &link->bad[0])) ||

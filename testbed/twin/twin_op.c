@@ -33,7 +33,7 @@ SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
 /* Return the epoch of an operation. A get or a purge knows that of the last put that ended well. */
 static uint32_t epoch_of(const SKYT_Twin_t *twin, const SKYT_Op_t *op)
 {
-    if (op->kind != SKYT_OP_PUT)
+    if (op->kind == SKYT_OP_GET || op->kind == SKYT_OP_PURGE)
     {
         return twin->truth[op->block].epoch;
     }
@@ -50,7 +50,7 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     block->epoch         = active->epoch;
     block->block_version = active->version;
     block->content       = SKYT_Content_Instance(active->block, active->version);
-    block->stripe        = SKYT_Content_Stripe(twin, active->block);
+    block->stripe        = SKYT_Content_Stripe(twin, active->block, active->version);
     block->deadline_ms   = active->deadline_ms;
     block->data          = active->buffer;
     block->parity        = active->parity;
@@ -185,6 +185,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
     {
         SKYT_Result_t *result = &twin->results[active->op];
 
+        result->version     = cause == SKYT_CAUSE_NONE ? active->version : 0u;
         result->ended       = 1;
         result->cause       = (uint32_t)cause;
         result->duration_us = (uint32_t)(twin->now_us - active->started_us);
@@ -249,6 +250,7 @@ static bool look_up(SKYT_Twin_t *twin, SKYT_Active_t *active)
             }
             return active->is_missed;
         case SKY_STATUS_MISS:
+            SKYT_Version_Found(twin, active, 0);
             active->failed = SKYT_CAUSE_ABSENT;
             break;
         default:
@@ -444,7 +446,8 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->places      = keep.places;
     active->is_active   = true;
     active->op          = number;
-    active->kind        = op->kind;
+    active->kind        = op->kind == SKYT_OP_DELETE ? (uint32_t)SKYT_OP_PUT : op->kind;
+    active->is_deletion = op->kind == SKYT_OP_DELETE;
     active->block       = op->block;
     active->host        = op->host;
     active->denied      = SKYT_NONE;
@@ -452,7 +455,7 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->started_us  = twin->now_us;
     active->deadline_ms = op->deadline_ms;
     active->version     = op->kind == SKYT_OP_GET ? 0u : SKYT_Version_Next(twin, active, 0);
-    active->known       = SKYT_Version_Known(twin, active);
+    SKYT_Version_Begin(twin, active);
     const bool is_value = SKYT_Version_IsValue(twin, active->block);
     active->first = op->kind == SKYT_OP_GET && !is_value && twin->config.ask_first > 0u && number % twin->config.ask_first == 0u
                         ? SKYT_FIRST_DUE
@@ -521,9 +524,19 @@ static SKYT_Cause_t cause_of(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
     }
 }
 
+/* Return how a transfer has ended. A put of a value is done when all its chunks are stored: others stand in for who was silent. */
+static uint32_t status_of(const SKY_HostBlock_t *block)
+{
+    const bool is_short =
+        block->kind == SKY_HOST_PUT && block->status == SKY_STATUS_DONE && block->block_version != 0u && block->lost > 0u;
+
+    return is_short ? (uint32_t)SKY_STATUS_EXPIRED : block->status;
+}
+
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
 {
     SKYT_Active_t *active = SKYT_Op_Of(block);
+    const uint32_t status = status_of(block);
 
     active->tries += block->passes;
     active->fell_back = active->fell_back || block->passes > 0u || active->attempts.asks > 1u;
@@ -536,7 +549,7 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
             SKYT_Check_Chunk(twin, active, chunk);
         }
     }
-    if (block->status == SKY_STATUS_DONE)
+    if (status == SKY_STATUS_DONE)
     {
         SKYT_Version_Ended(twin, active);
     }
@@ -547,7 +560,7 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
     active->at_stand_in = block->at_stand_in;
-    SKY_TransferAttempts_Ended(&active->attempts, block->status, active->at_stand_in,
+    SKY_TransferAttempts_Ended(&active->attempts, status, active->at_stand_in,
                                block->is_unsettled && twin->broken != SKYT_BREAK_RUTHLESS, &rows,
                                SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
     active->failed = cause_of(twin, active, active->attempts.status);

@@ -90,6 +90,7 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
                                 "a host purged the rest of a block by the word of a satellite that was not settled");
             }
             ++truth->purging;
+            truth->acknowledged = 0;
             SKYT_Truth_Taint(twin, active->block, SKYT_CAUSE_PURGED);
             break;
         default:
@@ -139,7 +140,7 @@ static bool was_there(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     for (uint32_t i = 0; !was && row == SKY_Schedule_RowAt(&twin->schedule, twin->now_us) && i <= twin->config.parity; ++i)
     {
         const uint32_t   chunk     = SKYT_Content_Asked(twin, active->block, i);
-        const SKY_Addr_t satellite = SKYT_Content_Home(twin, row, active->block, chunk);
+        const SKY_Addr_t satellite = SKYT_Content_Home(twin, row, active->block, 0, chunk);
         const uint32_t   home      = SKYT_NodeOf(twin, satellite);
 
         was = SKYT_Truth_Holds(twin, home, active->block, chunk) && !SKYT_Truth_IsAside(twin, active->block, home) &&
@@ -245,7 +246,7 @@ static uint32_t first_holder(const SKYT_Twin_t *twin, uint32_t block)
     for (uint32_t i = 0; i <= twin->config.parity; ++i)
     {
         const uint32_t chunk = SKYT_Content_Asked(twin, block, i);
-        const uint32_t home  = SKYT_NodeOf(twin, SKYT_Content_Home(twin, row, block, chunk));
+        const uint32_t home  = SKYT_NodeOf(twin, SKYT_Content_Home(twin, row, block, 0, chunk));
 
         if (SKYT_Truth_Holds(twin, home, block, chunk) && !SKYT_Truth_IsAside(twin, block, home))
         {

@@ -24,15 +24,16 @@
 #include "twin_queue.h"
 #include "twin_secure.h"
 
-#define SKYT_JUNK_TENANT   UINT32_MAX /**< tenant of junk, which fills a store under pressure */
-#define SKYT_PURGE_ECHO_US 5000000u   /**< time after a purge for which a copy of its packets may still be on its way */
-#define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
-#define SKYT_RELAYED       16u       /**< commands that a satellite recognises when they are repeated, as in flight */
-#define SKYT_LEASE_US      30000000u /**< time for which a host listens to a satellite */
-#define US_PER_MS          1000u
-#define PPM                1000000u
-#define SKYT_SETTLING_US   60000000u /**< time after a fault in which its traces may last: timers that have backed off, queues */
-#define SKYT_BIT(cause)    ((uint16_t)(1u << (cause)))
+#define SKYT_JUNK_TENANT    UINT32_MAX /**< tenant of junk, which fills a store under pressure */
+#define SKYT_PURGE_ECHO_US  5000000u   /**< time after a purge for which a copy of its packets may still be on its way */
+#define SKYT_TRAIL_MAX      (SKY_LIMIT_HOP_LIMIT + 1u)
+#define SKYT_DELETION_BYTES 48u       /**< block of a deletion */
+#define SKYT_RELAYED        16u       /**< commands that a satellite recognises when they are repeated, as in flight */
+#define SKYT_LEASE_US       30000000u /**< time for which a host listens to a satellite */
+#define US_PER_MS           1000u
+#define PPM                 1000000u
+#define SKYT_SETTLING_US    60000000u /**< time after a fault in which its traces may last: timers that have backed off, queues */
+#define SKYT_BIT(cause)     ((uint16_t)(1u << (cause)))
 
 /* ---- network --------------------------------------------------------------------------------------------------------- */
 
@@ -120,10 +121,11 @@ typedef struct
     uint16_t fresh;   /**< the same bits, since the running put began */
     uint16_t putting, purging;
     uint64_t purged_us;
-    uint64_t put_us;      /**< time at which a put last began or ended; 0: never */
-    uint32_t epoch;       /**< epoch of the last put that ended well: hosts know it */
-    uint32_t astray;      /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
-    bool     is_degraded; /**< the last put that ended well left out chunks, as the erasure code bears it */
+    uint64_t put_us;       /**< time at which a put last began or ended; 0: never */
+    uint64_t acknowledged; /**< newest version of a value of which a put ended well, since it was last purged; 0: none */
+    uint32_t epoch;        /**< epoch of the last put that ended well: hosts know it */
+    uint32_t astray;       /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
+    bool     is_degraded;  /**< the last put that ended well left out chunks, as the erasure code bears it */
 } SKYT_Truth_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private to twin_use.c */
@@ -220,6 +222,7 @@ struct SKYT_Twin
     uint32_t    node_count;
     uint32_t    packet_free, packet_fresh;
     uint32_t    packets_queued;
+    uint32_t    drop_after;     /**< packets but hellos until one is lost, itself included; 0: none is */
     uint32_t    arriving;       /**< packet that a satellite is looking at, or SKYT_NONE */
     uint32_t    sky_links_down; /**< links that the sky has down, besides those of the seam */
     uint32_t    entry_count;
@@ -384,15 +387,16 @@ void SKYT_Content_Chunk(uint32_t block, uint64_t version, uint32_t chunk, uint8_
 uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint64_t *version);
 /** Return the content instance of a value; 0 for a block without versions. */
 uint32_t SKYT_Content_Instance(uint32_t block, uint64_t version);
+/** Return the chunks of a block; of a value as long as it is not deleted, which are no fewer. */
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block);
-/** Return the server of a chunk. */
-uint32_t SKYT_Content_Server(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk);
-/** Return the satellite at which a row of the schedule has a chunk. */
-SKY_Addr_t SKYT_Content_Home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint32_t chunk);
+/** Return the server of a chunk. @param version  as below */
+uint32_t SKYT_Content_Server(const SKYT_Twin_t *twin, uint32_t block, uint64_t version, uint32_t chunk);
+/** Return the satellite at which a row of the schedule has a chunk. @param version  of a value; 0: as long as it is not deleted */
+SKY_Addr_t SKYT_Content_Home(const SKYT_Twin_t *twin, uint32_t row, uint32_t block, uint64_t version, uint32_t chunk);
 /** Return the first chunk at the server that a look-up by the key alone asks: at the first of them with index 0, and so on. */
 uint32_t SKYT_Content_Asked(const SKYT_Twin_t *twin, uint32_t block, uint32_t index);
-/** Return the stripe of a block. */
-SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block);
+/** Return the stripe of a block. @param version  as above */
+SKY_Stripe_t SKYT_Content_Stripe(const SKYT_Twin_t *twin, uint32_t block, uint64_t version);
 /** Write what a chunk must be, be it data or parity. */
 void SKYT_Content_Expect(const SKYT_Twin_t *twin, uint32_t block, uint64_t version, uint32_t chunk, uint8_t *out, uint32_t len);
 /** Return the most rows of a block, and the bytes of their parity. Both are at least 1. */
@@ -514,10 +518,16 @@ bool SKYT_Version_Init(SKYT_Twin_t *twin);
 bool SKYT_Version_IsValue(const SKYT_Twin_t *twin, uint32_t block);
 /** Return the version under which a host puts a value, or purges it, now; 0 for other blocks. @param above  a version that it is to be above */
 uint64_t SKYT_Version_Next(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t above);
+/** Return true if a version is that of a deletion. */
+bool SKYT_Version_IsDeletion(uint64_t version);
 /** Return the newest version of the operation's value that its host knows; 0 for other blocks, or if it knows none. */
 uint64_t SKYT_Version_Known(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Let a get go on with the version that satellites have named. @return false if the host knows a newer one */
-bool SKYT_Version_Take(const SKYT_Twin_t *twin, SKYT_Active_t *active);
+bool SKYT_Version_Take(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Note what a get of a value has to find. */
+void SKYT_Version_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Check what the look-up of a get has found. @param version  0: nothing */
+void SKYT_Version_Found(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t version);
 /** Note that an operation with a version has ended well. */
 void SKYT_Version_Ended(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Return the version of the value of a PUT or PURGE that a satellite holds; 0: it holds none, or it is no value. */

@@ -47,7 +47,7 @@ static void take_census(const SKYT_Twin_t *twin, uint32_t block, uint32_t total)
 
 bool SKYT_Rows_CanBeHad(const SKYT_Twin_t *twin, uint32_t block)
 {
-    const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block);
+    const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block, 0);
     bool               has    = true;
 
     take_census(twin, block, stripe.chunk_total);
@@ -67,7 +67,7 @@ bool SKYT_Rows_CanBeHad(const SKYT_Twin_t *twin, uint32_t block)
 
 bool SKYT_Rows_AreTooMany(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_ChunkRule_t *counts)
 {
-    const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, active->block);
+    const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, active->block, active->version);
 
     for (uint32_t number = 0; number < SKY_Stripe_Rows(&stripe); ++number)
     {
@@ -230,7 +230,7 @@ static uint32_t home_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
 {
     const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
-    return SKYT_NodeOf(twin, SKYT_Content_Home(twin, row, block, chunk));
+    return SKYT_NodeOf(twin, SKYT_Content_Home(twin, row, block, 0, chunk));
 }
 
 /* Count the chunks of a row that are at their homes. */
@@ -290,7 +290,7 @@ void SKYT_Rows_CheckRepaired(SKYT_Twin_t *twin)
     }
     for (uint32_t block = 0; block < twin->block_count; ++block)
     {
-        const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block);
+        const SKY_Stripe_t stripe = SKYT_Content_Stripe(twin, block, 0);
         bool               found  = !is_mended(twin, block) || !is_decodable_at_home(twin, block, &stripe);
 
         for (uint32_t number = 0; !found && number < SKY_Stripe_Rows(&stripe); ++number)

@@ -83,7 +83,7 @@ void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uin
                              (row == now || twin->now_us - SKY_Schedule_EndUs(schedule, row) < handover_us);
          --row)
     {
-        const SKY_Addr_t satellite = SKYT_Content_Home(twin, row, active->block, share);
+        const SKY_Addr_t satellite = SKYT_Content_Home(twin, row, active->block, active->version, share);
         const bool       is_known  = is_among(found, count, satellite) || SKYT_Reach_IsLost(ground, satellite);
         const uint32_t   chunk     = is_known ? SKY_STORE_NONE : held_of_share(twin, satellite, active->block, share);
 
@@ -122,10 +122,10 @@ static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active,
 {
     const SKYT_Node_t *node = &twin->nodes[index];
 
-    return had_it(twin, SKYT_Content_Server(twin, active->block, chunk), SKYT_AddrOf(twin, index)) && node->is_up &&
-           node->up_us <= active->started_us && SKYT_Use_TakenUs(twin, index, active->block) < active->started_us &&
-           node->service.core.schedule != NULL && SKYT_Op_HasLeft(twin, index) &&
-           may_be_known(&twin->grounds[active->host - 1u], index) &&
+    return had_it(twin, SKYT_Content_Server(twin, active->block, active->version, chunk), SKYT_AddrOf(twin, index)) &&
+           node->is_up && node->up_us <= active->started_us &&
+           SKYT_Use_TakenUs(twin, index, active->block) < active->started_us && node->service.core.schedule != NULL &&
+           SKYT_Op_HasLeft(twin, index) && may_be_known(&twin->grounds[active->host - 1u], index) &&
            (*asked_of(twin, active, index) & SKYT_ShareRecord_Bit(twin, chunk)) == 0;
 }
 
@@ -163,7 +163,7 @@ bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
 bool SKYT_ShareRecord_IsKept(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t index)
 {
     const bool       may_keep  = twin->config.layout == SKY_LAYOUT_HOP || twin->config.scheduled != SKYT_SCHEDULED_ALL;
-    const uint32_t   server    = SKYT_Content_Server(twin, block, chunk);
+    const uint32_t   server    = SKYT_Content_Server(twin, block, 0, chunk);
     const SKY_Addr_t satellite = SKYT_AddrOf(twin, index);
     const uint32_t   row       = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
@@ -192,7 +192,7 @@ static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint
 /* Return true if the host could not ask a holder of a chunk, which stands in for another, or was lost to the host. */
 static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
 {
-    const uint32_t   server    = SKYT_Content_Server(twin, active->block, chunk);
+    const uint32_t   server    = SKYT_Content_Server(twin, active->block, active->version, chunk);
     const SKY_Addr_t satellite = SKYT_AddrOf(twin, index);
 
     if (SKYT_ShareRecord_IsPlace(twin, active, chunk % twin->config.servers, satellite))

@@ -195,6 +195,16 @@ class Partition(_Timed):
             yield from cut(torus, link, begin_us, end_us, "" if number else "partition")
 
 
+class Drop(_Timed):
+    """[[drop]]: one packet is lost. Packets from the fault's begin on are counted, over all links and from 1, but for hellos."""
+
+    packet: int = whole_numbers(..., 1, 2**32 - 1)
+
+    def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
+        yield Action(begin_us, 1, FaultKind.DROP, 0, 0, self.packet)
+        yield Action(end_us, 3, FaultKind.DROP, 0)
+
+
 class _OnSatellite(_Timed):
     satellite: SatelliteField | None = Field(default=None, description=_SATELLITE)
     """Satellite that is affected; None: the seed draws one."""
@@ -257,6 +267,7 @@ class Faults(CheckedModel):
     crash: tuple[Crash, ...] = _tables("crash")
     pressure: tuple[Pressure, ...] = _tables("pressure")
     late_clock: tuple[LateClock, ...] = _tables("late_clock")
+    drop: tuple[Drop, ...] = _tables("drop")
 
     @classmethod
     def load(cls, path: Path, torus: Torus) -> "Faults":

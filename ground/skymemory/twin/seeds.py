@@ -38,6 +38,8 @@ _LOOK_UP: Final = 4
 """One get of so many, in every other seed, is preceded by a look-up of the block by its key."""
 _VALUES: Final = 5
 """One name of so many, in two of three seeds with look-ups, is that of values: a host looks for their version first."""
+_DELETED: Final = 0.2
+"""Share of the puts of values that are deletions."""
 _ODD: Final = 0.2
 """Share of the seeds with small stores, of those with late clocks of hosts, and of those with a window that goes to and fro. It
 is also the share of the puts with another row than the first put of their block."""
@@ -110,6 +112,7 @@ def setup_of(seed: int) -> Setup:
             names=(30 if late else 6) + int(rng.random() * 10),
             chunks_max=1 + int(rng.random() * 60),
             prefetched_anew=_ODD,
+            deleted=_DELETED,
             gets_per_minute=20.0,
             puts_per_minute=2.0,
             purges_per_minute=0.3,

@@ -27,7 +27,7 @@ LINK_UP: Final = 5
 VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 13
-FAULT_KINDS: Final = 8
+FAULT_KINDS: Final = 9
 INVARIANTS: Final = 20
 ATTACKS: Final = 9
 REFUSALS: Final = 6
@@ -61,6 +61,8 @@ class OpKind(IntEnum):
     PUT = 1
     GET = 2
     PURGE = 3
+    DELETE = 4
+    """a put over a value of a short block, which says that it is deleted; of other blocks a put"""
 
 
 class Cause(IntEnum):
@@ -109,6 +111,7 @@ class FaultKind(IntEnum):
     """the junk goes"""
     CLOCK = 7
     """the schedule comes value microseconds late on board"""
+    DROP = 8
 
 
 class Invariant(IntEnum):
@@ -453,6 +456,8 @@ class Op(Structure):
 class Result(Structure):
     """`SKYT_Result_t`."""
 
+    version: int
+    """of a value: what was put or got; 0: nothing, or no value"""
     ended: int
     """1: the operation has begun and ended"""
     cause: int
@@ -461,6 +466,7 @@ class Result(Structure):
     tries: int
     """satellites asked, the servers' fallback places included"""
     _fields_ = (
+        ("version", c_uint64),
         ("ended", c_uint32),
         ("cause", c_uint32),
         ("duration_us", c_uint32),
@@ -678,6 +684,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKYT_Finish": (None, [c_void_p]),
     "SKYT_Counters": (None, [c_void_p, POINTER(Counters)]),
     "SKYT_Results": (POINTER(Result), [c_void_p, POINTER(c_uint32)]),
+    "SKYT_VersionAt": (c_uint64, [c_void_p, c_uint32, c_uint32]),
     "SKYT_Holders": (c_uint32, [c_void_p, c_uint32, c_uint32, POINTER(c_uint32), c_uint32]),
     "SKYT_Violation": (c_bool, [c_void_p, c_uint32, POINTER(Violation)]),
 }

@@ -29,6 +29,8 @@ class Workload:
     """Share of the blocks that are prefetched for a later window."""
     prefetched_anew: float = 0.0
     """Share of the puts after a block's first that have another row than the first: a later one, or one that has passed."""
+    deleted: float = 0.0
+    """Share of the puts after a value's first that put a deletion; of blocks that are no values they are puts as ever."""
     absent: float = 0.05
     """Share of the blocks that are never put."""
     hosts: int = 3
@@ -92,8 +94,9 @@ def plan(
             ops.append(OpPlan(time_us, kind, block, _host(workload, rng)))
             if kind is OpKind.PURGE and (again_us := time_us + _AGAIN_US) < 1000 * duration_ms:
                 ops.append(OpPlan(again_us, OpKind.PUT, block, _host(workload, rng)))
-    more = Random(f"more of workload {seed}")
-    return blocks, [op if op.time_us < first_us else _prefetched_anew(workload, rows_ms, op, more) for op in sorted(ops)]
+    more, deletions = Random(f"more of workload {seed}"), Random(f"deletions of workload {seed}")
+    again = [op if op.time_us < first_us else _prefetched_anew(workload, rows_ms, op, more) for op in sorted(ops)]
+    return blocks, [op if op.time_us < first_us else _deleted(workload, op, deletions) for op in again]
 
 
 def _later_row(rows_ms: Sequence[int], time_us: int, rng: Random) -> int:
@@ -107,6 +110,11 @@ def _prefetched_anew(workload: Workload, rows_ms: Sequence[int], op: OpPlan, rng
     if op.kind is not OpKind.PUT or rng.random() >= workload.prefetched_anew:
         return op
     return op._replace(epoch=_later_row(rows_ms, op.time_us, rng) if rng.random() < _LATER_AGAIN else 1)
+
+
+def _deleted(workload: Workload, op: OpPlan, rng: Random) -> OpPlan:
+    """Return the operation, as one that deletes a value if it is one of these puts."""
+    return op._replace(kind=OpKind.DELETE) if op.kind is OpKind.PUT and rng.random() < workload.deleted else op
 
 
 def _host(workload: Workload, rng: Random) -> int:

@@ -78,6 +78,34 @@ static void test_a_chunk_of_another_version(void)
     check_only_broken(&rig, SKYT_BREAK_BLEND, SKYT_INVARIANT_VERSION, "a chunk of another version");
 }
 
+static void test_a_version_that_homes_do_not_tell(void)
+{
+    Rig_t rig;
+
+    rig_values(&rig, 1);
+    check_only_broken(&rig, SKYT_BREAK_DISOWN, SKYT_INVARIANT_VERSION, "than was acknowledged before");
+}
+
+/* What was deleted is not what was put before. It is shorter, and lies elsewhere. */
+static void test_values_are_deleted_and_put_again(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    for (uint64_t seed = 1; seed < 4u; ++seed)
+    {
+        rig_values(&rig, seed);
+        for (uint32_t i = 0; i < rig.op_count; ++i)
+        {
+            rig.ops[i].kind = rig.ops[i].kind == SKYT_OP_PUT && i % 4u == 1u ? SKYT_OP_DELETE : rig.ops[i].kind;
+        }
+        rig_run_sound(&rig, &counters);
+        CHECK_EQ(counters.puts, BLOCKS + 2u * AGAIN);
+        CHECK_EQ(counters.puts_failed, 0);
+        CHECK_EQ(counters.hits, AGAIN);
+    }
+}
+
 /* Satellites that crash, lose and double packets leave nobody with chunks of two versions. */
 static void test_faults_mix_no_versions(void)
 {
@@ -117,6 +145,8 @@ int main(void)
     RUN(test_the_same_seed_is_the_same_run);
     RUN(test_an_older_version_in_the_place_of_a_newer_one);
     RUN(test_a_chunk_of_another_version);
+    RUN(test_a_version_that_homes_do_not_tell);
+    RUN(test_values_are_deleted_and_put_again);
     RUN(test_faults_mix_no_versions);
     RUN(test_a_purged_value_is_gone_for_who_purged_it);
     return CHECK_RESULT();

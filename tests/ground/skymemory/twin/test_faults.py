@@ -76,6 +76,10 @@ for_s = 5
 satellite = [5, 19]
 at_s = 50
 late_s = 2.5
+
+[[drop]]
+at_s = 51
+packet = 4
 """
 
 
@@ -104,6 +108,8 @@ def test_every_kind_becomes_actions(tmp_path: Path) -> None:
     assert (crash.time_us, crash.node) == (30_000_000, 2 * 19 + 9)
     late = [(action.time_us, action.value) for action in actions if action.kind is FaultKind.CLOCK]
     assert late == [(50_000_000, 2_500_000), (110_000_000, 0)]
+    drop = [(action.time_us, action.value) for action in actions if action.kind is FaultKind.DROP]
+    assert drop == [(51_000_000, 4), (111_000_000, 0)]
     pressed = [(action.time_us, action.value) for action in actions if action.kind is FaultKind.PRESSURE]
     assert pressed == [(40_000_000, 3), (42_000_000, 3), (44_000_000, 3)]
 
@@ -143,8 +149,8 @@ def test_what_begins_has_ended_by_the_end(tmp_path: Path) -> None:
 def test_random_faults_repeat_and_differ() -> None:
     assert Faults.random(3, HOUR_MS) == Faults.random(3, HOUR_MS)
     mixes = [Faults.random(seed, HOUR_MS) for seed in range(60)]
-    assert not any(mix.attack for mix in mixes)  # seeds with keys add it
-    for kind in set(Faults.model_fields) - {"attack"}:
+    assert not any(mix.attack or mix.drop for mix in mixes)  # seeds with keys add an attack
+    for kind in set(Faults.model_fields) - {"attack", "drop"}:
         count = sum(bool(getattr(mix, kind)) for mix in mixes)
         assert 5 < count < 40
     assert len({repr(mix) for mix in mixes}) == 60

@@ -1,5 +1,7 @@
 """What ground hosts do, from a seed."""
 
+from dataclasses import replace
+
 from skymemory.twin.structures import OpKind
 from skymemory.twin.workload import Workload, plan
 
@@ -42,6 +44,17 @@ def test_a_purged_block_is_put_anew() -> None:
     puts = {(op.time_us, op.block) for op in ops if op.kind is OpKind.PUT}
     assert len(purges) > 50
     assert all((op.time_us + 20_000_000, op.block) in puts for op in purges if op.time_us < 1000 * HOUR_MS - 20_000_000)
+
+
+def test_values_are_deleted_once_they_were_put() -> None:
+    workload = Workload(puts_per_minute=10, absent=0, prefetched_anew=0.5)
+    blocks, ops = plan(workload, 5, ROWS_MS, HOUR_MS, 600)
+    with_deletions = plan(replace(workload, deleted=0.2), 5, ROWS_MS, HOUR_MS, 600)
+    deletions = [op for op in with_deletions[1] if op.kind is OpKind.DELETE]
+    assert 0.1 < len(deletions) / sum(op.kind is OpKind.PUT for op in ops[len(blocks) :]) < 0.3
+    assert not any(op.kind is OpKind.DELETE for op in with_deletions[1][: len(blocks)])
+    assert [op._replace(kind=OpKind.PUT) if op.kind is OpKind.DELETE else op for op in with_deletions[1]] == ops
+    assert with_deletions[0] == blocks
 
 
 def test_a_put_may_say_another_row_than_the_one_before() -> None:
