@@ -209,6 +209,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->blocks);
     free(twin->truth);
     free(twin->uses);
+    free(twin->owners);
     free(twin->known);
     free(twin->ops);
     free(twin->results);

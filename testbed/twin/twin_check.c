@@ -154,6 +154,11 @@ void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LIMIT, node, SKYT_NONE, SKYT_NONE, SKYT_NONE, "a store holds more than it may");
     }
+    if (store->slab.used > held->chunks + held->blocks)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LIMIT, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a store counts slots in which nothing lies");
+    }
 }
 
 void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node)

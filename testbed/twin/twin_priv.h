@@ -216,6 +216,7 @@ struct SKYT_Twin
     SKYT_Pace_t      pace;
     SKYT_Use_t      *uses; /**< node x (blocks + 1) + block; the last of each node: junk */
     uint64_t         use_count;
+    uint32_t        *owners; /**< scratch of twin_use.c, by slot: tenant of its chunks */
     /* counts and heads of lists */
     SKY_Torus_t torus;
     uint16_t    seq_count;

@@ -259,6 +259,15 @@ static bool is_decodable_at_home(const SKYT_Twin_t *twin, uint32_t block, const 
     return is_decodable;
 }
 
+/* Return the slots of a store that a tenant may fill, whoever has the others: less than its quota if others have more reserved. */
+static uint32_t slots_for_one(const SKYT_Config_t *config)
+{
+    const uint32_t others = (config->tenants - 1u) * config->quota_reserved;
+    const uint32_t most   = SKY_STORE_PERCENT - others < config->quota_most ? SKY_STORE_PERCENT - others : config->quota_most;
+
+    return config->quota_most == 0u ? config->slot_count : config->slot_count * most / SKY_STORE_PERCENT;
+}
+
 /* Check the homes of a row's chunks. @return true if a violation was found */
 static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
 {
@@ -271,7 +280,7 @@ static bool check_row(SKYT_Twin_t *twin, uint32_t block, SKY_StripeRow_t row)
         const bool         has  = SKYT_Truth_Holds(twin, home_of(twin, block, chunk), block, chunk);
 
         lost = has ? lost : chunk;
-        room = room && home->is_up && home->store.cfg.slot_count - home->store.slab.used >= SPARE_SLOTS;
+        room = room && home->is_up && home->store.slab.used + SPARE_SLOTS <= slots_for_one(&twin->config);
     }
     if (lost == SKYT_NONE || !room)
     {

@@ -25,8 +25,9 @@ struct SKYT_Use
 
 bool SKYT_Use_Init(SKYT_Twin_t *twin)
 {
-    twin->uses = calloc((size_t)twin->node_count * (twin->block_count + 1u), sizeof(*twin->uses)); /* the last: junk */
-    return twin->uses != NULL;
+    twin->uses   = calloc((size_t)twin->node_count * (twin->block_count + 1u), sizeof(*twin->uses)); /* the last: junk */
+    twin->owners = calloc(twin->config.slot_count, sizeof(*twin->owners));
+    return twin->uses != NULL && twin->owners != NULL;
 }
 
 static SKYT_Use_t *use_of(const SKYT_Twin_t *twin, uint32_t node, uint32_t tenant, const uint8_t *key)
@@ -114,22 +115,52 @@ static uint32_t others_of(const SKYT_Twin_t *twin, uint32_t node, const SKY_Pack
     return count;
 }
 
-/* Check after a put that its tenant has no more than its quota. Complete chunks are counted. */
-static void check_quota(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+/* Count the slots in which complete chunks of a tenant lie. Each slot counts once, and belongs to one tenant. */
+static uint32_t count_slots(SKYT_Twin_t *twin, uint32_t node, uint32_t tenant)
 {
-    const SKY_Store_t *store  = &twin->nodes[node].store;
-    const uint64_t     most   = ((uint64_t)store->cfg.slot_count * twin->config.quota_most + 99u) / SKY_STORE_PERCENT;
-    uint32_t           cursor = 0, held = 0;
-    SKY_BlockInfo_t    info;
+    SKY_Store_t    *store      = &twin->nodes[node].store;
+    const size_t    slot_bytes = (size_t)store->slab.slot_units * SKY_SLAB_UNIT;
+    uint32_t        cursor     = 0;
+    uint32_t        count      = 0;
+    SKY_BlockInfo_t info;
 
+    (void)memset(twin->owners, 0, store->cfg.slot_count * sizeof(*twin->owners));
     while (SKY_Store_NextBlock(store, &cursor, &info))
     {
-        held += info.tenant == pkt->tenant ? info.held : 0u;
+        uint32_t        at    = 0;
+        uint32_t        chunk = 0;
+        SKY_ChunkView_t view;
+
+        while (SKY_Store_EachChunk(store, cursor - 1u, &at, &chunk))
+        {
+            if (SKY_Store_Peek(store, cursor - 1u, chunk, &view) != SKY_STATUS_OK)
+            {
+                continue;
+            }
+            uint32_t *owner = &twin->owners[(size_t)(view.data - store->slab.data) / slot_bytes];
+
+            count += *owner == 0 && info.tenant == tenant ? 1u : 0u;
+            if (*owner != 0 && *owner != info.tenant)
+            {
+                SKYT_Check_Fail(twin, SKYT_INVARIANT_QUOTA, node, SKYT_NONE, SKYT_Content_BlockOf(twin, info.tenant, info.key),
+                                chunk, "chunks of two tenants lie in one slot");
+            }
+            *owner = info.tenant;
+        }
     }
-    if (held > most)
+    return count;
+}
+
+/* Check after a put that its tenant has no more than its quota. Slots of complete chunks are counted. */
+static void check_quota(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+{
+    const SKY_Store_t *store = &twin->nodes[node].store;
+    const uint64_t     most  = ((uint64_t)store->cfg.slot_count * twin->config.quota_most + 99u) / SKY_STORE_PERCENT;
+
+    if (count_slots(twin, node, pkt->tenant) > most)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_QUOTA, node, SKYT_NONE, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key),
-                        pkt->chunk_id, "a tenant has more chunks than its quota");
+                        pkt->chunk_id, "a tenant has more slots than its quota");
     }
 }
 

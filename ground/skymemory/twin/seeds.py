@@ -40,6 +40,12 @@ _VALUES: Final = 5
 """One name of so many, in two of three seeds with look-ups, is that of values: a host looks for their version first."""
 _DELETED: Final = 0.2
 """Share of the puts of values that are deletions."""
+_SMALL: Final = 0.2
+"""Share of the seeds in which most blocks are small, as values are, and stores cut slots for them."""
+_SMALL_BLOCKS: Final = 0.85
+"""Share of the blocks that are small in these seeds."""
+_QUOTAS: Final = 1 / 3
+"""Share of these seeds with quotas of tenants."""
 _ODD: Final = 0.2
 """Share of the seeds with small stores, of those with late clocks of hosts, and of those with a window that goes to and fro. It
 is also the share of the puts with another row than the first put of their block."""
@@ -130,6 +136,7 @@ def setup_of(seed: int) -> Setup:
     setup = _over_all_planes(setup, Random(f"all planes {seed}"))
     setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
     setup = replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
+    setup = setup if late else _small(setup, Random(f"small {seed}"))
     return _without_schedule(setup, Random(f"window {seed}"))
 
 
@@ -154,6 +161,33 @@ def _over_all_planes(setup: Setup, rng: Random) -> Setup:
         return setup
     share = rng.choice(_SHARES_A_PLANE)
     return replace(setup, servers=_PLANES * share, parity=share)
+
+
+def _small(setup: Setup, rng: Random) -> Setup:
+    """Return the setup, in some seeds with many small blocks beside large ones. Half of them fill stores, a third have quotas."""
+    if rng.random() >= _SMALL:
+        return setup
+    chunk_bytes = 400 + int(rng.random() * 1600)
+    workload = replace(
+        setup.workload,
+        names=60 + int(rng.random() * 60),
+        chunks_max=1 + int(rng.random() * 30),
+        small=_SMALL_BLOCKS,
+        gets_per_minute=30.0,
+        puts_per_minute=20.0,
+        purges_per_minute=2.0,
+    )
+    setup = replace(
+        setup,
+        workload=workload,
+        chunk_bytes=chunk_bytes,
+        packet_bytes=setup.packet_bytes if setup.packet_bytes == PACKET_BYTES_MIN else chunk_bytes + PACKET_BYTES_MIN,
+        quota=(60 // workload.tenants, 70) if rng.random() < _QUOTAS else (0, 0),
+    )
+    per_block = -(-workload.chunks_max // (setup.servers - setup.parity))
+    blocks = workload.names * workload.tenants
+    slots = 8 * workload.tenants + per_block * int(blocks * (0.02 + 0.15 * rng.random()))
+    return replace(setup, slots=slots)
 
 
 def _without_schedule(setup: Setup, rng: Random) -> Setup:
@@ -231,6 +265,7 @@ def lost_of(seed: int) -> tuple[Setup, Faults]:
         late_put_ms=0,
         values=0,
         slots=None,
+        quota=(0, 0),
         turn_share=0.0,
     )
     track = setup.track

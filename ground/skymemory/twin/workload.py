@@ -12,6 +12,8 @@ _FIRST_PUTS: Final = 0.1
 _FIRST_PUTS_MS_MAX: Final = 60_000
 _LATER_AGAIN: Final = 0.7
 """Share of later rows among the rows of repeated puts."""
+_SMALL_BYTES: Final = (48, 600)
+"""Least and most bytes of a small block; most are short, and none is longer than a chunk."""
 _AGAIN_US: Final = 20_000_000
 """Microseconds after a purge until its block is put anew."""
 
@@ -25,6 +27,8 @@ class Workload:
     """Blocks of each tenant; those of the same name have the same key."""
     chunks_max: int = 40
     """Chunks of a block at most; blocks have 1 to so many, most of them more than half."""
+    small: float = 0.0
+    """Share of the blocks that have one small chunk, as small values have."""
     prefetched: float = 0.1
     """Share of the blocks that are prefetched for a later window."""
     prefetched_anew: float = 0.0
@@ -70,13 +74,16 @@ def plan(
         rows_ms: Begin of each row of the schedule.
         duration_ms: Time before which all operations begin.
     """
-    rng = Random(f"workload {seed}")
+    rng, sizes = Random(f"workload {seed}"), Random(f"small blocks of workload {seed}")
     blocks: list[PlannedBlock] = []
     ops: list[OpPlan] = []
     first_us = int(1000 * min(_FIRST_PUTS * duration_ms, _FIRST_PUTS_MS_MAX))
     for number in range(workload.names * workload.tenants):
         chunks = 1 + int(workload.chunks_max * (1 - rng.random() ** 2))
         block_len = min(chunks, workload.chunks_max) * chunk_bytes - int(rng.random() * chunk_bytes)
+        if sizes.random() < workload.small:
+            least, most = _SMALL_BYTES[0], min(_SMALL_BYTES[1], chunk_bytes)
+            block_len = least + int((most - least) * sizes.random() ** 2)
         time_us, epoch = int(rng.random() * first_us), 0
         if rng.random() < workload.prefetched:
             epoch = _later_row(rows_ms, time_us, rng)

@@ -74,6 +74,16 @@ def test_in_one_seed_of_six_satellites_have_the_window_alone() -> None:
     assert all(one.scrub_ms > 0 and len(one.track.rows) == 1 for one in alone)
 
 
+def test_some_seeds_fill_stores_with_small_blocks() -> None:
+    small = [one for one in map(seeds.setup_of, range(300)) if one.workload.small]
+    assert 30 <= len(small) <= 70
+    assert {one.quota[1] for one in small} == {0, 70}
+    assert len({one.chunk_bytes for one in small}) > 20
+    report = seeds.run_seed(83)
+    assert report.evicted_chunks > 1000
+    assert report.violated == 0, [str(one) for one in report.first]
+
+
 def test_workers_run_what_one_process_runs() -> None:
     """In the order of the seeds, whichever ends first."""
     alone = [report.as_json() for report in seeds.run_seeds(20, 3, workers=1)]

@@ -46,6 +46,17 @@ def test_a_purged_block_is_put_anew() -> None:
     assert all((op.time_us + 20_000_000, op.block) in puts for op in purges if op.time_us < 1000 * HOUR_MS - 20_000_000)
 
 
+def test_small_blocks_leave_the_others_as_they_are() -> None:
+    blocks, ops = plan(Workload(names=100), 5, ROWS_MS, HOUR_MS, 800)
+    mixed, same_ops = plan(Workload(names=100, small=0.8), 5, ROWS_MS, HOUR_MS, 800)
+    small = [one.block_len for one, other in zip(mixed, blocks, strict=True) if one != other]
+    assert 140 < len(small) < 180
+    assert 48 <= min(small) < 60
+    assert 500 < max(small) < 600
+    assert same_ops == ops
+    assert all(one.block_len <= 100 for one in plan(Workload(small=1.0), 5, ROWS_MS, HOUR_MS, 100)[0])
+
+
 def test_values_are_deleted_once_they_were_put() -> None:
     workload = Workload(puts_per_minute=10, absent=0, prefetched_anew=0.5)
     blocks, ops = plan(workload, 5, ROWS_MS, HOUR_MS, 600)
