@@ -9,15 +9,8 @@
 
 #include "exec_priv.h"
 
-#define BLOCK_USED  0xAAAA5A5Au
-#define BLOCK_FREE  0xDDDD5A5Au
-#define ALIGN_BYTES ((size_t)offsetof(Probe_t, align))
-
-typedef struct
-{
-    char               byte;
-    CFE_ES_PoolAlign_t align;
-} Probe_t;
+#define BLOCK_USED 0xAAAA5A5Au
+#define BLOCK_FREE 0xDDDD5A5Au
 
 /* Head of every block. */
 typedef struct
@@ -162,7 +155,7 @@ int32 CFE_ES_GetPoolBuf(CFE_ES_MemPoolBuf_t *BufPtr, CFE_ES_MemHandle_t Handle, 
         }
         else
         {
-            const size_t start = (pool->tail + sizeof(Block_t) + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+            const size_t start = (pool->tail + sizeof(Block_t) + EXEC_POOL_ALIGN - 1) / EXEC_POOL_ALIGN * EXEC_POOL_ALIGN;
             if (start <= pool->size && bucket->size <= pool->size - start)
             {
                 offset     = start;
@@ -194,7 +187,7 @@ int32 CFE_ES_PutPoolBuf(CFE_ES_MemHandle_t Handle, CFE_ES_MemPoolBuf_t BufPtr)
     }
     const cpuaddr address = (cpuaddr)BufPtr;
     const cpuaddr base    = (cpuaddr)pool->base;
-    if (address >= base + sizeof(Block_t) && address < base + pool->tail && (address - base) % ALIGN_BYTES == 0)
+    if (address >= base + sizeof(Block_t) && address < base + pool->tail && (address - base) % EXEC_POOL_ALIGN == 0)
     {
         Block_t *block = BlockAt(pool, address - base);
         if (block->state == BLOCK_USED && block->bucket < pool->bucket_count)

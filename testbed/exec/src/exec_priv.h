@@ -19,6 +19,16 @@
 #define EXEC_POISON_BYTE 0xDB
 #define EXEC_ID_MARK     0x02000000u
 
+/** A struct that shows how the compiler aligns memory of a pool. */
+typedef struct
+{
+    char               byte;
+    CFE_ES_PoolAlign_t align;
+} EXEC_PoolProbe_t;
+
+/** Alignment of a pool's blocks. On s390x and 32-bit x86 the size of the type is not its alignment. */
+#define EXEC_POOL_ALIGN ((size_t)offsetof(EXEC_PoolProbe_t, align))
+
 /** Kinds of ids; the numbers are cFE's. */
 enum
 {

@@ -26,7 +26,7 @@ typedef struct Message
     uint8  reserved[24];
 } Message_t;
 
-CompileTimeAssert(sizeof(Message_t) % sizeof(CFE_ES_PoolAlign_t) == 0, MessageIsAligned);
+CompileTimeAssert(sizeof(Message_t) % EXEC_POOL_ALIGN == 0, MessageIsAligned);
 
 typedef struct
 {
@@ -427,8 +427,7 @@ static Message_t *OwnedMessage(CFE_SB_Buffer_t *buffer)
 {
     const cpuaddr address = (cpuaddr)buffer;
     const cpuaddr first   = (cpuaddr)&sb_pool_memory + sizeof(Message_t);
-    if (address < first || address >= (cpuaddr)&sb_pool_memory + sizeof sb_pool_memory ||
-        address % sizeof(CFE_ES_PoolAlign_t) != 0)
+    if (address < first || address >= (cpuaddr)&sb_pool_memory + sizeof sb_pool_memory || address % EXEC_POOL_ALIGN != 0)
     {
         return NULL;
     }
