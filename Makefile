@@ -167,7 +167,7 @@ coverage: $(VENV)/.dev
 	@$(CMAKE_BUILD) build-coverage --target core_tests
 	@find build-coverage -name '*.gcda' -delete
 	$(BIN)/ctest --test-dir build-coverage --tests-regex '^sky/' --output-on-failure --timeout 300
-	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/(fsw|host)/src/' build-coverage --fail-under-line 100 --fail-under-branch 100 \
+	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/(fsw|ground)/src/' build-coverage --fail-under-line 100 --fail-under-branch 100 \
 		--exclude-branches-by-pattern '\s*SKY_ASSERT\(' --gcov-ignore-parse-errors negative_hits.warn_once_per_file
 
 test-aarch64: $(VENV)/.dev

@@ -107,6 +107,7 @@ void SKY_NodeLink_EndCuts(SKY_Node_t *node, uint64_t now_us)
         if (link->cut_until_us != 0u && now_us >= link->cut_until_us)
         {
             link->cut_until_us = 0u;
+            SKY_ASSERT(IsCut(link) == link->model.cut);
             UpdateRoute(node, now_us, (SKY_LinkId_t)id);
         }
     }
@@ -278,7 +279,6 @@ void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pk
     SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self));
 
     SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, node->asker, &route);
-    SKY_ASSERT(route.action != SKY_ROUTE_DELIVER); /* what this satellite asks itself goes no way */
     SKY_ASSERT(route.action != SKY_ROUTE_FORWARD || route.link < SKY_ISL_COUNT);
     if (route.action == SKY_ROUTE_FORWARD)
     {
