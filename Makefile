@@ -162,13 +162,19 @@ test-sanitized: $(VENV)/.dev
 # and are never false, so their branches do not count (docs/cfs-integration.md, Assertions). Tests run one at a time: of two that end at
 # once one may lose its counts. A thread that still runs when its test ends may leave a count of -1, which gcovr takes for 0: then other
 # tests must cover the line.
+GCOVR = $(BIN)/gcovr --root . build-coverage --exclude-branches-by-pattern '\s*SKY_ASSERT\(' \
+	--gcov-ignore-parse-errors negative_hits.warn_once_per_file
+# Operations of the ground are covered by the twin's tests, too: what matters there is how they go together.
+OPERATIONS = fsw_apps/sky/ground/src/sky_ground
+
 coverage: $(VENV)/.dev
 	@$(CMAKE) -B build-coverage -DSKYMEM_COVERAGE=ON >/dev/null
-	@$(CMAKE_BUILD) build-coverage --target core_tests
+	@$(CMAKE_BUILD) build-coverage --target core_tests twin_tests
 	@find build-coverage -name '*.gcda' -delete
 	$(BIN)/ctest --test-dir build-coverage --tests-regex '^sky/' --output-on-failure --timeout 300
-	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/(fsw|ground)/src/' build-coverage --fail-under-line 100 --fail-under-branch 100 \
-		--exclude-branches-by-pattern '\s*SKY_ASSERT\(' --gcov-ignore-parse-errors negative_hits.warn_once_per_file
+	$(GCOVR) --filter 'fsw_apps/sky/(fsw|ground)/src/' --exclude '$(OPERATIONS)' --fail-under-line 100 --fail-under-branch 100
+	$(BIN)/ctest --test-dir build-coverage --tests-regex '^twin/' --output-on-failure --timeout 600
+	$(GCOVR) --filter '$(OPERATIONS)' --fail-under-line 100 --fail-under-branch 100
 
 test-aarch64: $(VENV)/.dev
 	@tools/optional.sh aarch64-linux-gnu-gcc "C tests for aarch64" -- \

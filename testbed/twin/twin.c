@@ -71,12 +71,11 @@ static size_t have_bytes(const SKYT_Config_t *c)
 
 static bool take_memory(SKYT_Twin_t *twin)
 {
-    const SKYT_Config_t *c      = &twin->config;
-    const SKY_StoreCfg_t store  = {c->slot_bytes, c->slot_count};
-    const size_t         nodes  = twin->node_count;
-    const size_t         shares = (size_t)c->active_max * c->servers;
-    const size_t         have   = have_bytes(c);
-    const size_t         train  = c->packet_bytes > c->chunk_bytes ? c->packet_bytes : c->chunk_bytes;
+    const SKYT_Config_t *c     = &twin->config;
+    const SKY_StoreCfg_t store = {c->slot_bytes, c->slot_count};
+    const size_t         nodes = twin->node_count;
+    const size_t         have  = have_bytes(c);
+    const size_t         train = c->packet_bytes > c->chunk_bytes ? c->packet_bytes : c->chunk_bytes;
 
     twin->nodes       = calloc(nodes, sizeof(*twin->nodes));
     twin->stores      = calloc(nodes, SKY_Store_MemoryBytes(&store));
@@ -89,7 +88,6 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->active      = calloc(c->active_max, sizeof(*twin->active));
     twin->active_free = calloc(c->active_max, sizeof(*twin->active_free));
     twin->haves       = calloc(c->active_max, have);
-    twin->places      = calloc(shares * (SKY_HOST_ROUNDS + 1u), sizeof(*twin->places));
     twin->asked       = calloc(c->active_max * nodes, sizeof(*twin->asked));
     twin->buffers     = calloc(c->active_max, c->block_bytes);
     twin->scratch     = calloc(train, 1);
@@ -98,13 +96,14 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->scratch4    = calloc(train, 1);
     twin->parities    = calloc(c->active_max, SKYT_Content_ParityBytes(c));
     twin->rows_of     = calloc((size_t)c->active_max * SKYT_Content_RowsMost(c), sizeof(*twin->rows_of));
+    twin->held_rows   = calloc((size_t)c->active_max * SKYT_Content_RowsMost(c), sizeof(*twin->held_rows));
     return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
-           twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->asked != NULL &&
+           twin->active_free != NULL && twin->haves != NULL && twin->held_rows != NULL && twin->asked != NULL &&
            twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
            twin->scratch4 != NULL && twin->parities != NULL && twin->rows_of != NULL &&
            (c->suite == SKY_SUITE_NONE || (SKYT_Keys_Init(twin) && SKYT_Mission_Init(twin) && SKYT_Attack_Init(twin))) &&
-           SKYT_OpQuestions_Init(twin) && SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+           SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -114,12 +113,12 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
     SKYT_Network_Init(twin);
     for (uint32_t i = 0; i < c->active_max; ++i)
     {
-        twin->active_free[i]   = c->active_max - 1u - i;
-        twin->active[i].buffer = twin->buffers + (size_t)i * c->block_bytes;
-        twin->active[i].have   = twin->haves + (size_t)i * have_bytes(c);
-        twin->active[i].places = twin->places + (size_t)i * c->servers * (SKY_HOST_ROUNDS + 1u);
-        twin->active[i].parity = twin->parities + i * SKYT_Content_ParityBytes(c);
-        twin->active[i].rows   = twin->rows_of + (size_t)i * SKYT_Content_RowsMost(c);
+        twin->active_free[i]      = c->active_max - 1u - i;
+        twin->active[i].buffer    = twin->buffers + (size_t)i * c->block_bytes;
+        twin->active[i].have      = twin->haves + (size_t)i * have_bytes(c);
+        twin->active[i].parity    = twin->parities + i * SKYT_Content_ParityBytes(c);
+        twin->active[i].rows      = twin->rows_of + (size_t)i * SKYT_Content_RowsMost(c);
+        twin->active[i].held_rows = twin->held_rows + (size_t)i * SKYT_Content_RowsMost(c);
     }
     twin->active_free_count = c->active_max;
     for (uint32_t ground = 0; ground < c->hosts; ++ground)
@@ -195,7 +194,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->active);
     free(twin->active_free);
     free(twin->haves);
-    free(twin->places);
+    free(twin->held_rows);
     free(twin->asked);
     free(twin->buffers);
     free(twin->scratch);
@@ -217,7 +216,6 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     SKYT_Attack_Free(twin);
     SKYT_Mission_Free(twin);
     SKYT_Keys_Free(twin);
-    SKYT_OpQuestions_Free(twin);
     SKYT_Pace_Free(twin);
     SKYT_Queue_Free(&twin->queue);
     free(twin);
@@ -261,6 +259,10 @@ bool SKYT_SetRows(SKYT_Twin_t *twin, const uint32_t *time_ms, const int32_t *pla
     }
     twin->row = 1;
     set_row_event(twin);
+    for (uint32_t ground = 0; ground < twin->config.hosts; ++ground)
+    {
+        SKYT_Ground_SetSeen(twin, ground);
+    }
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
         SKYT_Node_SetSchedule(twin, node);
@@ -429,6 +431,10 @@ bool SKYT_SetEntries(SKYT_Twin_t *twin, const uint32_t *nodes, uint32_t count)
         twin->entries[i] = nodes[i];
     }
     twin->entry_count = count;
+    for (uint32_t ground = 0; twin->row > 0u && ground < twin->config.hosts; ++ground)
+    {
+        SKYT_Ground_SetSeen(twin, ground);
+    }
     return true;
 }
 

@@ -194,6 +194,57 @@ uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
     return twin->broken == SKYT_BREAK_HASTE && is_gossip ? LATER_US : 0;
 }
 
+/* Return true if an operation of a host asks whether stand-ins hold some of its block. */
+static bool asks_aside(const SKYT_Twin_t *twin, const SKYT_Ground_t *ground)
+{
+    bool asks = false;
+
+    for (uint32_t i = 0; i < twin->config.active_max; ++i)
+    {
+        const SKYT_Active_t *active = &twin->active[i];
+
+        asks = asks || (active->is_active && active->host == ground->number &&
+                        (active->core.confirms == SKY_GROUND_CONFIRM_ASIDE || active->core.check.step == SKY_GROUND_CHECK_ASIDE));
+    }
+    return asks;
+}
+
+uint32_t SKYT_Break_Heard(SKYT_Twin_t *twin, const SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    if ((twin->broken != SKYT_BREAK_RASH && twin->broken != SKYT_BREAK_RUTHLESS) ||
+        SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK || pkt.is_request)
+    {
+        return len;
+    }
+    if (twin->broken == SKYT_BREAK_RASH)
+    {
+        return pkt.op == SKY_OP_PING && node % 2u == 1u ? 0u : len;
+    }
+    (void)memcpy(twin->scratch, pkt.payload, pkt.length);
+    pkt.payload = twin->scratch;
+    if (twin->broken == SKYT_BREAK_RUTHLESS)
+    {
+        pkt.word = pkt.word | SKY_WORD_SETTLED;
+        if (pkt.op == SKY_OP_HAS && SKY_Host_IsQuestion(pkt.request_id) && asks_aside(twin, ground))
+        {
+            pkt.status = SKY_STATUS_NOT_FOUND;
+            pkt.length = 0;
+        }
+    }
+    return (uint32_t)SKY_Packet_Encode(&pkt, twin->scratch2, twin->config.packet_bytes);
+}
+
+void SKYT_Break_Searched(const SKYT_Twin_t *twin, SKY_Ground_t *ground)
+{
+    if (twin->broken == SKYT_BREAK_HURRY)
+    {
+        ground->late_count  = 0;
+        ground->spare_count = 0;
+    }
+}
+
 uint32_t SKYT_Break_Places(const SKYT_Twin_t *twin, SKY_Addr_t *found, uint32_t count)
 {
     if (twin->broken != SKYT_BREAK_ELSEWHERE)
@@ -208,7 +259,7 @@ void SKYT_Break_Ended(SKYT_Twin_t *twin, uint32_t ground)
 {
     if (twin->broken == SKYT_BREAK_HOARD)
     {
-        ++twin->grounds[ground].core.peers.peers[0].peer.outstanding;
+        ++twin->grounds[ground].core.host.peers.peers[0].peer.outstanding;
     }
 }
 

@@ -67,8 +67,8 @@ void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint
 
 void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
-    SKYT_Check_Bytes(twin, active->buffer + SKY_Stripe_Offset(&active->block_state.stripe, chunk),
-                     SKY_Stripe_ChunkBytes(&active->block_state.stripe, chunk), SKYT_NONE, active->op, active->block,
+    SKYT_Check_Bytes(twin, active->buffer + SKY_Stripe_Offset(&active->core.block.stripe, chunk),
+                     SKY_Stripe_ChunkBytes(&active->core.block.stripe, chunk), SKYT_NONE, active->op, active->block,
                      active->version, chunk);
 }
 
@@ -213,7 +213,7 @@ static uint32_t on_way_of(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 
 void SKYT_Check_Window(SKYT_Twin_t *twin, uint32_t ground)
 {
-    const SKY_Host_t *host = &twin->grounds[ground].core;
+    const SKY_Host_t *host = &twin->grounds[ground].core.host;
 
     for (uint32_t i = 0; i < host->peers.peer_count; ++i)
     {

@@ -1,22 +1,21 @@
 /**
  * @file
- * A ground host: the core's host, its memory, and the network around it.
+ * A ground host: the core's ground, its memory, and the network around it.
  */
 #include <stdlib.h>
 
 #include "twin_priv.h"
 
 #define BUDGET_CHUNKS 65536u /* large, so that the receive buffer is no limit */
-#define RUNS_MAX      64u    /* runs of the host at one time, before others have their turn */
 #define DENIAL_BYTES  1024u  /* no longer packet denies chunks */
 #define SPARE_PIECES  8u     /* pieces of attempts that have ended wait in queues for a while */
 
-/* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
+/* ---- what the core asks of us ------------------------------------------------------------------------------------------ */
 
 static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
 {
     const SKYT_Ground_t         *ground = context;
-    const SKY_HostBlockMemory_t *blocks = &ground->core.blocks;
+    const SKY_HostBlockMemory_t *blocks = &ground->core.host.blocks;
     uint8_t                      head[SKY_HEAD_MAX];
     uint8_t                      tail[SKY_TAIL_MAX];
     const uint32_t               head_len = (uint32_t)SKY_Tag_EncodeAround(pkt, key, NULL, head, tail);
@@ -49,104 +48,157 @@ static bool count_up(void *context, uint8_t *bytes, size_t count)
     return true;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+static uint64_t endpoint_of(void *context, SKY_Addr_t entry)
+{
+    const SKYT_Ground_t *ground = context;
+
+    return SKYT_NodeOf(ground->twin, entry);
+}
+
+/* ---- what it tells ----------------------------------------------------------------------------------------------------- */
+
+static void placed(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t home, const SKY_Addr_t *found,
+                   uint32_t count)
+{
+    const SKYT_Ground_t *ground = context;
+
+    SKYT_Op_Placed(ground->twin, SKYT_Op_OfCore(op), share, home, found, count);
+}
+
+static void moved(void *context, const SKY_GroundOp_t *op, uint32_t status)
+{
+    const SKYT_Ground_t *ground = context;
+
+    SKYT_Break_Ended(ground->twin, ground->number - 1u);
+    SKYT_Check_Window(ground->twin, ground->number - 1u);
+    SKYT_Op_Moved(ground->twin, SKYT_Op_OfCore(op), status == SKY_STATUS_DONE);
+}
+
+static void checked(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t satellite)
+{
+    const SKYT_Ground_t *ground = context;
+
+    SKYT_Op_Checked(ground->twin, SKYT_Op_OfCore(op), share, satellite);
+}
+
+static void lost(void *context)
+{
+    const SKYT_Ground_t *ground = context;
+
+    SKYT_Truth_Lost(ground->twin, ground);
+}
+
+/* Note who did not say whether it is late, though it was asked or was to be asked. */
+static void searched(void *context)
+{
+    SKYT_Ground_t             *ground  = context;
+    const SKY_GroundInquiry_t *inquiry = &ground->core.inquiry;
+
+    for (uint32_t node = 0; node < ground->twin->node_count; ++node)
+    {
+        const bool is_spare = inquiry->is_spare[node];
+
+        ground->is_mute[node]  = is_spare || inquiry->last_rows[node] != SKY_SCHEDULE_NONE;
+        ground->spare_us[node] = is_spare ? inquiry->began_us : 0;
+    }
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        const uint32_t node = SKYT_NodeOf(ground->twin, inquiry->asks[i].satellite);
+
+        ground->is_mute[node] = ground->answered_us[node] != inquiry->began_us;
+    }
+    SKYT_Break_Searched(ground->twin, &ground->core);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------ */
 
 bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
 {
-    const uint32_t        most   = twin->config.credit > SKY_DEFAULT_WINDOW ? twin->config.credit : SKY_DEFAULT_WINDOW;
-    const uint32_t        shares = twin->config.active_max * twin->config.servers;
-    SKYT_Ground_t        *ground = &twin->grounds[index];
-    const SKY_HostShell_t shell  = {ground, send_packet, payload, count_up};
-    SKY_HostCfg_t         cfg    = {SKY_PeerCfg_OfHost(most, twin->config.credit),
-                                    twin->config.packet_bytes,
-                                    (uint16_t)(index + 1u),
-                                    true,
-                                    twin->config.way_chunks,
-                                    twin->config.asks_all != 0,
-                                    {0}};
-    SKY_HostPeerMemory_t  peers;
+    static const SKY_ReachCfg_t times = {SKY_HOST_LOST_US, SKY_HOST_DOUBT_US, SKY_HOST_PAUSE_FIRST_US, SKY_HOST_PAUSE_MAX_US};
+
+    const uint32_t          most   = twin->config.credit > SKY_DEFAULT_WINDOW ? twin->config.credit : SKY_DEFAULT_WINDOW;
+    const uint32_t          shares = twin->config.active_max * twin->config.servers;
+    SKYT_Ground_t          *ground = &twin->grounds[index];
+    const SKY_GroundShell_t shell  = {
+         {ground, send_packet, payload, count_up}, {ground, placed, moved, checked, lost, searched}, endpoint_of, ground};
+    SKY_HostCfg_t cfg = {SKY_PeerCfg_OfHost(most, twin->config.credit),
+                         twin->config.packet_bytes,
+                         (uint16_t)(index + 1u),
+                         true,
+                         twin->config.way_chunks,
+                         twin->config.asks_all != 0,
+                         {0}};
+
+    const SKY_GroundLimits_t limits = {
+        twin->torus, twin->config.servers, twin->config.active_max, SPARE_PIECES * twin->config.active_max, SPARE_PIECES * shares,
+        shares};
 
     if (twin->keys != NULL)
     {
         SKYT_Keys_OfHost(twin, index + 1u, &cfg.security);
     }
-    ground->twin               = twin;
-    ground->number             = cfg.number;
-    peers.peer_count           = twin->node_count;
-    peers.peers                = calloc(twin->node_count, sizeof(*peers.peers));
-    peers.active               = calloc(twin->node_count, sizeof(*peers.active));
-    peers.ways                 = calloc(twin->node_count, sizeof(*peers.ways));
-    peers.index                = calloc(1, SKY_Index_MemoryBytes(twin->node_count));
-    ground->core.peers         = peers; /* SKYT_Ground_Free needs it if there is too little memory */
-    ground->blocks.work_count  = SPARE_PIECES * twin->config.active_max;
-    ground->blocks.piece_count = SPARE_PIECES * shares;
-    ground->blocks.lane_count  = shares;
-    ground->blocks.works       = calloc(ground->blocks.work_count, sizeof(*ground->blocks.works));
-    ground->blocks.pieces      = calloc(ground->blocks.piece_count, sizeof(*ground->blocks.pieces));
-    ground->blocks.lanes       = calloc(ground->blocks.lane_count, sizeof(*ground->blocks.lanes));
-    if (peers.peers == NULL || peers.active == NULL || peers.ways == NULL || peers.index == NULL ||
-        ground->blocks.works == NULL || ground->blocks.pieces == NULL || ground->blocks.lanes == NULL)
+    ground->twin        = twin;
+    ground->number      = cfg.number;
+    ground->memory      = calloc(1, SKY_Ground_MemoryBytes(&limits));
+    ground->seen        = calloc(twin->node_count, sizeof(*ground->seen));
+    ground->answered_us = calloc(twin->node_count, sizeof(*ground->answered_us));
+    ground->is_mute     = calloc(twin->node_count, sizeof(*ground->is_mute));
+    ground->spare_us    = calloc(twin->node_count, sizeof(*ground->spare_us));
+    if (ground->memory == NULL || ground->seen == NULL || ground->answered_us == NULL || ground->is_mute == NULL ||
+        ground->spare_us == NULL)
     {
         return false;
     }
-    (void)SKY_Host_Init(&ground->core, &shell, &cfg, &peers); /* there is room for all */
-    (void)SKY_Host_Lend(&ground->core, &ground->blocks);      /* and not too much: is_sound */
-    SKY_Host_SetBudget(&ground->core, BUDGET_CHUNKS);
-    return SKYT_Reach_Init(ground) && SKYT_Held_Init(ground);
+    (void)SKY_Ground_Init(&ground->core, &limits, &shell, &cfg, &times, ground->memory); /* the numbers are sound: is_sound */
+    SKY_Host_SetBudget(&ground->core.host, BUDGET_CHUNKS);
+    return true;
 }
 
 void SKYT_Ground_Free(SKYT_Ground_t *ground)
 {
-    free(ground->core.peers.peers);
-    free(ground->core.peers.active);
-    free(ground->core.peers.ways);
-    free(ground->core.peers.index);
-    free(ground->blocks.works);
-    free(ground->blocks.pieces);
-    free(ground->blocks.lanes);
-    SKYT_Reach_Free(ground);
-    SKYT_Held_Free(ground);
+    free(ground->memory);
+    free(ground->seen);
+    free(ground->answered_us);
+    free(ground->is_mute);
+    free(ground->spare_us);
 }
 
-/* ---- what happens to it ---------------------------------------------------------------------------------------------- */
+/* ---- its sky ----------------------------------------------------------------------------------------------------------- */
+
+void SKYT_Ground_SetSeen(SKYT_Twin_t *twin, uint32_t index)
+{
+    SKYT_Ground_t        *ground = &twin->grounds[index];
+    const SKY_GroundSky_t sky    = {.schedule    = &twin->schedule,
+                                    .handover_us = (uint64_t)twin->config.handover_ms * US_PER_MS,
+                                    .put_late_us = (uint64_t)twin->config.late_put_ms * US_PER_MS,
+                                    .changes     = 1,
+                                    .uplink      = twin->config.uplink,
+                                    .seen        = ground->seen,
+                                    .seen_count  = twin->entry_count,
+                                    .parity      = twin->config.parity,
+                                    .lazy_purge  = twin->config.lazy_purge != 0};
+
+    for (uint32_t i = 0; i < twin->entry_count; ++i)
+    {
+        ground->seen[i] = SKYT_AddrOf(twin, twin->entries[i]);
+    }
+    SKY_Ground_SetSky(&ground->core, &sky);
+}
+
+/* ---- what happens to it ------------------------------------------------------------------------------------------------ */
 
 void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
 {
-    SKYT_Ground_t *ground = &twin->grounds[index];
-    SKY_Host_t    *core   = &ground->core;
-    uint64_t       due_us = twin->now_us;
-    uint32_t       runs   = 0;
+    SKYT_Ground_t  *ground = &twin->grounds[index];
+    uint64_t        due_us = SKY_Ground_Run(&ground->core, twin->now_us);
+    SKY_GroundOp_t *ended;
 
-    while (due_us <= twin->now_us && runs < RUNS_MAX && twin->stopped == SKYT_STOP_NOT)
+    while (twin->stopped == SKYT_STOP_NOT && (ended = SKY_Ground_Ended(&ground->core)) != NULL)
     {
-        SKY_HostBlock_t    *ended;
-        SKY_HostQuestion_t *answered;
-
-        due_us = SKY_Host_Run(core, twin->now_us, true);
-        ++runs;
-        while ((ended = SKY_Host_NextEnded(core)) != NULL)
-        {
-            SKYT_Break_Ended(twin, index);
-            SKYT_Check_Window(twin, index);
-            SKYT_Op_End(twin, ended);
-            due_us = twin->now_us; /* another operation may have begun */
-        }
-        while ((answered = SKY_Host_NextAnswered(core)) != NULL)
-        {
-            if (SKYT_Held_Answered(ground, answered) || SKYT_OpQuestions_Answered(ground, answered))
-            {
-                due_us = twin->now_us; /* others may be asked */
-            }
-            else
-            {
-                SKYT_ReachQuestions_Answered(ground);
-            }
-        }
-        if (SKYT_ReachQuestions_Run(ground))
-        {
-            due_us = twin->now_us;
-        }
+        SKYT_Op_Ended(twin, SKYT_Op_OfCore(ended));
+        due_us = twin->now_us; /* another phase may have begun */
     }
+    SKYT_Op_Watch(twin, index);
     if ((due_us == UINT64_MAX && twin->broken != SKYT_BREAK_SPIN) || twin->broken == SKYT_BREAK_DEAF)
     {
         SKYT_Queue_Remove(&twin->queue, SKYT_EventOfGround(twin, index));
@@ -174,19 +226,48 @@ static SKYT_Active_t *unsettled_of(const SKY_Host_t *core, const uint8_t *data, 
                : NULL;
 }
 
+/* Return the satellite of which a packet is the answer to a question of the inquiry; SKYT_NONE: it is no such answer. */
+static uint32_t hears(const SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len)
+{
+    const SKY_GroundInquiry_t *inquiry  = &ground->core.inquiry;
+    uint32_t                   answered = SKYT_NONE;
+    SKY_Packet_t               pkt;
+
+    if (inquiry->running == 0u || SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK || pkt.status != SKY_STATUS_OK ||
+        !SKY_Host_IsQuestion(pkt.request_id))
+    {
+        return SKYT_NONE;
+    }
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        const SKY_HostQuestion_t *question = &inquiry->questions[i];
+
+        if (question->status == SKY_STATUS_RUNNING && question->request_id == pkt.request_id && question->place.endpoint == node)
+        {
+            answered = SKYT_NodeOf(ground->twin, inquiry->asks[i].satellite);
+        }
+    }
+    return answered;
+}
+
 void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const uint8_t *data, uint32_t len)
 {
-    SKY_Host_t    *core      = &twin->grounds[host - 1u].core;
+    SKYT_Ground_t *ground    = &twin->grounds[host - 1u];
+    SKY_Host_t    *core      = &ground->core.host;
     const uint64_t undecoded = core->counters.undecoded;
     const uint64_t untrusted = core->counters.untrusted;
     const uint64_t stale     = core->counters.stale;
     SKYT_Active_t *unsettled = unsettled_of(core, data, len);
-    bool          *answered  = SKYT_ReachQuestions_Hears(&twin->grounds[host - 1u], node, data, len);
+    const uint32_t answered  = hears(ground, node, data, len);
+    const uint32_t broken    = SKYT_Break_Heard(twin, ground, node, data, len);
 
-    SKY_Host_Receive(core, twin->now_us, node, data, len);
-    if (answered != NULL && core->counters.untrusted == untrusted)
+    if (broken > 0u)
     {
-        *answered = true;
+        SKY_Ground_Receive(&ground->core, twin->now_us, node, broken == len ? data : twin->scratch2, broken);
+    }
+    if (answered != SKYT_NONE && core->counters.untrusted == untrusted)
+    {
+        ground->answered_us[answered] = ground->core.inquiry.began_us;
     }
     if (unsettled != NULL && core->counters.untrusted == untrusted && core->counters.stale == stale)
     {

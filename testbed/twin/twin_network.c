@@ -414,7 +414,7 @@ static void arrive_at_host(SKYT_Twin_t *twin, uint32_t id, uint32_t node)
     {
         return; /* the attacker reads it */
     }
-    const SKY_Host_t *host = packet->host > hosts ? SKYT_Mission_Host(twin) : &twin->grounds[packet->host - 1u].core;
+    const SKY_Host_t *host = packet->host > hosts ? SKYT_Mission_Host(twin) : &twin->grounds[packet->host - 1u].core.host;
 
     if (is_judged)
     {

@@ -115,7 +115,7 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
             return is_hard || twin->sky_links_down > 0;
         case SKYT_CAUSE_EXPIRED:
             return is_hard || SKYT_Fault_Since(&twin->lossy, since_us) ||
-                   active->attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each search */
+                   active->core.attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each search */
         default:
             return false;
     }
@@ -144,7 +144,7 @@ static bool was_there(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
         const uint32_t   home      = SKYT_NodeOf(twin, satellite);
 
         was = SKYT_Truth_Holds(twin, home, active->block, chunk) && !SKYT_Truth_IsAside(twin, active->block, home) &&
-              SKYT_Use_TakenUs(twin, home, active->block) < active->started_us && !SKYT_Reach_IsLost(ground, satellite);
+              SKYT_Use_TakenUs(twin, home, active->block) < active->started_us && !SKY_Ground_IsLost(&ground->core, satellite);
     }
     return was;
 }
@@ -154,7 +154,7 @@ static bool was_there(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
     const bool is_late = active->kind == SKYT_OP_GET && only_crashes(twin, active) &&
-                         active->attempts.searches < SKY_ATTEMPT_SEARCHES_MAX &&
+                         active->core.attempts.searches < SKY_ATTEMPT_SEARCHES_MAX &&
                          (cause == SKYT_CAUSE_EXPIRED || cause == SKYT_CAUSE_UNREACHABLE);
 
     if (is_late && (active->is_missed ? was_there(twin, active) : SKYT_Rows_AreReachable(twin, active)))
@@ -189,7 +189,7 @@ static bool waits_otherwise(const SKYT_Twin_t *twin, const SKYT_Active_t *active
 {
     const uint32_t epoch = SKYT_Use_Epoch(twin, holder, active->block);
 
-    return active->is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    return active->core.is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 }
 
 /* Judge a miss: no satellite that was asked held a chunk. */
@@ -288,7 +288,8 @@ static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
         return SKYT_CAUSE_PREFETCHED;
     }
     if ((SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
-         is_kept_aside(twin, active->block) || SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder))) &&
+         is_kept_aside(twin, active->block) ||
+         SKY_Ground_IsLost(&twin->grounds[active->host - 1u].core, SKYT_AddrOf(twin, holder))) &&
         !(only_crashes(twin, active) && was_there(twin, active)))
     {
         return SKYT_CAUSE_STRANDED;
@@ -358,8 +359,8 @@ SKYT_Cause_t SKYT_Outcome_End(SKYT_Twin_t *twin, const SKYT_Active_t *active, SK
                 truth->is_held     = true;
                 truth->taint       = truth->fresh;
                 truth->epoch       = active->epoch;
-                truth->is_degraded = active->block_state.lost > 0u || (truth->putting > 0 && truth->is_degraded);
-                return active->block_state.lost > 0u ? judge_degraded(twin, active) : cause;
+                truth->is_degraded = active->core.block.lost > 0u || (truth->putting > 0 && truth->is_degraded);
+                return active->core.block.lost > 0u ? judge_degraded(twin, active) : cause;
             }
             truth->taint |= truth->fresh;
             return judge_transfer(twin, active, cause);

@@ -87,7 +87,7 @@ static uint32_t kind_of(const SKYT_Twin_t *twin, const uint8_t *data, uint32_t l
 
     for (uint32_t i = 0; i < twin->config.hosts; ++i)
     {
-        const SKY_HostBlockMemory_t *blocks = &twin->grounds[i].core.blocks;
+        const SKY_HostBlockMemory_t *blocks = &twin->grounds[i].core.host.blocks;
 
         if (lane < blocks->lane_count && lane_id != 0u && blocks->lanes[lane].request_id == lane_id)
         {

@@ -176,17 +176,16 @@ struct SKYT_Twin
     uint8_t            *packet_data;
     uint32_t           *entries;
     /* ground */
-    SKYT_Ground_t      *grounds;
-    SKYT_Active_t      *active;
-    uint32_t           *active_free;
-    uint8_t            *buffers;
-    uint8_t            *haves;
-    uint8_t            *parities; /**< operation x SKYT_Content_ParityBytes */
-    SKY_HostRow_t      *rows_of;  /**< operation x SKYT_Content_RowsMost */
-    SKY_HostPlace_t    *places;
-    SKY_HostQuestion_t *questions; /**< operation x nodes */
-    uint32_t           *asked;     /**< operation x nodes + node: servers (bit: number mod 32) for whose shares it was asked */
-    uint8_t            *scratch, *scratch2, *scratch3, *scratch4; /**< a packet each */
+    SKYT_Ground_t *grounds;
+    SKYT_Active_t *active;
+    uint32_t      *active_free;
+    uint8_t       *buffers;
+    uint8_t       *haves;
+    uint8_t       *parities;  /**< operation x SKYT_Content_ParityBytes */
+    SKY_HostRow_t *rows_of;   /**< operation x SKYT_Content_RowsMost */
+    SKY_HeldRow_t *held_rows; /**< likewise */
+    uint32_t      *asked;     /**< operation x nodes + node: servers (bit: number mod 32) for whose shares it was asked */
+    uint8_t       *scratch, *scratch2, *scratch3, *scratch4; /**< a packet each */
     /* script */
     SKYT_Block_t  *blocks;
     SKYT_Truth_t  *truth;
@@ -601,6 +600,10 @@ void SKYT_Break_Lease(SKYT_Twin_t *twin, uint32_t index);
 uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
 /** Break the places at which a host asks for a share. @return number of places in @p found */
 uint32_t SKYT_Break_Places(const SKYT_Twin_t *twin, SKY_Addr_t *found, uint32_t count);
+/** Break what a host knows of late satellites, which it has asked. */
+void SKYT_Break_Searched(const SKYT_Twin_t *twin, SKY_Ground_t *ground);
+/** Break a packet that a ground host is about to look at. @return its length in twin->scratch2 if it was changed, 0 if it was lost, else @p len */
+uint32_t SKYT_Break_Heard(SKYT_Twin_t *twin, const SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
 /** Break a host, of which an operation has ended. */
 void SKYT_Break_Ended(SKYT_Twin_t *twin, uint32_t ground);
 /** Break what a satellite knows of sequence numbers, before it looks at a packet. */

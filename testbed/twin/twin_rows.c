@@ -102,7 +102,7 @@ static bool is_gone_or_waits(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
     const uint32_t epoch  = holder == SKYT_NONE ? 0u : SKYT_Use_Epoch(twin, holder, active->block);
 
     return holder == SKYT_NONE ||
-           (active->is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us));
+           (active->core.is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us));
 }
 
 /* Return true if a chunk is where this host could not ask. */

@@ -84,7 +84,7 @@ void SKYT_ShareRecord_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uin
          --row)
     {
         const SKY_Addr_t satellite = SKYT_Content_Home(twin, row, active->block, active->version, share);
-        const bool       is_known  = is_among(found, count, satellite) || SKYT_Reach_IsLost(ground, satellite);
+        const bool       is_known  = is_among(found, count, satellite) || SKY_Ground_IsLost(&ground->core, satellite);
         const uint32_t   chunk     = is_known ? SKY_STORE_NONE : held_of_share(twin, satellite, active->block, share);
 
         if (chunk != SKY_STORE_NONE)
@@ -114,7 +114,7 @@ static bool had_it(const SKYT_Twin_t *twin, uint32_t server, SKY_Addr_t satellit
  * it was asked. */
 static bool may_be_known(const SKYT_Ground_t *ground, uint32_t index)
 {
-    return !SKYT_Reach_IsLost(ground, SKYT_AddrOf(ground->twin, index)) && !ground->inquiry.is_mute[index];
+    return !SKY_Ground_IsLost(&ground->core, SKYT_AddrOf(ground->twin, index)) && !ground->is_mute[index];
 }
 
 /* Return true if a satellite held the chunk all the time, and the host could know that it is late. */
@@ -148,9 +148,9 @@ uint32_t SKYT_ShareRecord_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_
 
 bool SKYT_ShareRecord_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t share, SKY_Addr_t satellite)
 {
-    for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
+    for (uint32_t round = 0; round <= active->core.block.rounds; ++round)
     {
-        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + share];
+        const SKY_HostPlace_t *place = &active->core.places[(size_t)round * twin->config.servers + share];
 
         if (place->plane == satellite.plane && place->slot == satellite.slot)
         {
@@ -176,9 +176,9 @@ static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
 
-    return ground->spare_count <= SKY_STANDINS_SPARES &&
+    return ground->core.spare_count <= SKY_STANDINS_SPARES &&
            SKY_Service_HandoverLeft(&twin->nodes[index].service, twin->now_us) > 0u &&
-           SKYT_Use_TakenUs(twin, index, active->block) < ground->inquiry.spare_us[index];
+           SKYT_Use_TakenUs(twin, index, active->block) < ground->spare_us[index];
 }
 
 /* Return true if a satellite stands in for another. In the layout hop, and without a schedule, it keeps that one's chunks. Else it must
@@ -199,9 +199,9 @@ static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     {
         return SKYT_Use_TakenUs(twin, index, active->block) >= active->started_us; /* the chunk may have come later */
     }
-    for (uint32_t i = 0; i < active->attempts.row_count; ++i)
+    for (uint32_t i = 0; i < active->core.attempts.row_count; ++i)
     {
-        if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, active->attempts.rows[i], server), satellite))
+        if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, active->core.attempts.rows[i], server), satellite))
         {
             return (active->astray & SKYT_ShareRecord_Bit(twin, chunk)) != 0u; /* others stood in for the server */
         }
@@ -223,15 +223,15 @@ bool SKYT_ShareRecord_IsAtHand(const SKYT_Twin_t *twin, const SKYT_Active_t *act
     return found;
 }
 
-bool SKYT_ShareRecord_IsAside(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+bool SKYT_ShareRecord_IsAside(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
-    bool                 found  = false;
+    SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+    bool           found  = false;
 
-    (void)SKYT_Look_Spares(ground, active->aside_us);
+    (void)SKY_Ground_Spares(&ground->core, active->aside_us);
     for (uint32_t node = 0; !found && node < twin->node_count; ++node)
     {
-        for (uint32_t share = 0; !found && ground->aside[node] && share < twin->config.servers; ++share)
+        for (uint32_t share = 0; !found && ground->core.aside[node] && share < twin->config.servers; ++share)
         {
             found = held_of_share(twin, SKYT_AddrOf(twin, node), active->block, share) != SKY_STORE_NONE &&
                     SKYT_Use_TakenUs(twin, node, active->block) < active->aside_us;

@@ -205,12 +205,12 @@ static void judge_loss(SKYT_Twin_t *twin, const SKYT_Ground_t *ground, uint32_t 
 {
     const SKYT_Node_t *node = &twin->nodes[index];
 
-    if (ground->inquiry.answered[index])
+    if (ground->answered_us[index] == ground->core.inquiry.began_us)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, index, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                         "a ground host calls a satellite lost that has answered it");
     }
-    else if (node->is_up && node->up_us < ground->inquiry.began_us && !is_silence_explained(twin))
+    else if (node->is_up && node->up_us < ground->core.inquiry.began_us && !is_silence_explained(twin))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, index, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                         "a ground host calls a satellite lost without a fault that explains it");
@@ -219,26 +219,26 @@ static void judge_loss(SKYT_Twin_t *twin, const SKYT_Ground_t *ground, uint32_t 
 
 void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground)
 {
-    const SKYT_ReachQuestions_t *inquiry = &ground->inquiry;
-    bool                         heard   = false;
+    const SKY_GroundInquiry_t *inquiry = &ground->core.inquiry;
+    bool                       heard   = false;
 
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
         const SKY_Addr_t satellite = inquiry->asks[i].satellite;
         const uint32_t   node      = SKYT_NodeOf(twin, satellite);
 
-        heard = heard || ground->inquiry.answered[node];
-        if (SKYT_Reach_IsLost(ground, satellite) && ground->known[node].asked_us == twin->now_us)
+        heard = heard || ground->answered_us[node] == inquiry->began_us;
+        if (SKY_Ground_IsLost(&ground->core, satellite) && ground->core.reach.satellites[node].asked_us == twin->now_us)
         {
             judge_loss(twin, ground, node);
         }
     }
-    if (ground->reach.pause_us > 0u && (heard || !is_silence_explained(twin)))
+    if (ground->core.reach.pause_us > 0u && (heard || !is_silence_explained(twin)))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, SKYT_NONE, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                         "a ground host hears nobody without a fault that explains it");
     }
-    if (ground->reach.lost_count >= twin->node_count)
+    if (ground->core.reach.lost_count >= twin->node_count)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, SKYT_NONE, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                         "a ground host calls all satellites lost");
@@ -294,7 +294,7 @@ uint32_t SKYT_Truth_Unpurged(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
         const SKY_Addr_t satellite = SKYT_AddrOf(twin, node);
 
         if (SKYT_Truth_Holds(twin, node, active->block, chunk) && !SKYT_Truth_IsAside(twin, active->block, node) &&
-            !SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], satellite) &&
+            !SKY_Ground_IsLost(&twin->grounds[active->host - 1u].core, satellite) &&
             (twin->config.layout != SKY_LAYOUT_HOP || SKYT_ShareRecord_IsPlace(twin, active, share, satellite)))
         {
             return node;
@@ -312,7 +312,7 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     const bool          is_way_made = !active->is_lazy && active->op % 2u == 1u;
     const uint32_t      share       = SKYT_Content_Asked(twin, active->block, 0) % twin->config.servers;
 
-    if (!active->clear.is_calm || SKYT_Clear_IsLate(twin) || SKYT_Fault_Since(&twin->hard, since_us) ||
+    if (!active->is_calm || SKYT_Op_IsLate(twin) || SKYT_Fault_Since(&twin->hard, since_us) ||
         is_disturbed(truth, active->started_us) || truth->astray != 0u || SKYT_Version_IsValue(twin, active->block))
     {
         return;

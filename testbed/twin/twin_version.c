@@ -66,7 +66,7 @@ bool SKYT_Version_IsDeletion(uint64_t version)
 
 bool SKYT_Version_Take(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_BlockFacts_t *facts = &active->look.facts;
+    const SKY_BlockFacts_t *facts = &active->core.facts;
 
     SKYT_Version_Found(twin, active, facts->version);
     if (facts->version < *known_by(twin, active))
@@ -91,16 +91,17 @@ static uint32_t count_away(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     const SKY_Stripe_t    stripe  = SKYT_Content_Stripe(twin, active->block, version);
     const SKY_StripeRow_t first   = SKY_Stripe_Row(&stripe, 0);
     const uint32_t        row     = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    uint32_t              away    = active->look.silences;
+    uint32_t              away    = active->silences;
 
     for (uint32_t chunk = 0; chunk < first.data + first.parity; ++chunk)
     {
         const SKY_Addr_t home = SKYT_Content_Home(twin, row, active->block, version, chunk);
         const uint32_t   node = SKYT_NodeOf(twin, home);
 
-        away += SKYT_VersionAt(twin, node, active->block) < version || SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], home)
-                    ? 1u
-                    : 0u;
+        away +=
+            SKYT_VersionAt(twin, node, active->block) < version || SKY_Ground_IsLost(&twin->grounds[active->host - 1u].core, home)
+                ? 1u
+                : 0u;
     }
     return away;
 }

@@ -27,7 +27,7 @@ typedef struct
     uint32_t                map[sizeof(map) / sizeof(map[0])];
     SKY_Hello_t             hello;
     uint32_t                usable;
-    SKY_Ground_t            grounds[SKY_ROUTER_GROUNDS];
+    SKY_RouterHost_t        grounds[SKY_ROUTER_GROUNDS];
     SKY_AssociationsStats_t stats;
     uint32_t                established;
     uint64_t                memory[sizeof(memory) / sizeof(memory[0])];

@@ -250,6 +250,8 @@ class Question(Structure):
     """may be NULL without bytes"""
     room: int | None
     """may be NULL without bytes"""
+    owner: int | None
+    """whose question it is: of no meaning to the host"""
     status: int
     """RUNNING; then DONE (it was answered), EXPIRED, TOO_LARGE (no path takes it), or what SKY_Host_Stop said"""
     sent: int
@@ -287,6 +289,7 @@ class Question(Structure):
         ("room_bytes", c_uint32),
         ("payload", c_void_p),
         ("room", c_void_p),
+        ("owner", c_void_p),
         ("status", c_uint32),
         ("sent", c_uint32),
         ("rtt_us", c_uint64),

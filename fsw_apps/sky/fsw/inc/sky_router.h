@@ -50,7 +50,7 @@ typedef struct
     uint64_t endpoint;
     uint64_t heard_us;
     bool     used;
-} SKY_Ground_t;
+} SKY_RouterHost_t;
 
 typedef struct
 {
@@ -65,7 +65,7 @@ typedef struct
     SKY_Addr_t           self;
     uint32_t             usable; /**< bit (1 << link) of each ISL that is up */
     SKY_Map_t           *map;    /**< NULL: none, only the own links are known */
-    SKY_Ground_t         grounds[SKY_ROUTER_GROUNDS];
+    SKY_RouterHost_t     grounds[SKY_ROUTER_GROUNDS];
     SKY_RouterCounters_t counters;
 } SKY_Router_t;
 

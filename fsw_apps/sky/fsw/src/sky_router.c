@@ -58,7 +58,7 @@ static bool IsHost(SKY_Addr_t addr)
     return addr.plane == 0u && addr.slot != 0u;
 }
 
-static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
+static SKY_RouterHost_t *FindHost(SKY_Router_t *router, uint16_t host)
 {
     SKY_ASSERT(host != 0u);
     for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
@@ -81,7 +81,7 @@ static uint32_t PlacesOf(const SKY_Router_t *router, uint64_t endpoint)
     SKY_ASSERT(endpoint != 0u);
     for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
     {
-        const SKY_Ground_t *ground = &router->grounds[i];
+        const SKY_RouterHost_t *ground = &router->grounds[i];
 
         count += ground->used && SKY_Endpoint_Address(ground->endpoint) == address ? 1u : 0u;
     }
@@ -90,14 +90,14 @@ static uint32_t PlacesOf(const SKY_Router_t *router, uint64_t endpoint)
 }
 
 /* Return a free entry, or else the one unheard for longest of the address that has most places. */
-static SKY_Ground_t *FindPlace(SKY_Router_t *router)
+static SKY_RouterHost_t *FindPlace(SKY_Router_t *router)
 {
-    SKY_Ground_t *place = &router->grounds[0];
-    uint32_t      most  = 0;
+    SKY_RouterHost_t *place = &router->grounds[0];
+    uint32_t          most  = 0;
 
     for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
     {
-        SKY_Ground_t *ground = &router->grounds[i];
+        SKY_RouterHost_t *ground = &router->grounds[i];
 
         if (!ground->used)
         {
@@ -119,7 +119,7 @@ static SKY_Ground_t *FindPlace(SKY_Router_t *router)
 /* Note that responses to @p host are to come to @p endpoint. @return false if another host has the number */
 static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t endpoint)
 {
-    SKY_Ground_t *ground = FindHost(router, host);
+    SKY_RouterHost_t *ground = FindHost(router, host);
     SKY_ASSERT(host != 0u);
     SKY_ASSERT(endpoint != 0u);
 
@@ -232,7 +232,7 @@ static SKY_Status_t Direct(SKY_Router_t *router, uint64_t now_us, const SKY_Pack
     }
     else if (to_ground)
     {
-        const SKY_Ground_t *ground = endpoint != 0u ? NULL : FindHost(router, pkt->dst.slot);
+        const SKY_RouterHost_t *ground = endpoint != 0u ? NULL : FindHost(router, pkt->dst.slot);
 
         if (endpoint == 0u && ground == NULL)
         {

@@ -52,6 +52,7 @@ typedef struct
     uint32_t        room_bytes;    /**< room for the answer's payload; 0: it is not wanted */
     const uint8_t  *payload;       /**< may be NULL without bytes */
     uint8_t        *room;          /**< may be NULL without bytes */
+    void           *owner;         /**< whose question it is: of no meaning to the host */
     /* outcome */
     uint32_t
         status;    /**< RUNNING; then DONE (it was answered), EXPIRED, TOO_LARGE (no path takes it), or what SKY_Host_Stop said */

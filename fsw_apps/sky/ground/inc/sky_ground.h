@@ -1,0 +1,310 @@
+/**
+ * @file
+ * A ground host: operations on blocks, as many at once as there is memory for. Missions do not compile it.
+ *
+ * Sans I/O. Time comes in as an argument, memory is handed in. The shell around it moves bytes: it submits operations, calls
+ * SKY_Ground_Receive for each datagram and SKY_Ground_Run when it is due, and takes back operations that have ended. Shells are the twin
+ * and, in time, the ground's native client.
+ *
+ *     GET    moves a block here, from all places where it may be                          sky_ground_move.c
+ *     PUT    moves a block to the places of now                                           sky_ground_move.c
+ *     FIND   asks satellites for the facts of a block of which only the key is known      sky_ground_find.c
+ *     CHECK  asks servers whether they hold all of a block                                sky_ground_check.c
+ *     PURGE  has satellites forget a block                                                sky_ground_purge.c
+ *
+ * An operation waits for one of three: its own questions to satellites (sky_ground_ask.c), its transfer (sky_host.h), or an inquiry of the
+ * ground (sky_ground_inquiry.c), for which several operations may wait. It ends once, with a status.
+ *
+ * The sky that the ground sees (SKY_GroundSky_t) may be changed while operations run. Each looks at it when it asks the next satellites:
+ * what is on its way stays as it was asked.
+ */
+#ifndef SKY_GROUND_H
+#define SKY_GROUND_H
+
+#include "sky_handovers.h"
+#include "sky_held.h"
+#include "sky_host.h"
+#include "sky_lookup.h"
+#include "sky_places.h"
+#include "sky_presence.h"
+#include "sky_purge.h"
+#include "sky_reach.h"
+#include "sky_transfer_attempts.h"
+
+/** Satellites that a look-up asks first: m + 1 in each row that is asked. */
+#define SKY_GROUND_FIRST_MAX ((SKY_STRIPE_ROW_MAX + 1u) * SKY_PLACES_ROWS_MAX)
+
+/** Way of the host into the sky. */
+typedef enum
+{
+    SKY_UPLINK_DIRECT = 0, /**< directly to each satellite */
+    SKY_UPLINK_CENTRE = 1, /**< over the satellite at the centre of the window, or its stand-in */
+    SKY_UPLINK_SEEN = 2 /**< over that satellite in sight from which it is the fewest hops; with none in sight nobody is asked */
+} SKY_GroundUplink_t;
+
+/** The sky that a host sees. The memory is the shell's; it stays until another sky is set. */
+typedef struct
+{
+    const SKY_Schedule_t *schedule;    /**< window at all times, on the clock of now_us */
+    uint64_t              handover_us; /**< time that a handover may take */
+    uint64_t              put_late_us; /**< age of the schedule by which blocks are put: a host whose clock is late; 0: none */
+    uint32_t              changes;     /**< number of this schedule: what is known of handovers under another one does not hold */
+    uint32_t              uplink;      /**< SKY_GroundUplink_t */
+    const SKY_Addr_t     *seen;        /**< satellites in sight, the best first */
+    uint32_t              seen_count;
+    uint32_t              parity;     /**< servers that hold parity of a row */
+    bool                  lazy_purge; /**< hosts purge what is left of a block that is gone */
+} SKY_GroundSky_t;
+
+typedef enum
+{
+    SKY_GROUND_GET = 0,
+    SKY_GROUND_PUT,
+    SKY_GROUND_FIND,
+    SKY_GROUND_CHECK,
+    SKY_GROUND_PURGE
+} SKY_GroundKind_t;
+
+/** Inquiry that an operation waits for. */
+typedef enum
+{
+    SKY_GROUND_WAIT_NOT = 0,
+    SKY_GROUND_WAIT_LOOK, /**< for satellites that do not answer (sky_reach.h) */
+    SKY_GROUND_WAIT_BACK, /**< for lost satellites that are back */
+    SKY_GROUND_WAIT_LATE  /**< for satellites with something to hand over (sky_handovers.h) */
+} SKY_GroundWait_t;
+
+/** Looking a block up: a FIND, or what a GET asks before it ends. */
+typedef struct
+{
+    SKY_Lookup_t     core;
+    SKY_LookupKey_t  key;
+    SKY_Addr_t       first[SKY_GROUND_FIRST_MAX]; /**< satellites that a pass asks */
+    uint32_t         count;                       /**< number of them */
+    uint32_t         at;                          /**< index of the one that is asked */
+    bool             is_passing;
+    bool             has_asked;
+    uint32_t         silences; /**< questions without an answer */
+    uint32_t         spares;   /**< number of satellites that stand in first */
+    SKY_BlockFacts_t facts;    /**< facts that satellites know of the block */
+    uint32_t         payload_bytes;
+    uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
+} SKY_GroundFind_t;
+
+/** Question that a GET asks before it ends. */
+typedef enum
+{
+    SKY_GROUND_CONFIRM_NOT = 0,
+    SKY_GROUND_CONFIRM_AHEAD, /**< whether the block is prefetched for a row to come */
+    SKY_GROUND_CONFIRM_OTHER, /**< whether another block has the key */
+    SKY_GROUND_CONFIRM_ASIDE  /**< whether stand-ins hold some of it */
+} SKY_GroundConfirm_t;
+
+/** Step of a CHECK. */
+typedef enum
+{
+    SKY_GROUND_CHECK_LATE = 0, /**< find out whether handovers go on */
+    SKY_GROUND_CHECK_HELD,     /**< servers are asked what they hold */
+    SKY_GROUND_CHECK_ASIDE     /**< a chunk is gone: stand-ins are asked whether they hold some of the block */
+} SKY_GroundCheckStep_t;
+
+/** State of a CHECK. */
+typedef struct
+{
+    SKY_GroundCheckStep_t step;
+    bool                  is_certain; /**< all satellites that may have something to hand over said that they have nothing */
+    SKY_Late_t            late;       /**< what was known of handovers when servers were asked */
+    uint64_t              began_us;   /**< time at which they were asked */
+    uint64_t              end_us;     /**< time by which they have to answer */
+    uint32_t              rows[SKY_PLACES_ROWS_MAX];
+    uint32_t              row_count;
+    uint32_t              silent_count;
+    SKY_Held_t            told;
+} SKY_GroundCheck_t;
+
+/** State of a PURGE. */
+typedef struct
+{
+    SKY_Purge_t core;
+    bool        has_asked; /**< satellites were asked in this step */
+    bool        is_over;   /**< it was known before that no handover goes on */
+    uint32_t    row;       /**< row in which they were asked */
+} SKY_GroundPurge_t;
+
+typedef struct SKY_GroundOp SKY_GroundOp_t;
+
+/** An operation. It belongs to the ground from SKY_Ground_Submit until SKY_Ground_Ended returns it, and so does the memory to which it
+ *  points. Who submits it has set what stands first, and 0 elsewhere. */
+struct SKY_GroundOp
+{
+    SKY_GroundKind_t kind;
+    uint8_t          key[SKY_KEY_BYTES];
+    uint32_t         tenant;
+    SKY_BlockFacts_t facts;       /**< of the block; FIND needs none, and sets them. GET: those of the block that came */
+    uint64_t         known;       /**< GET: newest version of a value that the host knows; an older one is none */
+    uint32_t         deadline_ms; /**< of an attempt, or of the questions of a step; at least 1 */
+    uint8_t         *data;        /**< GET, PUT: facts.stripe.block_len bytes */
+    uint8_t         *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
+    uint8_t         *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
+    SKY_HostRow_t   *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
+    SKY_HeldRow_t   *held_rows;   /**< CHECK: SKY_Stripe_Rows; may be NULL without a code */
+    bool             is_way_made; /**< PURGE: another block is to be put under the key */
+    bool             is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round */
+    bool             is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
+    /* outcome */
+    /**
+     * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
+     * if that is not known. PURGE: DONE if the block is gone.
+     */
+    uint32_t        status;
+    uint32_t        verdict;   /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
+    uint32_t        tries;     /**< pieces, their moves to another place, and questions */
+    uint32_t        gone;      /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
+    bool            is_passed; /**< GET: it needed more than the first places of its shares */
+    SKY_HostBlock_t block;     /**< GET, PUT: the last transfer */
+    /* for the ground only */
+    SKY_GroundOp_t        *next, *previous;
+    uint32_t               outcome; /**< status with which it would end now */
+    uint32_t               memory;  /**< number of its part of the ground's memory */
+    SKY_HostPlace_t       *places;  /**< places at round x servers + share */
+    SKY_HostQuestion_t    *questions;
+    uint32_t               asks;   /**< satellites that are asked at once */
+    uint32_t               asking; /**< those of them that have yet to answer */
+    bool                   is_due; /**< what it waited for is there */
+    bool                   has_moved;
+    SKY_GroundWait_t       waits;
+    uint32_t               waits_for;      /**< number of the first inquiry that ends its wait */
+    bool                   has_searched;   /**< late satellites were searched for in this step */
+    bool                   has_asked_lost; /**< lost satellites were asked before the next attempt */
+    bool                   doubts;         /**< a stand-in did not have its share */
+    SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
+    SKY_TransferAttempts_t attempts;
+    SKY_GroundConfirm_t    confirms;
+    bool                   is_ahead; /**< the block is prefetched for a row to come, */
+    uint32_t               ahead_epoch;
+    uint64_t               aside_us; /**< time at which stand-ins were asked what they hold */
+    SKY_GroundFind_t       find;
+    SKY_GroundCheck_t      check;
+    SKY_GroundPurge_t      purge;
+};
+
+/** Questions of the ground to many satellites, one inquiry at a time. */
+typedef struct
+{
+    SKY_GroundWait_t     kind;   /**< NOT: there is no inquiry */
+    uint32_t             number; /**< number of the last inquiry */
+    uint32_t             round;  /**< round of a look */
+    SKY_Addr_t           failed; /**< satellite that a look is about besides the servers; plane 0: none */
+    uint64_t             began_us;
+    uint32_t             count; /**< number of questions */
+    uint32_t             about; /**< first questions that a look is about; or satellites that may be late, lost ones included */
+    uint32_t             running;
+    SKY_HandoverSearch_t search;
+    SKY_ReachAsk_t      *asks, *others;
+    SKY_Addr_t          *addrs;
+    SKY_HostQuestion_t  *questions;
+    uint8_t             *stats; /**< room for answers to STATS */
+    uint32_t *last_rows;        /**< by satellite: last row in which it had a server's place, if it is asked whether it is late */
+    bool     *is_spare;         /**< by satellite: it may have stood in for others */
+} SKY_GroundInquiry_t;
+
+/** Limits of a ground host: they say how much memory it needs. */
+typedef struct
+{
+    SKY_Torus_t torus;
+    uint32_t    servers;              /**< servers of a block */
+    uint32_t    operations;           /**< operations at a time, from 1 */
+    uint32_t    works, pieces, lanes; /**< for transfers: SKY_HostBlockMemory_t */
+} SKY_GroundLimits_t;
+
+/** Functions with which a shell watches the ground. Any may be NULL. They change nothing. */
+typedef struct
+{
+    void *context; /**< the first argument of all functions */
+    /** Places of a share were found: @p home is lost, and others stand in for it; plane 0: none is. */
+    void (*Placed)(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t home, const SKY_Addr_t *found,
+                   uint32_t count);
+    /** The transfer of an attempt has ended, op->block. @param status  of the attempt */
+    void (*Moved)(void *context, const SKY_GroundOp_t *op, uint32_t status);
+    /** A satellite is asked what it holds of a share. */
+    void (*Checked)(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t satellite);
+    /** A look has found satellites lost, or that nobody answers. */
+    void (*Lost)(void *context);
+    /** Satellites were asked whether they are late: the inquiry has their answers. */
+    void (*Searched)(void *context);
+} SKY_GroundWatch_t;
+
+/** Functions that the shell offers. */
+typedef struct
+{
+    SKY_HostShell_t   host;
+    SKY_GroundWatch_t watch;
+    /** Return the endpoint of a satellite through which others are reached. */
+    uint64_t (*EndpointOf)(void *context, SKY_Addr_t entry);
+    void *context; /**< first argument of EndpointOf */
+} SKY_GroundShell_t;
+
+typedef struct
+{
+    SKY_GroundShell_t   shell;
+    SKY_GroundLimits_t  limits;
+    SKY_GroundSky_t     sky;
+    SKY_Host_t          host;
+    uint64_t            now_us;
+    SKY_Reach_t         reach;
+    SKY_Handovers_t     handovers;
+    SKY_Presence_t      presence;
+    SKY_Addr_t         *late; /**< satellites that had something to hand over by their last word, in ascending order */
+    uint32_t            late_count;
+    uint32_t            late_first; /**< first row whose satellites were asked */
+    SKY_Addr_t         *spares;     /**< late ones that may have stood in for others */
+    uint32_t            spare_count;
+    SKY_GroundInquiry_t inquiry;
+    SKY_Addr_t         *placed;                   /**< scratch, by server */
+    SKY_Cell_t         *cells;                    /**< scratch, a cell for each satellite */
+    bool               *aside;                    /**< scratch, by satellite: it stands in first */
+    SKY_Shares_t        shares;                   /**< places of the shares of the block that was looked at last */
+    SKY_GroundOp_t     *first, *last;             /**< operations that run, in the order in which they were submitted */
+    SKY_GroundOp_t     *ended_first, *ended_last; /**< operations that have ended */
+    uint32_t            running;
+    uint32_t           *memory_free; /**< numbers of free parts of the memory of operations */
+    SKY_HostPlace_t    *places;      /**< operation x places */
+    SKY_HostQuestion_t *questions;   /**< operation x satellites */
+    SKY_HeldShare_t    *held;        /**< operation x servers */
+    uint32_t           *held_pieces; /**< operation x servers: piece of the share that is asked for */
+    uint8_t            *held_bytes;  /**< operation x servers x question and answer */
+    SKY_Addr_t         *held_addrs;  /**< operation x places, twice: of all shares, and those that were silent */
+} SKY_Ground_t;
+
+/** Return the bytes of memory that a ground host needs. The numbers of @p limits are from 1. */
+size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits);
+/**
+ * Begin.
+ * @param cfg     configuration of its transfers
+ * @param times   how long satellites are left alone
+ * @param memory  SKY_Ground_MemoryBytes, all of it 0, aligned as malloc does; it stays with the ground
+ * @return false: SKY_Host_Init or SKY_Host_Lend refuses the numbers
+ */
+bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, const SKY_GroundShell_t *shell,
+                     const SKY_HostCfg_t *cfg, const SKY_ReachCfg_t *times, void *memory);
+/** Set what the ground sees from now on; before the first operation, and whenever it has changed. */
+void SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky);
+/** Begin an operation. Nothing is sent before SKY_Ground_Run. @return false if as many run as there is memory for */
+bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op);
+/** Take in a datagram. The next SKY_Ground_Run does what it makes possible. */
+void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len);
+/** Let operations go on, and packets leave. @return time of the next call, at the latest; UINT64_MAX: there is nothing to wait for */
+uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us);
+/** Get the operation that has ended first since the last call. @return NULL if there is none */
+SKY_GroundOp_t *SKY_Ground_Ended(SKY_Ground_t *ground);
+/** Return the operation to whose transfer a block belongs. */
+SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block);
+
+/* ---- what it knows: sky_ground_ways.c ------------------------------------------------------------------------------------------ */
+
+/** Return true if this host calls a satellite lost. */
+bool SKY_Ground_IsLost(const SKY_Ground_t *ground, SKY_Addr_t satellite);
+/** Find the satellites that stand in first at a time: marks in `aside`. @return number of them */
+uint32_t SKY_Ground_Spares(SKY_Ground_t *ground, uint64_t time_us);
+
+#endif

@@ -1,0 +1,383 @@
+/**
+ * @file
+ * Operations of a ground host, from their beginning to their end: see sky_ground.h.
+ */
+#include "sky_ground.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_ground_priv.h"
+
+#define RUNS_MAX      64u /* runs of the host in one call: others have their turn then */
+#define ALIGNED_BYTES 16u
+#define STATS_BYTES   ((size_t)8 * SKY_STATS_KVC_COUNT)
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+/* Memory that is handed out piece by piece; without any it only counts. */
+typedef struct
+{
+    uint8_t *memory;
+    size_t   used;
+} Arena_t;
+
+static void *Take(Arena_t *arena, size_t count, size_t bytes)
+{
+    const size_t all  = (count * bytes + ALIGNED_BYTES - 1u) / ALIGNED_BYTES * ALIGNED_BYTES;
+    uint8_t     *from = arena->memory == NULL ? NULL : arena->memory + arena->used;
+
+    SKY_ASSERT(bytes >= 1u);
+    SKY_ASSERT(arena->used % ALIGNED_BYTES == 0u);
+    arena->used += all;
+    return from;
+}
+
+static uint32_t SatellitesOf(const SKY_GroundLimits_t *limits)
+{
+    return (uint32_t)limits->torus.planes * limits->torus.slots;
+}
+
+/* Return the most questions of an inquiry: one to each satellite, or those of a look in a small sky. */
+static uint32_t InquiryMost(const SKY_GroundLimits_t *limits)
+{
+    const uint32_t looks = 2u * (limits->servers + 1u) + SKY_HOST_OTHERS;
+
+    return looks > SatellitesOf(limits) ? looks : SatellitesOf(limits);
+}
+
+/* Hand out the memory of what the ground knows, and of its inquiries. */
+static void TakeKnowledge(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY_Ground_t *ground)
+{
+    const size_t         satellites = SatellitesOf(limits);
+    const size_t         most       = InquiryMost(limits);
+    SKY_GroundInquiry_t *inquiry    = &ground->inquiry;
+    SKY_Shares_t        *shares     = &ground->shares;
+
+    ground->late       = Take(arena, satellites, sizeof(*ground->late));
+    ground->spares     = Take(arena, satellites, sizeof(*ground->spares));
+    ground->placed     = Take(arena, limits->servers, sizeof(*ground->placed));
+    ground->cells      = Take(arena, satellites, sizeof(*ground->cells));
+    ground->aside      = Take(arena, satellites, sizeof(*ground->aside));
+    shares->found      = Take(arena, (size_t)limits->servers * SKY_PLACES_MAX, sizeof(*shares->found));
+    shares->counts     = Take(arena, limits->servers, sizeof(*shares->counts));
+    shares->homes      = Take(arena, limits->servers, sizeof(*shares->homes));
+    shares->servers    = ground->placed;
+    shares->cells      = ground->cells;
+    inquiry->asks      = Take(arena, most, sizeof(*inquiry->asks));
+    inquiry->others    = Take(arena, satellites, sizeof(*inquiry->others));
+    inquiry->addrs     = Take(arena, most, sizeof(*inquiry->addrs));
+    inquiry->questions = Take(arena, most, sizeof(*inquiry->questions));
+    inquiry->stats     = Take(arena, satellites, STATS_BYTES);
+    inquiry->last_rows = Take(arena, satellites, sizeof(*inquiry->last_rows));
+    inquiry->is_spare  = Take(arena, satellites, sizeof(*inquiry->is_spare));
+}
+
+/* Hand out the memory of operations. */
+static void TakeOperations(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY_Ground_t *ground)
+{
+    const size_t operations = limits->operations;
+    const size_t shares     = operations * limits->servers;
+
+    ground->memory_free = Take(arena, operations, sizeof(*ground->memory_free));
+    ground->places      = Take(arena, shares * (SKY_HOST_ROUNDS + 1u), sizeof(*ground->places));
+    ground->questions   = Take(arena, operations * InquiryMost(limits), sizeof(*ground->questions));
+    ground->held        = Take(arena, shares, sizeof(*ground->held));
+    ground->held_pieces = Take(arena, shares, sizeof(*ground->held_pieces));
+    ground->held_bytes  = Take(arena, shares, (size_t)2 * SKY_CHUNKSET_MAX_BYTES);
+    ground->held_addrs  = Take(arena, shares * SKY_PLACES_MAX, 2u * sizeof(*ground->held_addrs));
+}
+
+/* Memory of the parts that have an interface of their own. */
+typedef struct
+{
+    SKY_HostPeerMemory_t     peers;
+    SKY_HostBlockMemory_t    blocks;
+    SKY_HostQuestionMemory_t questions;
+    SKY_ReachSatellite_t    *reach;
+    SKY_Addr_t              *lost;
+    SKY_PresenceSatellite_t *presence;
+} Parts_t;
+
+static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t *parts)
+{
+    const uint32_t satellites = SatellitesOf(limits);
+    const uint32_t most       = InquiryMost(limits);
+
+    parts->peers.peer_count   = satellites;
+    parts->peers.peers        = Take(arena, satellites, sizeof(*parts->peers.peers));
+    parts->peers.active       = Take(arena, satellites, sizeof(*parts->peers.active));
+    parts->peers.ways         = Take(arena, satellites, sizeof(*parts->peers.ways));
+    parts->peers.index        = Take(arena, 1, SKY_Index_MemoryBytes(satellites));
+    parts->blocks.work_count  = limits->works;
+    parts->blocks.piece_count = limits->pieces;
+    parts->blocks.lane_count  = limits->lanes;
+    parts->blocks.works       = Take(arena, limits->works, sizeof(*parts->blocks.works));
+    parts->blocks.pieces      = Take(arena, limits->pieces, sizeof(*parts->blocks.pieces));
+    parts->blocks.lanes       = Take(arena, limits->lanes, sizeof(*parts->blocks.lanes));
+    parts->questions.count    = most < SKY_HOST_QUESTIONS_MAX ? most : SKY_HOST_QUESTIONS_MAX;
+    parts->questions.asked    = Take(arena, parts->questions.count, sizeof(*parts->questions.asked));
+    parts->reach              = Take(arena, satellites, sizeof(*parts->reach));
+    parts->lost               = Take(arena, satellites, sizeof(*parts->lost));
+    parts->presence           = Take(arena, satellites, sizeof(*parts->presence));
+}
+
+size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits)
+{
+    Arena_t      arena = {NULL, 0};
+    SKY_Ground_t ground;
+    Parts_t      parts;
+
+    SKY_ASSERT(limits->operations >= 1u);
+    SKY_ASSERT(limits->servers >= 1u);
+    TakeKnowledge(&arena, limits, &ground);
+    TakeOperations(&arena, limits, &ground);
+    TakeParts(&arena, limits, &parts);
+    return arena.used;
+}
+
+bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, const SKY_GroundShell_t *shell,
+                     const SKY_HostCfg_t *cfg, const SKY_ReachCfg_t *times, void *memory)
+{
+    Arena_t arena = {memory, 0};
+    Parts_t parts;
+
+    SKY_ASSERT(memory != NULL);
+    SKY_ASSERT(shell->EndpointOf != NULL);
+    (void)memset(ground, 0, sizeof(*ground));
+    ground->shell  = *shell;
+    ground->limits = *limits;
+    TakeKnowledge(&arena, limits, ground);
+    TakeOperations(&arena, limits, ground);
+    TakeParts(&arena, limits, &parts);
+    for (uint32_t i = 0; i < limits->operations; ++i)
+    {
+        ground->memory_free[i] = limits->operations - 1u - i;
+    }
+    if (!SKY_Host_Init(&ground->host, &shell->host, cfg, &parts.peers) || !SKY_Host_Lend(&ground->host, &parts.blocks) ||
+        !SKY_Host_LendQuestions(&ground->host, &parts.questions))
+    {
+        return false;
+    }
+    SKY_Reach_Init(&ground->reach, times, &limits->torus, parts.reach, parts.lost);
+    SKY_Handovers_Init(&ground->handovers);
+    SKY_Presence_Init(&ground->presence, &limits->torus, parts.presence);
+    ground->late_first = 1;
+    return true;
+}
+
+void SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky)
+{
+    SKY_ASSERT(sky->schedule != NULL);
+    SKY_ASSERT(sky->schedule->placement.servers == ground->limits.servers);
+    ground->sky = *sky;
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------------ */
+
+SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block)
+{
+    SKY_ASSERT(block != NULL);
+    return (SKY_GroundOp_t *)((uintptr_t)block - offsetof(SKY_GroundOp_t, block));
+}
+
+bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(now_us >= ground->now_us);
+    SKY_ASSERT(ground->sky.schedule != NULL);
+    if (ground->running == ground->limits.operations)
+    {
+        return false;
+    }
+    ground->now_us = now_us;
+    op->status     = SKY_STATUS_RUNNING;
+    op->verdict    = (uint32_t)SKY_VERDICT_KEEP;
+    op->gone       = SKY_HOST_NONE;
+    op->is_due     = true;
+    op->next       = NULL;
+    op->previous   = ground->last;
+    op->memory     = ground->memory_free[ground->limits.operations - 1u - ground->running];
+    op->places     = &ground->places[(size_t)op->memory * ground->limits.servers * (SKY_HOST_ROUNDS + 1u)];
+    op->questions  = &ground->questions[(size_t)op->memory * InquiryMost(&ground->limits)];
+    ++ground->running;
+    if (ground->last == NULL)
+    {
+        ground->first = op;
+    }
+    else
+    {
+        ground->last->next = op;
+    }
+    ground->last = op;
+    switch (op->kind)
+    {
+        case SKY_GROUND_FIND:
+            SKY_GroundFind_Begin(ground, op);
+            break;
+        case SKY_GROUND_CHECK:
+            SKY_GroundCheck_Begin(op);
+            break;
+        case SKY_GROUND_PURGE:
+            SKY_GroundPurge_Begin(op);
+            break;
+        default:
+            SKY_GroundMove_Begin(ground, op);
+            break;
+    }
+    return true;
+}
+
+/* Take an operation that has ended out of those that run, and put it behind the others that have ended. */
+static void End(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(ground->running >= 1u);
+    *(op->previous == NULL ? &ground->first : &op->previous->next) = op->next;
+    *(op->next == NULL ? &ground->last : &op->next->previous)      = op->previous;
+    --ground->running;
+    ground->memory_free[ground->limits.operations - 1u - ground->running] = op->memory;
+    op->next                                                              = NULL;
+    if (ground->ended_last == NULL)
+    {
+        ground->ended_first = op;
+    }
+    else
+    {
+        ground->ended_last->next = op;
+    }
+    ground->ended_last = op;
+}
+
+/* Let an operation go on. */
+static void Go(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    bool waits;
+
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    op->is_due = false;
+    switch (op->kind)
+    {
+        case SKY_GROUND_FIND:
+            waits = SKY_GroundFind_Goes(ground, op);
+            break;
+        case SKY_GROUND_CHECK:
+            waits = SKY_GroundCheck_Goes(ground, op);
+            break;
+        case SKY_GROUND_PURGE:
+            waits = SKY_GroundPurge_Goes(ground, op);
+            break;
+        default:
+            waits = SKY_GroundMove_Goes(ground, op);
+            break;
+    }
+    if (!waits)
+    {
+        End(ground, op);
+    }
+}
+
+/* Let all operations go on that can. @return true if any could */
+static bool GoAll(SKY_Ground_t *ground)
+{
+    bool            has_gone = false;
+    SKY_GroundOp_t *next     = NULL;
+
+    for (SKY_GroundOp_t *op = ground->first; op != NULL; op = next)
+    {
+        next = op->next;
+        if (op->is_due)
+        {
+            has_gone = true;
+            Go(ground, op);
+        }
+    }
+    return has_gone;
+}
+
+SKY_GroundOp_t *SKY_Ground_Ended(SKY_Ground_t *ground)
+{
+    SKY_GroundOp_t *op = ground->ended_first;
+
+    if (op != NULL)
+    {
+        ground->ended_first = op->next;
+        ground->ended_last  = op->next == NULL ? NULL : ground->ended_last;
+        op->next            = NULL;
+    }
+    return op;
+}
+
+/* ---- packets and time ------------------------------------------------------------------------------------------------ */
+
+void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len)
+{
+    SKY_ASSERT(now_us >= ground->now_us);
+    ground->now_us = now_us;
+    SKY_Host_Receive(&ground->host, now_us, endpoint, data, len);
+}
+
+/* Hand the end of a question to who has asked it. */
+static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
+{
+    SKY_ASSERT(question->owner != NULL);
+    if (question->owner == (void *)&ground->inquiry)
+    {
+        SKY_ASSERT(ground->inquiry.running >= 1u);
+        --ground->inquiry.running;
+        return;
+    }
+    SKY_GroundOp_t *op = question->owner;
+
+    if (op->kind == SKY_GROUND_CHECK && op->check.step == SKY_GROUND_CHECK_HELD)
+    {
+        SKY_GroundCheck_Answered(ground, op, question);
+        return;
+    }
+    SKY_ASSERT(op->asking >= 1u);
+    --op->asking;
+    op->is_due = op->asking == 0u;
+}
+
+/* Take in what has ended in the host. @return true if something has: others may be asked then */
+static bool TakeEnds(SKY_Ground_t *ground)
+{
+    SKY_HostBlock_t    *block;
+    SKY_HostQuestion_t *question;
+    bool                has_taken = false;
+
+    while ((block = SKY_Host_NextEnded(&ground->host)) != NULL)
+    {
+        SKY_GroundOp_t *op = SKY_Ground_OpOf(block);
+
+        op->has_moved = true;
+        op->is_due    = true;
+        has_taken     = true;
+    }
+    while ((question = SKY_Host_NextAnswered(&ground->host)) != NULL)
+    {
+        TakeAnswer(ground, question);
+        has_taken = true;
+    }
+    return has_taken;
+}
+
+uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us)
+{
+    uint64_t due_us = now_us;
+
+    SKY_ASSERT(now_us >= ground->now_us);
+    ground->now_us = now_us;
+    for (uint32_t runs = 0; due_us <= now_us && runs < RUNS_MAX; ++runs)
+    {
+        bool has_acted = GoAll(ground);
+
+        due_us    = SKY_Host_Run(&ground->host, now_us, true);
+        has_acted = TakeEnds(ground) || has_acted;
+        has_acted = GoAll(ground) || has_acted;
+        has_acted = SKY_GroundInquiry_Run(ground) || has_acted;
+        due_us    = has_acted ? now_us : due_us;
+    }
+    return due_us;
+}

@@ -1,0 +1,77 @@
+/**
+ * @file
+ * Questions of one operation to some satellites, and the wait for all their answers.
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_ground_priv.h"
+
+void SKY_GroundAsk_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Addr_t satellite)
+{
+    const SKY_HostPlace_t place = SKY_GroundWays_Place(ground, satellite);
+    uint32_t              at    = 0;
+
+    if (place.plane == 0u)
+    {
+        return;
+    }
+    while (at < op->asks && (op->questions[at].place.plane != place.plane || op->questions[at].place.slot != place.slot))
+    {
+        ++at;
+    }
+    if (at == op->asks)
+    {
+        SKY_ASSERT(at < (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots); /* no satellite is there twice */
+        (void)memset(&op->questions[at], 0, sizeof(op->questions[at]));
+        op->questions[at].place = place;
+        ++op->asks;
+    }
+}
+
+void SKY_GroundAsk_AddLate(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(ground->late_count <= (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots);
+    for (uint32_t i = 0; i < ground->late_count; ++i)
+    {
+        if (!SKY_Ground_IsLost(ground, ground->late[i]))
+        {
+            SKY_GroundAsk_Add(ground, op, ground->late[i]);
+        }
+    }
+}
+
+uint64_t SKY_GroundAsk_WaitUs(SKY_Ground_t *ground, const SKY_GroundOp_t *op, bool is_hurried)
+{
+    SKY_Addr_t *addrs = ground->inquiry.addrs; /* there is room for all satellites */
+
+    SKY_ASSERT(op->asks <= (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots);
+    for (uint32_t i = 0; i < op->asks; ++i)
+    {
+        addrs[i].plane = op->questions[i].place.plane;
+        addrs[i].slot  = op->questions[i].place.slot;
+    }
+    return is_hurried ? SKY_Host_HurryUs(&ground->host, addrs, op->asks) : SKY_Host_PatienceUs(&ground->host, addrs, op->asks);
+}
+
+bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQuestion_t *what, uint64_t wait_us)
+{
+    SKY_ASSERT(op->asking == 0u);
+    for (uint32_t i = 0; i < op->asks; ++i)
+    {
+        const SKY_HostPlace_t place    = op->questions[i].place;
+        SKY_HostQuestion_t   *question = &op->questions[i];
+
+        *question             = *what;
+        question->place       = place;
+        question->apid        = SKY_APID_KVC;
+        question->tenant      = op->tenant;
+        question->deadline_ms = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
+        question->owner       = op;
+        (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
+        (void)SKY_Host_Ask(&ground->host, ground->now_us, question); /* the question is sound, and others may wait */
+    }
+    op->asking = op->asks;
+    op->tries += op->asks;
+    return op->asks > 0u;
+}

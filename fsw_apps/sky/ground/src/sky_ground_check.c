@@ -1,0 +1,365 @@
+/**
+ * @file
+ * CHECK: do servers hold all of a block? They are asked before somebody counts on it. sky_presence.h decides who is asked, sky_held.h for which
+ * chunks and what the answers mean. A share is asked for piece by piece. Before a block counts as one whose rest is to be purged, stand-ins
+ * are asked whether they hold some of it.
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_ground_priv.h"
+
+/* ---- memory of the operation ------------------------------------------------------------------------------------------- */
+
+static SKY_HeldShare_t *ShareOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
+{
+    SKY_ASSERT(share < ground->limits.servers);
+    return &ground->held[(size_t)op->memory * ground->limits.servers + share];
+}
+
+static uint32_t *PieceOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
+{
+    SKY_ASSERT(share < ground->limits.servers);
+    return &ground->held_pieces[(size_t)op->memory * ground->limits.servers + share];
+}
+
+/* Return room for the payload of a question about a share; that of the answer is behind it. */
+static uint8_t *PayloadOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
+{
+    SKY_ASSERT(share < ground->limits.servers);
+    return &ground->held_bytes[((size_t)op->memory * ground->limits.servers + share) * 2u * SKY_CHUNKSET_MAX_BYTES];
+}
+
+/* Return room for as many satellites as shares have places; behind it as much again, for those that were silent. */
+static SKY_Addr_t *AddrsOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    const size_t places = (size_t)ground->limits.servers * SKY_PLACES_MAX;
+
+    SKY_ASSERT(op->memory < ground->limits.operations);
+    return &ground->held_addrs[(size_t)op->memory * 2u * places];
+}
+
+static SKY_Addr_t *SilentOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    return AddrsOf(ground, op) + (size_t)ground->limits.servers * SKY_PLACES_MAX;
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------------- */
+
+static const SKY_HostPlace_t *PlaceOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share, uint32_t round)
+{
+    SKY_ASSERT(round <= op->block.rounds);
+    return &op->places[(size_t)round * ground->limits.servers + share];
+}
+
+/* Find the satellites of a share's places. @return the number of them */
+static uint32_t PlacesOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t *found)
+{
+    uint32_t count = 0;
+
+    for (uint32_t round = 0; round <= op->block.rounds; ++round)
+    {
+        const SKY_HostPlace_t *place = PlaceOf(ground, op, share, round);
+
+        if (place->plane != 0u)
+        {
+            found[count] = (SKY_Addr_t){place->plane, place->slot};
+            ++count;
+        }
+    }
+    SKY_ASSERT(count <= SKY_PLACES_MAX);
+    return count;
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------------------- */
+
+/* Ask a place of a share. */
+static void AskPlace(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, uint32_t round)
+{
+    const SKY_GroundWatch_t *watch    = &ground->shell.watch;
+    SKY_HostQuestion_t      *question = &op->questions[number];
+    uint8_t                 *payload  = PayloadOf(ground, op, number);
+
+    (void)memset(question, 0, sizeof(*question));
+    question->place         = *PlaceOf(ground, op, number, round);
+    question->apid          = SKY_APID_KVC;
+    question->op            = SKY_OP_HAS;
+    question->tenant        = op->tenant;
+    question->payload_bytes = SKY_HeldShare_Ask(ShareOf(ground, op, number), payload, &question->chunk_id);
+    question->payload       = payload;
+    question->room_bytes    = SKY_CHUNKSET_MAX_BYTES;
+    question->room          = payload + SKY_CHUNKSET_MAX_BYTES;
+    question->deadline_ms   = (uint32_t)((op->check.end_us - ground->now_us + SKY_GROUND_US_PER_MS - 1u) / SKY_GROUND_US_PER_MS);
+    question->owner         = op;
+    (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
+    SKY_ASSERT(question->deadline_ms >= 1u);
+    if (watch->Checked != NULL)
+    {
+        watch->Checked(watch->context, op, number, (SKY_Addr_t){question->place.plane, question->place.slot});
+    }
+    (void)SKY_Host_Ask(&ground->host, ground->now_us, question); /* the question is sound, and others may wait */
+    ++op->asking;
+}
+
+/* Begin a piece of a share, if there is one: at its places, if the server is to be asked. */
+static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
+{
+    SKY_HeldShare_t *share = ShareOf(ground, op, number);
+    uint32_t        *piece = PieceOf(ground, op, number);
+    SKY_Addr_t      *found = &AddrsOf(ground, op)[(size_t)number * SKY_PLACES_MAX];
+
+    if (*piece >= SKY_HeldShare_Pieces(&op->facts, ground->limits.servers, number))
+    {
+        return false;
+    }
+    const uint32_t several = PlacesOf(ground, op, number, found);
+    const bool     asks =
+        SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total, number, true, found, several);
+
+    SKY_HeldShare_Init(share, &op->facts, ground->limits.servers, number, *piece, asks ? several : 0u,
+                       SKY_HostPlace_IsStandIn(&op->places[number]));
+    ++*piece;
+    return true;
+}
+
+/* Note what is known of a piece that is done. */
+static void EndPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
+{
+    const SKY_HeldShare_t *share = ShareOf(ground, op, number);
+    const uint32_t         first = SKY_ChunkSet_Next(&share->missing, 0);
+
+    SKY_Held_Add(&op->check.told, share);
+    if (op->gone == SKY_HOST_NONE && first < share->missing.count && !share->is_unanswered && !share->is_stand_in)
+    {
+        op->gone = SKY_ChunkSet_ChunkId(&share->missing, first);
+    }
+    SKY_ASSERT(SKY_HeldShare_Next(share) == SKY_HELD_NOWHERE);
+}
+
+/* Ask the next place of a share, of its next piece if this one is done. No place is asked once the time is over. */
+static void AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
+{
+    SKY_HeldShare_t *share    = ShareOf(ground, op, number);
+    bool             has_more = true;
+
+    while (has_more)
+    {
+        const uint32_t round = SKY_HeldShare_Next(share);
+
+        if (round == SKY_HELD_NOWHERE)
+        {
+            EndPiece(ground, op, number);
+            has_more = BeginPiece(ground, op, number);
+        }
+        else if (ground->now_us < op->check.end_us)
+        {
+            AskPlace(ground, op, number, round);
+            has_more = false;
+        }
+        else
+        {
+            uint32_t chunk_id;
+
+            (void)SKY_HeldShare_Ask(share, PayloadOf(ground, op, number), &chunk_id); /* this place has said nothing */
+            SKY_HeldShare_Take(share, op->key, NULL);
+        }
+    }
+}
+
+/* Ask all servers. @return false if nobody is asked */
+static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_GroundCheck_t *check = &op->check;
+    uint32_t           count = 0;
+
+    check->began_us     = ground->now_us;
+    check->row_count    = ground->shares.row_count;
+    check->silent_count = 0;
+    (void)memset(&check->told, 0, sizeof(check->told));
+    check->told.rows = op->held_rows;
+    (void)memcpy(check->rows, ground->shares.rows, check->row_count * sizeof(check->rows[0]));
+    for (uint32_t number = 0; number < ground->limits.servers; ++number)
+    {
+        SKY_HeldShare_t *share = ShareOf(ground, op, number);
+        SKY_Addr_t      *addrs = ground->inquiry.addrs;
+
+        (void)memset(share, 0, sizeof(*share));
+        *PieceOf(ground, op, number) = 0;
+        if (BeginPiece(ground, op, number) && share->places > 0u)
+        {
+            const SKY_HostPlace_t *place = PlaceOf(ground, op, number, 0);
+
+            addrs[count] = (SKY_Addr_t){place->plane, place->slot};
+            ++count;
+        }
+    }
+    if (count == 0u)
+    {
+        return false;
+    }
+    check->end_us = ground->now_us + SKY_Host_HurryUs(&ground->host, ground->inquiry.addrs, count);
+    for (uint32_t number = 0; number < ground->limits.servers; ++number)
+    {
+        if (ShareOf(ground, op, number)->missing.count > 0u)
+        {
+            AskNext(ground, op, number);
+        }
+    }
+    return op->asking > 0u;
+}
+
+void SKY_GroundCheck_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQuestion_t *question)
+{
+    const uint32_t number  = (uint32_t)(question - op->questions);
+    const bool     is_done = question->status == SKY_STATUS_DONE;
+
+    SKY_ASSERT(number < ground->limits.servers);
+    SKY_ASSERT(op->asking > 0u);
+    if (!is_done && op->check.silent_count < ground->limits.servers * SKY_PLACES_MAX)
+    {
+        SilentOf(ground, op)[op->check.silent_count] = (SKY_Addr_t){question->place.plane, question->place.slot};
+        ++op->check.silent_count;
+    }
+    SKY_HeldShare_Take(ShareOf(ground, op, number), question->key, is_done ? &question->answer : NULL);
+    --op->asking;
+    ++op->tries;
+    AskNext(ground, op, number);
+    op->is_due = op->asking == 0u;
+}
+
+/* ---- what they say --------------------------------------------------------------------------------------------------- */
+
+/* Return true if other places are asked now. */
+static bool HasMoved(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    const SKY_Places_t places = SKY_GroundWays_Rule(ground);
+    uint32_t           rows[SKY_PLACES_ROWS_MAX];
+    const uint32_t     count = SKY_Places_Rows(&places, ground->now_us, op->facts.epoch, rows);
+    bool               moved = false;
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        bool is_same = false;
+
+        for (uint32_t j = 0; j < op->check.row_count; ++j)
+        {
+            is_same = is_same || op->check.rows[j] == rows[i];
+        }
+        moved = moved || !is_same;
+    }
+    return moved;
+}
+
+/* Note who was silent, so that they are left alone for a while. */
+static void TellPresence(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_Addr_t *first = ground->inquiry.addrs;
+    uint32_t    count = 0;
+
+    for (uint32_t number = 0; number < ground->limits.servers; ++number)
+    {
+        if (ShareOf(ground, op, number)->asked > 0u)
+        {
+            const SKY_HostPlace_t *place = PlaceOf(ground, op, number, 0);
+
+            first[count] = (SKY_Addr_t){place->plane, place->slot};
+            ++count;
+        }
+    }
+    SKY_ASSERT(count <= ground->limits.servers);
+    SKY_Presence_Told(&ground->presence, ground->now_us, op->check.end_us - op->check.began_us, first, count,
+                      SilentOf(ground, op), op->check.silent_count);
+}
+
+/* Judge the block by what servers said. */
+static void Judge(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const SKY_Held_t *told = &op->check.told;
+
+    TellPresence(ground, op);
+    if (told->verdict == (uint32_t)SKY_HELD_BROKEN)
+    {
+        /* The host knows the schedule that satellites follow. Stand-ins are asked next. */
+        const SKY_Denied_t denied = {.has_moved    = HasMoved(ground, op),
+                                     .at_stand_in  = !told->is_gone,
+                                     .is_unsettled = told->is_unsettled,
+                                     .is_certain   = op->check.is_certain,
+                                     .is_other     = told->is_other,
+                                     .lazy_purge   = ground->sky.lazy_purge};
+
+        op->verdict = (uint32_t)SKY_Verdict_Of(&denied);
+        op->outcome = SKY_STATUS_MISS;
+        return;
+    }
+    op->gone    = SKY_HOST_NONE;
+    op->outcome = told->verdict == (uint32_t)SKY_HELD_WHOLE ? SKY_STATUS_DONE : SKY_STATUS_UNANSWERED;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------------- */
+
+void SKY_GroundCheck_Begin(SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->kind == SKY_GROUND_CHECK);
+    SKY_ASSERT(op->deadline_ms >= 1u);
+    op->check.step = SKY_GROUND_CHECK_LATE;
+}
+
+/* Ask the servers, but only while nothing is late. @return true if the operation waits */
+static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    if (SKY_GroundInquiry_WaitsLate(ground, op))
+    {
+        return true;
+    }
+    const SKY_Late_t late = SKY_GroundWays_Late(ground);
+
+    op->check.is_certain = late.is_certain;
+    op->check.step       = SKY_GROUND_CHECK_HELD;
+    return late.is_known && late.is_over && ground->reach.pause_us == 0u && SKY_GroundWays_Find(ground, op) && AskAll(ground, op);
+}
+
+/* Keep the rest of the block if a stand-in may hold some of it. @return true if the operation waits */
+static bool AskAside(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    bool is_aside;
+
+    SKY_ASSERT(op->outcome == SKY_STATUS_MISS);
+    if (SKY_GroundConfirm_AsksAside(ground, op, &is_aside))
+    {
+        return true;
+    }
+    op->verdict = (uint32_t)(is_aside ? SKY_VERDICT_KEEP : SKY_VERDICT_PURGE);
+    return false;
+}
+
+bool SKY_GroundCheck_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    if (op->check.step == SKY_GROUND_CHECK_LATE)
+    {
+        if (Ask(ground, op))
+        {
+            return true;
+        }
+        if (op->check.step == SKY_GROUND_CHECK_HELD && op->check.began_us == 0u)
+        {
+            op->status = SKY_STATUS_UNANSWERED; /* nobody was asked */
+            return false;
+        }
+    }
+    if (op->check.step == SKY_GROUND_CHECK_HELD)
+    {
+        Judge(ground, op);
+        if (op->verdict != (uint32_t)SKY_VERDICT_PURGE)
+        {
+            op->status = op->outcome;
+            return false;
+        }
+        op->check.step = SKY_GROUND_CHECK_ASIDE;
+    }
+    if (AskAside(ground, op))
+    {
+        return true;
+    }
+    op->status = op->outcome;
+    return false;
+}

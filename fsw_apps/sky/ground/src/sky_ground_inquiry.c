@@ -1,0 +1,464 @@
+/**
+ * @file
+ * Questions of the ground to many satellites, one inquiry at a time, and the operations that wait for the result.
+ *
+ *     LOOK  after an answer that did not come: which satellites do not answer at all?   (sky_reach.h)
+ *     BACK  are lost satellites back?
+ *     LATE  which satellites have something left to hand over?                          (sky_handovers.h)
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_ground_priv.h"
+
+#define STATS_BYTES ((uint32_t)(8u * SKY_STATS_KVC_COUNT))
+
+/* ---- questions ------------------------------------------------------------------------------------------------------- */
+
+/* Ask the satellites of the inquiry. @param wait_us  for an answer; 0: as long as five sendings take */
+static void AskAll(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
+{
+    SKY_GroundInquiry_t *inquiry = &ground->inquiry;
+
+    SKY_ASSERT(inquiry->running == 0u);
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        inquiry->addrs[i] = inquiry->asks[i].satellite;
+    }
+    if (wait_us == 0u)
+    {
+        wait_us = SKY_Host_PatienceUs(&ground->host, inquiry->addrs, inquiry->count);
+    }
+    inquiry->began_us = ground->now_us;
+    inquiry->running  = inquiry->count;
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        const SKY_ReachAsk_t *ask      = &inquiry->asks[i];
+        SKY_HostQuestion_t   *question = &inquiry->questions[i];
+
+        (void)memset(question, 0, sizeof(*question));
+        question->place.plane       = ask->satellite.plane;
+        question->place.slot        = ask->satellite.slot;
+        question->place.entry_plane = ask->entry.plane;
+        question->place.entry_slot  = ask->entry.slot;
+        question->place.endpoint    = ground->shell.EndpointOf(ground->shell.context, ask->entry);
+        question->apid              = SKY_APID_KVC;
+        question->op                = op;
+        question->deadline_ms       = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
+        question->room_bytes        = op == SKY_OP_STATS ? STATS_BYTES : 0u;
+        question->room              = op == SKY_OP_STATS ? inquiry->stats + (size_t)i * STATS_BYTES : NULL;
+        question->owner             = inquiry;
+        (void)SKY_Host_Ask(&ground->host, ground->now_us, question); /* the question is sound, and there are places */
+    }
+}
+
+/* Add a satellite to those that are asked, unless it is among them. @return false if nobody is in sight */
+static bool AddAsk(SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    SKY_GroundInquiry_t  *inquiry = &ground->inquiry;
+    const SKY_HostPlace_t place   = SKY_GroundWays_Place(ground, satellite);
+    const SKY_Addr_t      entry   = {place.entry_plane, place.entry_slot};
+    uint32_t              at      = 0;
+
+    if (place.plane == 0u)
+    {
+        return false;
+    }
+    while (at < inquiry->count && !SKY_Addr_Equal(inquiry->asks[at].satellite, satellite))
+    {
+        ++at;
+    }
+    if (at == inquiry->count)
+    {
+        inquiry->asks[at].satellite = satellite;
+        inquiry->asks[at].entry     = entry;
+        inquiry->asks[at].answered  = false;
+        ++inquiry->count;
+    }
+    return true;
+}
+
+static bool IsOk(const SKY_HostQuestion_t *question)
+{
+    return question->status == SKY_STATUS_DONE && question->answer.status == SKY_STATUS_OK;
+}
+
+/* ---- a look ---------------------------------------------------------------------------------------------------------- */
+
+/* Most satellites that a look is about: the servers, and the one on which an operation failed. */
+static uint32_t AboutMost(const SKY_Ground_t *ground)
+{
+    return ground->limits.servers + 1u;
+}
+
+/* Find others that may be asked, the best first. @return number of them */
+static uint32_t FindOthers(SKY_Ground_t *ground)
+{
+    const uint32_t  satellites = (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots;
+    const uint32_t  near       = 2u * AboutMost(ground) + SKY_HOST_OTHERS + ground->reach.lost_count;
+    const bool      is_seen    = ground->sky.uplink == (uint32_t)SKY_UPLINK_SEEN;
+    uint32_t        count      = near < satellites ? near : satellites;
+    SKY_ReachAsk_t *others     = ground->inquiry.others;
+
+    if (is_seen)
+    {
+        count = ground->sky.seen_count < count ? ground->sky.seen_count : count;
+    }
+    else
+    {
+        const SKY_Addr_t centre = SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground));
+
+        SKY_StandIns_Nearest(&ground->limits.torus, centre, count, ground->cells);
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        const SKY_Addr_t near_one = {(uint16_t)ground->cells[i].plane, (uint16_t)ground->cells[i].slot};
+
+        others[i].satellite = is_seen ? ground->sky.seen[i] : near_one;
+        others[i].entry     = others[i].satellite;
+        others[i].answered  = false;
+    }
+    return count;
+}
+
+/* Begin a round of a look. @return false if nobody is in sight */
+static bool BeginRound(SKY_Ground_t *ground)
+{
+    SKY_GroundInquiry_t *inquiry = &ground->inquiry;
+
+    inquiry->count = 0;
+    SKY_GroundWays_Servers(ground, SKY_GroundWays_Row(ground));
+    for (uint32_t server = 0; server < ground->limits.servers; ++server)
+    {
+        if (!AddAsk(ground, ground->placed[server]))
+        {
+            return false;
+        }
+    }
+    if (inquiry->failed.plane != 0u && !SKY_Ground_IsLost(ground, inquiry->failed))
+    {
+        (void)AddAsk(ground, inquiry->failed);
+    }
+    ++inquiry->round;
+    inquiry->about = inquiry->count;
+    inquiry->count = SKY_Reach_Around(&ground->reach, inquiry->asks, inquiry->about, inquiry->others, FindOthers(ground));
+    AskAll(ground, SKY_OP_PING, 0);
+    return true;
+}
+
+/* End a round of a look. @return false if another round is under way */
+static bool EndRound(SKY_Ground_t *ground)
+{
+    SKY_GroundInquiry_t     *inquiry = &ground->inquiry;
+    const SKY_GroundWatch_t *watch   = &ground->shell.watch;
+    const uint32_t           losses  = ground->reach.losses;
+
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        inquiry->asks[i].answered = IsOk(&inquiry->questions[i]);
+    }
+    const SKY_ReachFound_t found =
+        SKY_Reach_Found(&ground->reach, ground->now_us, inquiry->round, inquiry->asks, inquiry->about, inquiry->count);
+
+    if (watch->Lost != NULL && (found == SKY_REACH_NOBODY || ground->reach.losses != losses))
+    {
+        watch->Lost(watch->context);
+    }
+    return found != SKY_REACH_AGAIN || !BeginRound(ground);
+}
+
+/* ---- are they back? -------------------------------------------------------------------------------------------------- */
+
+/* Return true if packets to a satellite may enter the sky there, were it not lost. */
+static bool IsEntry(const SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    bool is_entry = ground->sky.uplink == (uint32_t)SKY_UPLINK_CENTRE &&
+                    SKY_Addr_Equal(satellite, SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground)));
+
+    for (uint32_t i = 0; ground->sky.uplink == (uint32_t)SKY_UPLINK_SEEN && i < ground->sky.seen_count; ++i)
+    {
+        is_entry = is_entry || SKY_Addr_Equal(satellite, ground->sky.seen[i]);
+    }
+    return is_entry;
+}
+
+/* Begin to ask lost satellites whether they are back. @return false if none is to be asked now */
+static bool BeginBack(SKY_Ground_t *ground, bool doubted)
+{
+    SKY_GroundInquiry_t *inquiry  = &ground->inquiry;
+    const uint32_t       count    = SKY_Reach_AskLost(&ground->reach, ground->now_us, doubted, inquiry->addrs);
+    const uint64_t       hurry_us = SKY_Host_HurryUs(&ground->host, inquiry->addrs, count);
+
+    inquiry->count = 0;
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        SKY_ReachAsk_t *ask = &inquiry->asks[inquiry->count];
+
+        if (AddAsk(ground, inquiry->addrs[i]) && IsEntry(ground, ask->satellite))
+        {
+            ask->entry = ask->satellite; /* satellites that would be ways in are asked directly */
+        }
+    }
+    if (inquiry->count == 0u)
+    {
+        return false;
+    }
+    AskAll(ground, SKY_OP_PING, hurry_us > SKY_HOST_PROBE_US ? hurry_us : SKY_HOST_PROBE_US);
+    return true;
+}
+
+static void EndBack(SKY_Ground_t *ground)
+{
+    for (uint32_t i = 0; i < ground->inquiry.count; ++i)
+    {
+        if (IsOk(&ground->inquiry.questions[i]))
+        {
+            SKY_Reach_Heard(&ground->reach, ground->inquiry.asks[i].satellite);
+        }
+    }
+}
+
+/* ---- who is late ----------------------------------------------------------------------------------------------------- */
+
+static void BeginPass(SKY_Ground_t *ground)
+{
+    const uint32_t       satellites = (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots;
+    SKY_GroundInquiry_t *inquiry    = &ground->inquiry;
+
+    inquiry->count = 0;
+    inquiry->about = 0;
+    SKY_Places_Left(ground->sky.schedule, inquiry->search.first, inquiry->search.row, inquiry->last_rows);
+    SKY_Places_Spares(ground->sky.schedule, inquiry->search.first, inquiry->search.row, inquiry->is_spare, ground->placed,
+                      ground->cells);
+    for (uint32_t number = 0; number < satellites; ++number)
+    {
+        const SKY_Addr_t satellite = SKY_GroundWays_AddrOf(ground, number);
+
+        if (inquiry->last_rows[number] != SKY_SCHEDULE_NONE || inquiry->is_spare[number])
+        {
+            ++inquiry->about;
+            if (!SKY_Ground_IsLost(ground, satellite))
+            {
+                (void)AddAsk(ground, satellite);
+            }
+        }
+    }
+    AskAll(ground, SKY_OP_STATS, 0);
+}
+
+static uint64_t Counter(const uint8_t *stats, uint32_t number)
+{
+    uint64_t value = 0;
+
+    SKY_ASSERT(number < SKY_STATS_KVC_COUNT);
+    for (uint32_t i = 0; i < 8u; ++i)
+    {
+        value = value << 8 | stats[8u * number + i];
+    }
+    return value;
+}
+
+/* Take in the word of a satellite. @return false if it has said nothing of its handover */
+static bool TakeWord(SKY_Ground_t *ground, uint32_t index)
+{
+    const SKY_GroundInquiry_t *inquiry  = &ground->inquiry;
+    const SKY_HostQuestion_t  *question = &inquiry->questions[index];
+    const uint8_t             *stats    = question->answer.payload;
+    const uint32_t             number   = SKY_GroundWays_NumberOf(ground, inquiry->asks[index].satellite);
+
+    if (!IsOk(question) || stats == NULL || question->answer.length != STATS_BYTES)
+    {
+        return false;
+    }
+    const SKY_HandoverWord_t word = {Counter(stats, SKY_STATS_KVC_ROW), Counter(stats, SKY_STATS_KVC_ROWS),
+                                     Counter(stats, SKY_STATS_KVC_HANDOVER_LEFT), Counter(stats, SKY_STATS_KVC_USED_BYTES)};
+
+    if (SKY_Handovers_HasLeft(&inquiry->search, &word, inquiry->last_rows[number] != SKY_SCHEDULE_NONE))
+    {
+        ground->late[ground->late_count] = inquiry->asks[index].satellite; /* in ascending order, as they were asked */
+        ++ground->late_count;
+        if (inquiry->is_spare[number] && SKY_Handovers_HasLeft(&inquiry->search, &word, false))
+        {
+            ground->spares[ground->spare_count] = inquiry->asks[index].satellite;
+            ++ground->spare_count;
+        }
+    }
+    return true;
+}
+
+/* End a pass of the search for late satellites. @return false if another pass is under way */
+static bool EndPass(SKY_Ground_t *ground)
+{
+    SKY_GroundInquiry_t     *inquiry  = &ground->inquiry;
+    const SKY_GroundWatch_t *watch    = &ground->shell.watch;
+    uint32_t                 answered = 0;
+
+    ground->late_count  = 0;
+    ground->late_first  = inquiry->search.first;
+    ground->spare_count = 0;
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        answered += TakeWord(ground, i) ? 1u : 0u;
+    }
+    if (SKY_Handovers_Asked(&ground->handovers, &inquiry->search, ground->now_us, inquiry->about, answered, ground->late_count))
+    {
+        BeginPass(ground);
+        return false;
+    }
+    if (watch->Searched != NULL)
+    {
+        watch->Searched(watch->context);
+    }
+    return true;
+}
+
+/* ---- inquiries ------------------------------------------------------------------------------------------------------- */
+
+/* Return true if the answer that an operation waits for is known already. */
+static bool IsKnown(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    return (op->waits == SKY_GROUND_WAIT_LATE && SKY_GroundWays_Late(ground).is_known) ||
+           (op->waits == SKY_GROUND_WAIT_LOOK && op->failed_on.plane != 0u && SKY_Ground_IsLost(ground, op->failed_on));
+}
+
+static void Resume(SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->waits != SKY_GROUND_WAIT_NOT);
+    op->waits  = SKY_GROUND_WAIT_NOT;
+    op->is_due = true;
+}
+
+/* Begin the inquiry that an operation waits for. @return false if there is nothing to ask */
+static bool BeginInquiry(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    SKY_GroundInquiry_t *inquiry = &ground->inquiry;
+
+    inquiry->kind    = op->waits;
+    inquiry->round   = 0;
+    inquiry->running = 0;
+    inquiry->failed  = op->failed_on;
+    ++inquiry->number;
+    switch (inquiry->kind)
+    {
+        case SKY_GROUND_WAIT_LOOK:
+            return BeginRound(ground);
+        case SKY_GROUND_WAIT_BACK:
+            return BeginBack(ground, op->doubts);
+        default:
+            SKY_Handovers_Begin(&ground->handovers, &inquiry->search, ground->sky.changes, SKY_GroundWays_Row(ground),
+                                ground->sky.schedule->count);
+            BeginPass(ground);
+            return true;
+    }
+}
+
+/* End an inquiry of which all have answered, or whose time is over. @return true if it is over */
+static bool EndStep(SKY_Ground_t *ground)
+{
+    switch (ground->inquiry.kind)
+    {
+        case SKY_GROUND_WAIT_LOOK:
+            return EndRound(ground);
+        case SKY_GROUND_WAIT_BACK:
+            EndBack(ground);
+            return true;
+        default:
+            return EndPass(ground);
+    }
+}
+
+/* Let the operations go on that waited for the inquiry before it began. */
+static void EndInquiry(SKY_Ground_t *ground)
+{
+    const SKY_GroundWait_t kind = ground->inquiry.kind;
+
+    ground->inquiry.kind = SKY_GROUND_WAIT_NOT;
+    for (SKY_GroundOp_t *op = ground->first; op != NULL; op = op->next)
+    {
+        if (op->waits == kind && op->waits_for <= ground->inquiry.number)
+        {
+            Resume(op);
+        }
+    }
+}
+
+static SKY_GroundOp_t *FirstWaiting(const SKY_Ground_t *ground)
+{
+    SKY_GroundOp_t *op = ground->first;
+
+    while (op != NULL && op->waits == SKY_GROUND_WAIT_NOT)
+    {
+        op = op->next;
+    }
+    return op;
+}
+
+bool SKY_GroundInquiry_Run(SKY_Ground_t *ground)
+{
+    SKY_GroundInquiry_t *inquiry = &ground->inquiry;
+    SKY_GroundOp_t      *op      = FirstWaiting(ground);
+
+    if (inquiry->running > 0u || (inquiry->kind == SKY_GROUND_WAIT_NOT && op == NULL))
+    {
+        return false;
+    }
+    if (inquiry->kind != SKY_GROUND_WAIT_NOT)
+    {
+        if (EndStep(ground))
+        {
+            EndInquiry(ground);
+        }
+    }
+    else if (IsKnown(ground, op))
+    {
+        Resume(op);
+    }
+    else if (!BeginInquiry(ground, op))
+    {
+        EndInquiry(ground);
+    }
+    return true;
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------------ */
+
+void SKY_GroundInquiry_Wait(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundWait_t what)
+{
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(what != SKY_GROUND_WAIT_NOT);
+    op->waits     = what;
+    op->waits_for = ground->inquiry.number + 1u;
+}
+
+SKY_GroundMay_t SKY_GroundInquiry_May(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    switch (SKY_Reach_May(&ground->reach, ground->now_us))
+    {
+        case SKY_REACH_SILENT:
+            return SKY_GROUND_MAY_NOT;
+        case SKY_REACH_LOOK:
+            SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_LOOK);
+            return SKY_GROUND_MAY_LATER;
+        default:
+            break;
+    }
+    if (ground->reach.lost_count > 0u && !op->has_asked_lost)
+    {
+        op->has_asked_lost = true;
+        op->doubts         = false;
+        SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_BACK);
+        return SKY_GROUND_MAY_LATER;
+    }
+    return SKY_GROUND_MAY_NOW;
+}
+
+bool SKY_GroundInquiry_WaitsLate(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    if (op->has_searched || ground->reach.pause_us > 0u || SKY_GroundWays_Late(ground).is_known)
+    {
+        return false;
+    }
+    op->has_searched = true;
+    SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_LATE);
+    return true;
+}

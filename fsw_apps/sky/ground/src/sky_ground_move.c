@@ -1,0 +1,181 @@
+/**
+ * @file
+ * GET and PUT: attempts to move a block. sky_transfer_attempts.h decides what comes between them, and what a failed one means.
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_ground_priv.h"
+
+/* ---- an attempt ------------------------------------------------------------------------------------------------------ */
+
+/* Begin a transfer. @return false if nobody is to be asked, or nothing to be gained; the attempts go on, or are over */
+static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    op->has_asked_lost = false;
+    if (!SKY_GroundWays_Find(ground, op))
+    {
+        op->outcome = SKY_STATUS_NO_SATELLITE;
+        SKY_TransferAttempts_GiveUp(&op->attempts);
+        return false;
+    }
+    const SKY_Rows_t rows = {ground->shares.rows, ground->shares.row_count};
+
+    if (!SKY_TransferAttempts_Begin(&op->attempts, &rows, SKY_GroundWays_Number(ground, op)))
+    {
+        return false;
+    }
+    op->tries += (uint32_t)SKY_Host_Pieces(&ground->host, &op->block);
+    SKY_Host_BeginReport(&ground->host);
+    if (SKY_Host_Begin(&ground->host, ground->now_us, &op->block) != SKY_HOST_BEGUN)
+    {
+        op->outcome = SKY_STATUS_REFUSED; /* its numbers contradict each other, or there is no room for it */
+        SKY_TransferAttempts_GiveUp(&op->attempts);
+        return false;
+    }
+    return true;
+}
+
+/* Begin an attempt. @return false if the attempts go on, or are over */
+static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    switch (SKY_GroundInquiry_May(ground, op))
+    {
+        case SKY_GROUND_MAY_NOW:
+            return BeginTransfer(ground, op);
+        case SKY_GROUND_MAY_LATER:
+            return true;
+        default:
+            op->outcome = SKY_STATUS_UNANSWERED;
+            SKY_TransferAttempts_GiveUp(&op->attempts);
+            return false;
+    }
+}
+
+/* Return how a transfer has ended. A put of a value is done when all its chunks are stored: others stand in for who was silent. */
+static uint32_t StatusOf(const SKY_HostBlock_t *block)
+{
+    const bool is_short = block->kind == (uint32_t)SKY_HOST_PUT && block->status == SKY_STATUS_DONE &&
+                          block->block_version != 0u && block->lost > 0u;
+
+    SKY_ASSERT(block->status != SKY_STATUS_RUNNING);
+    return is_short ? (uint32_t)SKY_STATUS_EXPIRED : block->status;
+}
+
+/* Take in the end of a transfer. */
+static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const SKY_GroundWatch_t *watch  = &ground->shell.watch;
+    const SKY_HostBlock_t   *block  = &op->block;
+    const uint32_t           status = StatusOf(block);
+    const SKY_Places_t       places = SKY_GroundWays_Rule(ground);
+    uint32_t                 found[SKY_PLACES_ROWS_MAX];
+    const SKY_Rows_t         rows = {found, SKY_Places_Rows(&places, ground->now_us, op->facts.epoch, found)};
+
+    SKY_ASSERT(op->has_moved);
+    op->has_moved = false;
+    op->tries += block->passes;
+    op->is_passed       = op->is_passed || block->passes > 0u || op->attempts.asks > 1u;
+    op->gone            = block->status == SKY_STATUS_MISS && op->kind == SKY_GROUND_GET ? block->failed_chunk : SKY_HOST_NONE;
+    op->failed_on.plane = (uint16_t)block->failed_plane;
+    op->failed_on.slot  = (uint16_t)block->failed_slot;
+    if (watch->Moved != NULL)
+    {
+        watch->Moved(watch->context, op, status);
+    }
+    SKY_TransferAttempts_Ended(&op->attempts, status, block->at_stand_in, block->is_unsettled, &rows, SKY_GroundWays_Row(ground),
+                               false);
+    op->outcome = op->attempts.status;
+}
+
+/* ---- between attempts ------------------------------------------------------------------------------------------------ */
+
+/* Search for late satellites, unless they are known. @return true if the operation waits */
+static bool Search(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    if (!op->has_searched && !SKY_GroundWays_Late(ground).is_known)
+    {
+        op->has_searched = true;
+        SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_LATE);
+        return true;
+    }
+    const SKY_Late_t late = SKY_GroundWays_Late(ground);
+
+    op->has_searched = false;
+    SKY_TransferAttempts_Searched(&op->attempts, &late, ground->handovers.row);
+    return false;
+}
+
+/* Find out what became of the block. @return true if the operation waits */
+static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    bool is_other;
+    bool is_aside;
+
+    if (SKY_GroundConfirm_Waits(ground, op, &is_other, &is_aside))
+    {
+        return true;
+    }
+    /* The host knows the schedule that satellites follow. */
+    SKY_TransferAttempts_Confirmed(&op->attempts, is_other, false, is_aside);
+    return false;
+}
+
+/* Do what comes next. @return true if the operation waits */
+static bool Step(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_AttemptStep_t step)
+{
+    SKY_ASSERT(step != SKY_ATTEMPT_END);
+    switch (step)
+    {
+        case SKY_ATTEMPT_ASK:
+            return Ask(ground, op);
+        case SKY_ATTEMPT_LOOK:
+            SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_LOOK);
+            return true;
+        case SKY_ATTEMPT_DOUBT:
+            op->doubts = true;
+            SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_BACK);
+            return true;
+        case SKY_ATTEMPT_SEARCH:
+            return Search(ground, op);
+        default:
+            return Confirm(ground, op);
+    }
+}
+
+void SKY_GroundMove_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const SKY_Late_t late = SKY_GroundWays_Late(ground);
+
+    if (op->kind == SKY_GROUND_GET)
+    {
+        SKY_TransferAttempts_InitGet(&op->attempts, &late, SKY_GroundWays_Row(ground), ground->sky.lazy_purge);
+    }
+    else
+    {
+        SKY_ASSERT(op->kind == SKY_GROUND_PUT);
+        SKY_TransferAttempts_InitPut(&op->attempts);
+    }
+    SKY_ASSERT(op->deadline_ms >= 1u);
+}
+
+bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_AttemptStep_t step;
+
+    if (op->has_moved)
+    {
+        TakeEnd(ground, op);
+    }
+    do
+    {
+        step = SKY_TransferAttempts_Next(&op->attempts);
+    } while (step != SKY_ATTEMPT_END && !Step(ground, op, step));
+    if (step != SKY_ATTEMPT_END)
+    {
+        return true;
+    }
+    op->status  = op->outcome;
+    op->verdict = (uint32_t)SKY_TransferAttempts_Verdict(&op->attempts);
+    return false;
+}

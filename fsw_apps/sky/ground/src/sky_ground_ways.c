@@ -1,0 +1,333 @@
+/**
+ * @file
+ * Knowledge of satellites: which are lost or late, where servers are then, and through which satellite another is reached.
+ */
+#include <string.h>
+
+#include "sky_assert.h"
+#include "sky_ground_priv.h"
+#include "sky_spread.h"
+
+#define MIX UINT64_C(0x100000001b3)
+
+SKY_Places_t SKY_GroundWays_Rule(const SKY_Ground_t *ground)
+{
+    const SKY_Places_t places = {ground->sky.schedule, ground->sky.handover_us};
+
+    SKY_ASSERT(places.schedule != NULL);
+    return places;
+}
+
+uint32_t SKY_GroundWays_Row(const SKY_Ground_t *ground)
+{
+    const uint32_t row = SKY_Schedule_RowAt(ground->sky.schedule, ground->now_us);
+
+    SKY_ASSERT(row >= 1u);
+    SKY_ASSERT(row <= ground->sky.schedule->count);
+    return row;
+}
+
+SKY_Addr_t SKY_GroundWays_AddrOf(const SKY_Ground_t *ground, uint32_t number)
+{
+    const uint32_t   slots = ground->limits.torus.slots;
+    const SKY_Addr_t addr  = {(uint16_t)(number / slots + 1u), (uint16_t)(number % slots + 1u)};
+
+    SKY_ASSERT(SKY_Torus_Contains(&ground->limits.torus, addr));
+    return addr;
+}
+
+uint32_t SKY_GroundWays_NumberOf(const SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    SKY_ASSERT(SKY_Torus_Contains(&ground->limits.torus, satellite));
+    return (satellite.plane - 1u) * ground->limits.torus.slots + satellite.slot - 1u;
+}
+
+/* ---- ways in --------------------------------------------------------------------------------------------------------- */
+
+static SKY_Satellites_t LostOf(const SKY_Ground_t *ground)
+{
+    const SKY_Satellites_t lost = {ground->reach.lost, ground->reach.lost_count};
+
+    return lost;
+}
+
+bool SKY_Ground_IsLost(const SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    const SKY_Satellites_t lost = LostOf(ground);
+
+    SKY_ASSERT(satellite.plane != 0u);
+    return SKY_Satellites_Has(&lost, satellite);
+}
+
+/* Return the satellite in sight that is the fewest hops from another; plane 0: none is in sight. */
+static SKY_Addr_t NearestSeen(const SKY_Ground_t *ground, SKY_Addr_t target)
+{
+    SKY_Addr_t best      = {0, 0};
+    uint32_t   best_hops = UINT32_MAX;
+
+    for (uint32_t i = 0; i < ground->sky.seen_count; ++i)
+    {
+        const SKY_Addr_t entry = ground->sky.seen[i];
+        const uint32_t   hops  = SKY_Torus_Hops(&ground->limits.torus, entry, target);
+
+        if (hops < best_hops && !SKY_Ground_IsLost(ground, entry))
+        {
+            best_hops = hops;
+            best      = entry;
+        }
+    }
+    SKY_ASSERT(best.plane == 0u || best_hops != UINT32_MAX);
+    return best;
+}
+
+static SKY_Addr_t EntryTo(SKY_Ground_t *ground, SKY_Addr_t target)
+{
+    SKY_Addr_t entry = target;
+
+    SKY_ASSERT(target.plane != 0u);
+    SKY_ASSERT(ground->sky.uplink <= (uint32_t)SKY_UPLINK_SEEN);
+    if (ground->sky.uplink == (uint32_t)SKY_UPLINK_CENTRE)
+    {
+        const SKY_Satellites_t lost   = LostOf(ground);
+        const SKY_Addr_t       centre = SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground));
+
+        entry = centre;
+        SKY_StandIns_Replace(&ground->limits.torus, centre, &lost, &entry, 1, ground->cells);
+    }
+    else if (ground->sky.uplink == (uint32_t)SKY_UPLINK_SEEN)
+    {
+        entry = NearestSeen(ground, target);
+    }
+    return entry;
+}
+
+SKY_HostPlace_t SKY_GroundWays_Place(SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    const SKY_Addr_t entry = EntryTo(ground, satellite);
+    SKY_HostPlace_t  place = {satellite.plane, satellite.slot, entry.plane, entry.slot, 0, 0, 0};
+
+    if (entry.plane == 0u)
+    {
+        place.plane = 0;
+        return place;
+    }
+    place.endpoint = ground->shell.EndpointOf(ground->shell.context, entry);
+    SKY_ASSERT(place.home_plane == 0u);
+    return place;
+}
+
+/* ---- where servers are ----------------------------------------------------------------------------------------------- */
+
+void SKY_GroundWays_Servers(SKY_Ground_t *ground, uint32_t row)
+{
+    const SKY_Satellites_t lost = LostOf(ground);
+
+    SKY_ASSERT(row >= 1u);
+    SKY_Places_InRow(ground->sky.schedule, row, &lost, ground->placed, ground->cells);
+}
+
+static bool IsAmong(SKY_Addr_t satellite, const SKY_Addr_t *found, uint32_t count)
+{
+    uint32_t at = 0;
+
+    SKY_ASSERT(satellite.plane != 0u);
+    while (at < count && !SKY_Addr_Equal(found[at], satellite))
+    {
+        ++at;
+    }
+    return at < count;
+}
+
+uint32_t SKY_GroundWays_First(SKY_Ground_t *ground, const uint8_t *key, SKY_Addr_t *found)
+{
+    const SKY_Places_t places = SKY_GroundWays_Rule(ground);
+    uint32_t           rows[SKY_PLACES_ROWS_MAX];
+    const uint32_t     several   = SKY_Places_Rows(&places, ground->now_us, 0, rows);
+    const uint32_t     row_count = SKY_Places_IsMoving(&places, ground->now_us) ? several : 1u;
+    const uint32_t     servers   = ground->limits.servers;
+    uint32_t           before    = 0; /* index of the first satellite of the row before */
+    uint32_t           count     = 0;
+
+    for (uint32_t i = 0; i < row_count; ++i)
+    {
+        SKY_GroundWays_Servers(ground, rows[i]);
+        if (SKY_GroundWays_Place(ground, ground->placed[0]).plane == 0u)
+        {
+            return 0;
+        }
+        const uint32_t from = count;
+
+        for (uint32_t at = 0; at <= ground->sky.parity; ++at)
+        {
+            const SKY_Addr_t one = ground->placed[(SKY_Spread_OfKey(key, servers) + at) % servers];
+
+            if (!IsAmong(one, &found[before], from - before))
+            {
+                found[count] = one;
+                ++count;
+            }
+        }
+        before = from;
+    }
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(count <= SKY_GROUND_FIRST_MAX);
+    return count;
+}
+
+SKY_Late_t SKY_GroundWays_Late(const SKY_Ground_t *ground)
+{
+    const SKY_Handovers_t *known = &ground->handovers;
+    const uint32_t         row   = SKY_GroundWays_Row(ground);
+    const SKY_Late_t       late  = {SKY_Handovers_IsKnown(known, ground->sky.changes, row, ground->now_us), known->is_over,
+                                    known->is_certain};
+
+    return late;
+}
+
+uint32_t SKY_Ground_Spares(SKY_Ground_t *ground, uint64_t time_us)
+{
+    const uint32_t satellites = (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots;
+    uint32_t       count      = 0;
+
+    SKY_Places_Spares(ground->sky.schedule, 1, SKY_Schedule_RowAt(ground->sky.schedule, time_us), ground->aside, ground->placed,
+                      ground->cells);
+    for (uint32_t number = 0; number < satellites; ++number)
+    {
+        count += ground->aside[number] ? 1u : 0u;
+    }
+    SKY_ASSERT(count <= satellites);
+    return count;
+}
+
+/* ---- places of a block ----------------------------------------------------------------------------------------------- */
+
+/* Describe the transfer of an operation's block. Only the facts count if there is none. */
+static void Describe(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_HostBlock_t *block = &op->block;
+
+    (void)memset(block, 0, sizeof(*block));
+    block->kind          = op->kind == SKY_GROUND_PUT ? SKY_HOST_PUT : SKY_HOST_GET;
+    block->tenant        = op->tenant;
+    block->epoch         = op->facts.epoch;
+    block->block_version = op->facts.version;
+    block->content       = op->facts.content;
+    block->stripe        = op->facts.stripe;
+    block->deadline_ms   = op->deadline_ms;
+    block->data          = op->data;
+    block->parity        = op->parity;
+    block->have          = op->have;
+    block->rows          = op->rows;
+    block->servers       = op->places;
+    block->fallbacks     = op->places + ground->limits.servers;
+    block->server_count  = ground->limits.servers;
+    (void)memcpy(block->key, op->key, SKY_KEY_BYTES);
+    SKY_ASSERT(op->deadline_ms >= 1u);
+    SKY_ASSERT(op->places != NULL);
+}
+
+/* Let these be the places of a share. @param home  lost satellite for which others stand in; plane 0: none */
+static void SetPlaces(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t home, const SKY_Addr_t *found,
+                      uint32_t count)
+{
+    const uint32_t   servers = ground->limits.servers;
+    SKY_HostBlock_t *block   = &op->block;
+
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(count <= SKY_PLACES_MAX);
+    for (; block->rounds + 1u < count; ++block->rounds) /* round 0 is no fallback */
+    {
+        (void)memset(&op->places[(size_t)(block->rounds + 1u) * servers], 0, servers * sizeof(*op->places));
+    }
+    for (uint32_t round = 0; round <= block->rounds; ++round)
+    {
+        const SKY_HostPlace_t nowhere = {0};
+
+        SKY_HostPlace_t *place = &op->places[(size_t)round * servers + share];
+
+        *place            = round < count ? SKY_GroundWays_Place(ground, found[round]) : nowhere;
+        place->home_plane = home.plane;
+        place->home_slot  = home.slot;
+    }
+}
+
+/* Find the places of all shares, around satellites that are lost, and at those that are late once they are searched. */
+static void FindShares(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    const bool              is_late = op->attempts.is_searched;
+    const SKY_PlacesKnown_t known   = {LostOf(ground),
+                                       {ground->late, is_late ? ground->late_count : 0u},
+                                       {ground->spares, is_late ? ground->spare_count : 0u},
+                                       ground->late_first};
+    const SKY_Places_t      places  = SKY_GroundWays_Rule(ground);
+    const uint64_t          late_us = ground->sky.put_late_us < ground->now_us ? ground->sky.put_late_us : 0u;
+
+    if (op->kind == SKY_GROUND_PUT)
+    {
+        SKY_Places_FindPut(&places, ground->now_us - late_us, op->facts.epoch, &known, &ground->shares);
+    }
+    else
+    {
+        SKY_Places_Find(&places, ground->now_us, op->facts.epoch, &known, &ground->shares);
+    }
+    SKY_ASSERT(ground->shares.row_count >= 1u);
+    SKY_ASSERT(ground->shares.row_count <= SKY_PLACES_ROWS_MAX);
+}
+
+bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const SKY_GroundWatch_t *watch   = &ground->shell.watch;
+    const uint32_t           servers = ground->limits.servers;
+
+    Describe(ground, op);
+    FindShares(ground, op);
+    for (uint32_t share = 0; share < servers; ++share)
+    {
+        const uint32_t    server = SKY_Spread_Server(op->key, op->facts.stripe.chunk_total, servers, share);
+        const SKY_Addr_t *found  = &ground->shares.found[(size_t)server * SKY_PLACES_MAX];
+        const SKY_Addr_t  home   = ground->shares.homes[server];
+
+        if (watch->Placed != NULL)
+        {
+            watch->Placed(watch->context, op, share, home, found, ground->shares.counts[server]);
+        }
+        SetPlaces(ground, op, share, home, found, ground->shares.counts[server]);
+        if (op->places[share].plane == 0u)
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t Mixed(uint64_t number, const SKY_HostPlace_t *place)
+{
+    return (number ^ ((uint64_t)place->plane << 48 | (uint64_t)place->slot << 32 | place->endpoint)) * MIX;
+}
+
+uint32_t SKY_GroundWays_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    const size_t count  = (size_t)(op->block.rounds + 1u) * ground->limits.servers;
+    uint64_t     number = count;
+
+    for (size_t i = 0; i < count; ++i)
+    {
+        number = Mixed(number, &op->places[i]);
+    }
+    SKY_ASSERT(count >= 1u);
+    return (uint32_t)(number >> 32) | 1u;
+}
+
+uint32_t SKY_GroundWays_NumberOfWays(SKY_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count)
+{
+    uint64_t number = count;
+
+    SKY_ASSERT(count <= SKY_GROUND_FIRST_MAX);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        const SKY_HostPlace_t place = SKY_GroundWays_Place(ground, satellites[i]);
+
+        number = Mixed(number, &place);
+    }
+    return (uint32_t)(number >> 32) | 1u;
+}
