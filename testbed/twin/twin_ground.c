@@ -149,6 +149,10 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     {
         return false;
     }
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        ground->answered_us[node] = UINT64_MAX;
+    }
     (void)SKY_Ground_Init(&ground->core, &limits, &shell, &cfg, &times, ground->memory); /* the numbers are sound: is_sound */
     SKY_Host_SetBudget(&ground->core.host, BUDGET_CHUNKS);
     return true;
@@ -182,7 +186,7 @@ void SKYT_Ground_SetSeen(SKYT_Twin_t *twin, uint32_t index)
     {
         ground->seen[i] = SKYT_AddrOf(twin, twin->entries[i]);
     }
-    SKY_Ground_SetSky(&ground->core, &sky);
+    (void)SKY_Ground_SetSky(&ground->core, &sky); /* the twin's own tables */
 }
 
 /* ---- what happens to it ------------------------------------------------------------------------------------------------ */

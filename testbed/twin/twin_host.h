@@ -17,16 +17,15 @@ typedef struct SKYT_Active SKYT_Active_t;
 /** A ground host. */
 typedef struct
 {
-    SKYT_Twin_t    *twin;
-    uint16_t        number;
-    SKY_Ground_t    core;
-    SKY_GroundSky_t sky;
-    void           *memory; /**< memory of the core */
-    SKY_Addr_t     *seen;   /**< satellites in sight */
-    uint8_t         payload[SKY_CHUNKSET_MAX_BYTES];
-    uint64_t       *answered_us; /**< by satellite: begin of the inquiry that it answered last */
-    bool           *is_mute;     /**< by satellite: it did not say whether it is late when all were asked last */
-    uint64_t       *spare_us; /**< by satellite: time at which it was last asked as a spare whether it is late; 0: not lately */
+    SKYT_Twin_t *twin;
+    uint16_t     number;
+    SKY_Ground_t core;
+    void        *memory; /**< memory of the core */
+    SKY_Addr_t  *seen;   /**< satellites in sight */
+    uint8_t      payload[SKY_CHUNKSET_MAX_BYTES];
+    uint64_t    *answered_us; /**< by satellite: begin of the inquiry that it answered last */
+    bool        *is_mute;     /**< by satellite: it did not say whether it is late when all were asked last */
+    uint64_t    *spare_us;    /**< by satellite: time at which it was last asked as a spare whether it is late; 0: not lately */
 } SKYT_Ground_t;
 
 /** Part of an operation that runs in the core. */
@@ -61,6 +60,7 @@ struct SKYT_Active
     bool           is_lazy;     /**< a purge that follows a miss */
     bool           is_deletion; /**< a put deletes a value */
     bool           is_above;    /**< a put goes on under a version above one that was in its way */
+    bool           is_renewed;  /**< a get goes on for another version, which has another length */
     SKYT_Cause_t   excuse;      /**< excuse for a miss that was known at the begin of a get */
     uint32_t       denied;      /**< chunk that nobody held, or SKYT_NONE */
     SKYT_Cause_t   failed;

@@ -242,6 +242,7 @@ static SKYT_Cause_t cause_of(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
             return twin->attack != NULL ? SKYT_CAUSE_UNREACHABLE : SKYT_CAUSE_UNEXPLAINED;
         case SKY_STATUS_BAD_KEY:
         case SKY_STATUS_OLD_VERSION:
+        case SKY_STATUS_BAD_LENGTH:
             return active->version != 0u ? SKYT_CAUSE_REPLACED : SKYT_CAUSE_UNEXPLAINED;
         default:
             return SKYT_CAUSE_UNEXPLAINED;
@@ -308,13 +309,31 @@ static bool put_above(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
+/* Get a value again of which satellites told another version, of another length. @return false if it is no such get */
+static bool get_again(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    if (active->kind != SKYT_OP_GET || active->core.status != SKY_STATUS_BAD_LENGTH || active->is_renewed)
+    {
+        return false;
+    }
+    active->is_renewed = true;
+    if (!SKYT_Version_Take(twin, active))
+    {
+        return false;
+    }
+    begin_phase(twin, active);
+    return true;
+}
+
 static void end_move(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
+    active->epoch     = active->core.facts.epoch;
+    active->version   = active->core.facts.version;
     active->failed    = cause_of(twin, active, active->core.status);
     active->denied    = active->core.gone;
     active->aside_us  = active->core.aside_us;
     active->fell_back = active->fell_back || active->core.is_passed;
-    if (!put_above(twin, active))
+    if (!get_again(twin, active) && !put_above(twin, active))
     {
         finish(twin, active, active->failed);
     }
@@ -426,6 +445,10 @@ void SKYT_Op_Placed(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, SK
         active->astray = 0;
         if (active->phase == SKYT_PHASE_MOVE)
         {
+            if (active->kind == SKYT_OP_GET && active->core.facts.version != active->version)
+            {
+                SKYT_Version_Found(twin, active, active->core.facts.version);
+            }
             active->deadline_us  = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
             active->is_unsettled = false;
         }
@@ -495,7 +518,7 @@ static uint64_t mark_of(const SKYT_Active_t *active)
 {
     const SKY_GroundOp_t *core    = &active->core;
     const uint64_t        parts[] = {active->phase,       core->waits,           core->waits_for,         core->asks,
-                                     core->asking > 0u,   core->tries,           core->attempts.step,     core->attempts.asks,
+                                     core->asking > 0u,   core->find.count,      core->attempts.step,     core->attempts.asks,
                                      core->attempts.ways, core->confirms,        core->find.core.step,    core->find.at,
                                      core->check.step,    core->purge.core.step, core->purge.core.rounds, core->block.status};
     uint64_t              mark    = active->op + 1u;

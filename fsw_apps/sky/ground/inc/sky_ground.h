@@ -83,6 +83,7 @@ typedef struct
     uint32_t         count;                       /**< number of them */
     uint32_t         at;                          /**< index of the one that is asked */
     bool             is_passing;
+    bool             at_once; /**< a pass asks all of them at once */
     bool             has_asked;
     uint32_t         silences; /**< questions without an answer */
     uint32_t         spares;   /**< number of satellites that stand in first */
@@ -112,8 +113,8 @@ typedef enum
 typedef struct
 {
     SKY_GroundCheckStep_t step;
+    bool                  has_asked;  /**< a server was asked */
     bool                  is_certain; /**< all satellites that may have something to hand over said that they have nothing */
-    SKY_Late_t            late;       /**< what was known of handovers when servers were asked */
     uint64_t              began_us;   /**< time at which they were asked */
     uint64_t              end_us;     /**< time by which they have to answer */
     uint32_t              rows[SKY_PLACES_ROWS_MAX];
@@ -140,21 +141,23 @@ struct SKY_GroundOp
     SKY_GroundKind_t kind;
     uint8_t          key[SKY_KEY_BYTES];
     uint32_t         tenant;
-    SKY_BlockFacts_t facts;       /**< of the block; FIND needs none, and sets them. GET: those of the block that came */
-    uint64_t         known;       /**< GET: newest version of a value that the host knows; an older one is none */
-    uint32_t         deadline_ms; /**< of an attempt, or of the questions of a step; at least 1 */
-    uint8_t         *data;        /**< GET, PUT: facts.stripe.block_len bytes */
-    uint8_t         *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
-    uint8_t         *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
-    SKY_HostRow_t   *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
-    SKY_HeldRow_t   *held_rows;   /**< CHECK: SKY_Stripe_Rows; may be NULL without a code */
-    bool             is_way_made; /**< PURGE: another block is to be put under the key */
-    bool             is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round */
-    bool             is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
+    SKY_BlockFacts_t
+             facts; /**< of the block, sound but for FIND, which sets them. GET: those of the block that came, or is there */
+    uint64_t known; /**< GET: newest version of a value that the host knows; an older one is none */
+    uint32_t deadline_ms;       /**< of an attempt, or of a question of FIND or GET; at least 1 */
+    uint8_t *data;              /**< GET, PUT: facts.stripe.block_len bytes */
+    uint8_t *parity;            /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
+    uint8_t *have;              /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
+    SKY_HostRow_t *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
+    SKY_HeldRow_t *held_rows;   /**< CHECK: room for SKY_Stripe_Rows; may be NULL without a code */
+    bool           is_way_made; /**< PURGE: another block is to be put under the key */
+    bool           is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
+    bool           is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
     /* outcome */
     /**
      * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
-     * if that is not known. PURGE: DONE if the block is gone.
+     * if that is not known. PURGE: DONE if the block is gone. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory
+     * was not made: `facts` are of that one.
      */
     uint32_t        status;
     uint32_t        verdict;   /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
@@ -168,10 +171,11 @@ struct SKY_GroundOp
     uint32_t               memory;  /**< number of its part of the ground's memory */
     SKY_HostPlace_t       *places;  /**< places at round x servers + share */
     SKY_HostQuestion_t    *questions;
-    uint32_t               asks;   /**< satellites that are asked at once */
-    uint32_t               asking; /**< those of them that have yet to answer */
-    bool                   is_due; /**< what it waited for is there */
-    bool                   has_moved;
+    uint32_t               asks;      /**< satellites that are asked at once */
+    uint32_t               asking;    /**< those of them that have yet to answer */
+    bool                   is_due;    /**< what it waited for is there */
+    bool                   has_moved; /**< its transfer has ended */
+    uint32_t               changes;   /**< number of the schedule by which its places were found */
     SKY_GroundWait_t       waits;
     uint32_t               waits_for;      /**< number of the first inquiry that ends its wait */
     bool                   has_searched;   /**< late satellites were searched for in this step */
@@ -217,7 +221,7 @@ typedef struct
     uint32_t    works, pieces, lanes; /**< for transfers: SKY_HostBlockMemory_t */
 } SKY_GroundLimits_t;
 
-/** Functions with which a shell watches the ground. Any may be NULL. They change nothing. */
+/** Functions with which a shell watches the ground. Any may be NULL. They change nothing, unless the shell plants faults. */
 typedef struct
 {
     void *context; /**< the first argument of all functions */
@@ -287,15 +291,20 @@ size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits);
  */
 bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, const SKY_GroundShell_t *shell,
                      const SKY_HostCfg_t *cfg, const SKY_ReachCfg_t *times, void *memory);
-/** Set what the ground sees from now on; before the first operation, and whenever it has changed. */
-void SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky);
+/**
+ * Set what the ground sees from now on; before the first operation, and whenever it has changed. No operation has its block purged, or says that it
+ * is to be, by places of two schedules.
+ * @return false: the schedule is for another torus or number of servers; parity is no less than these, or more than a code bears; a satellite in sight
+ *         is none of the torus. Nothing has changed then
+ */
+bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky);
 /** Begin an operation. Nothing is sent before SKY_Ground_Run. @return false if as many run as there is memory for */
 bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op);
 /** Take in a datagram. The next SKY_Ground_Run does what it makes possible. */
 void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len);
 /** Let operations go on, and packets leave. @return time of the next call, at the latest; UINT64_MAX: there is nothing to wait for */
 uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us);
-/** Get the operation that has ended first since the last call. @return NULL if there is none */
+/** Get the operation that has ended first of those that were not got yet. @return NULL if there is none */
 SKY_GroundOp_t *SKY_Ground_Ended(SKY_Ground_t *ground);
 /** Return the operation to whose transfer a block belongs. */
 SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block);

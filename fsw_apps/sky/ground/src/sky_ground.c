@@ -103,7 +103,8 @@ typedef struct
 static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t *parts)
 {
     const uint32_t satellites = SatellitesOf(limits);
-    const uint32_t most       = InquiryMost(limits);
+    const uint64_t most =
+        (uint64_t)InquiryMost(limits) * (limits->operations + 1u); /* who waited for a place would pass for silent */
 
     parts->peers.peer_count   = satellites;
     parts->peers.peers        = Take(arena, satellites, sizeof(*parts->peers.peers));
@@ -116,7 +117,7 @@ static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t 
     parts->blocks.works       = Take(arena, limits->works, sizeof(*parts->blocks.works));
     parts->blocks.pieces      = Take(arena, limits->pieces, sizeof(*parts->blocks.pieces));
     parts->blocks.lanes       = Take(arena, limits->lanes, sizeof(*parts->blocks.lanes));
-    parts->questions.count    = most < SKY_HOST_QUESTIONS_MAX ? most : SKY_HOST_QUESTIONS_MAX;
+    parts->questions.count    = most < SKY_HOST_QUESTIONS_MAX ? (uint32_t)most : SKY_HOST_QUESTIONS_MAX;
     parts->questions.asked    = Take(arena, parts->questions.count, sizeof(*parts->questions.asked));
     parts->reach              = Take(arena, satellites, sizeof(*parts->reach));
     parts->lost               = Take(arena, satellites, sizeof(*parts->lost));
@@ -167,11 +168,30 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
     return true;
 }
 
-void SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky)
+/* Return true if nothing in a sky leads out of the ground's tables. */
+static bool IsSound(const SKY_GroundLimits_t *limits, const SKY_GroundSky_t *sky)
 {
-    SKY_ASSERT(sky->schedule != NULL);
-    SKY_ASSERT(sky->schedule->placement.servers == ground->limits.servers);
+    const SKY_Placement_t *placement = &sky->schedule->placement;
+
+    bool is_sound = placement->torus.planes == limits->torus.planes && placement->torus.slots == limits->torus.slots &&
+                    placement->servers == limits->servers && sky->parity < limits->servers && sky->parity <= SKY_STRIPE_ROW_MAX &&
+                    sky->uplink <= (uint32_t)SKY_UPLINK_SEEN;
+
+    for (uint32_t i = 0; is_sound && i < sky->seen_count; ++i)
+    {
+        is_sound = SKY_Torus_Contains(&limits->torus, sky->seen[i]);
+    }
+    return is_sound;
+}
+
+bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky)
+{
+    if (sky->schedule == NULL || !IsSound(&ground->limits, sky))
+    {
+        return false;
+    }
     ground->sky = *sky;
+    return true;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */

@@ -69,9 +69,8 @@ bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQ
         question->deadline_ms = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
         question->owner       = op;
         (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
-        (void)SKY_Host_Ask(&ground->host, ground->now_us, question); /* the question is sound, and others may wait */
+        op->asking += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
     }
-    op->asking = op->asks;
     op->tries += op->asks;
-    return op->asks > 0u;
+    return op->asking > 0u;
 }

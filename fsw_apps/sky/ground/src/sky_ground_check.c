@@ -9,6 +9,8 @@
 #include "sky_assert.h"
 #include "sky_ground_priv.h"
 
+#define ASKED (1u << 31) /* with the piece of a share: a place of it was asked */
+
 /* ---- memory of the operation ------------------------------------------------------------------------------------------- */
 
 static SKY_HeldShare_t *ShareOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
@@ -97,8 +99,8 @@ static void AskPlace(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, 
     {
         watch->Checked(watch->context, op, number, (SKY_Addr_t){question->place.plane, question->place.slot});
     }
-    (void)SKY_Host_Ask(&ground->host, ground->now_us, question); /* the question is sound, and others may wait */
-    ++op->asking;
+    *PieceOf(ground, op, number) |= ASKED;
+    op->asking += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
 }
 
 /* Begin a piece of a share, if there is one: at its places, if the server is to be asked. */
@@ -108,7 +110,7 @@ static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number
     uint32_t        *piece = PieceOf(ground, op, number);
     SKY_Addr_t      *found = &AddrsOf(ground, op)[(size_t)number * SKY_PLACES_MAX];
 
-    if (*piece >= SKY_HeldShare_Pieces(&op->facts, ground->limits.servers, number))
+    if ((*piece & ~ASKED) >= SKY_HeldShare_Pieces(&op->facts, ground->limits.servers, number))
     {
         return false;
     }
@@ -116,7 +118,7 @@ static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number
     const bool     asks =
         SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total, number, true, found, several);
 
-    SKY_HeldShare_Init(share, &op->facts, ground->limits.servers, number, *piece, asks ? several : 0u,
+    SKY_HeldShare_Init(share, &op->facts, ground->limits.servers, number, *piece & ~ASKED, asks ? several : 0u,
                        SKY_HostPlace_IsStandIn(&op->places[number]));
     ++*piece;
     return true;
@@ -169,35 +171,39 @@ static void AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
 /* Ask all servers. @return false if nobody is asked */
 static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
-    SKY_GroundCheck_t *check = &op->check;
-    uint32_t           count = 0;
+    SKY_GroundCheck_t *check    = &op->check;
+    uint64_t           hurry_us = 0;
 
     check->began_us     = ground->now_us;
     check->row_count    = ground->shares.row_count;
     check->silent_count = 0;
     (void)memset(&check->told, 0, sizeof(check->told));
     check->told.rows = op->held_rows;
+    if (op->held_rows != NULL)
+    {
+        (void)memset(op->held_rows, 0, SKY_Stripe_Rows(&op->facts.stripe) * sizeof(*op->held_rows));
+    }
     (void)memcpy(check->rows, ground->shares.rows, check->row_count * sizeof(check->rows[0]));
     for (uint32_t number = 0; number < ground->limits.servers; ++number)
     {
         SKY_HeldShare_t *share = ShareOf(ground, op, number);
-        SKY_Addr_t      *addrs = ground->inquiry.addrs;
 
         (void)memset(share, 0, sizeof(*share));
         *PieceOf(ground, op, number) = 0;
         if (BeginPiece(ground, op, number) && share->places > 0u)
         {
-            const SKY_HostPlace_t *place = PlaceOf(ground, op, number, 0);
+            const SKY_Addr_t *found  = &AddrsOf(ground, op)[(size_t)number * SKY_PLACES_MAX];
+            const uint64_t    one_us = SKY_Host_HurryUs(&ground->host, found, share->places);
 
-            addrs[count] = (SKY_Addr_t){place->plane, place->slot};
-            ++count;
+            hurry_us         = one_us > hurry_us ? one_us : hurry_us;
+            check->has_asked = true;
         }
     }
-    if (count == 0u)
+    if (!check->has_asked)
     {
         return false;
     }
-    check->end_us = ground->now_us + SKY_Host_HurryUs(&ground->host, ground->inquiry.addrs, count);
+    check->end_us = ground->now_us + hurry_us;
     for (uint32_t number = 0; number < ground->limits.servers; ++number)
     {
         if (ShareOf(ground, op, number)->missing.count > 0u)
@@ -258,7 +264,7 @@ static void TellPresence(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     for (uint32_t number = 0; number < ground->limits.servers; ++number)
     {
-        if (ShareOf(ground, op, number)->asked > 0u)
+        if ((*PieceOf(ground, op, number) & ASKED) != 0u)
         {
             const SKY_HostPlace_t *place = PlaceOf(ground, op, number, 0);
 
@@ -267,8 +273,11 @@ static void TellPresence(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         }
     }
     SKY_ASSERT(count <= ground->limits.servers);
-    SKY_Presence_Told(&ground->presence, ground->now_us, op->check.end_us - op->check.began_us, first, count,
-                      SilentOf(ground, op), op->check.silent_count);
+    if (count > 0u)
+    {
+        SKY_Presence_Told(&ground->presence, ground->now_us, op->check.end_us - op->check.began_us, first, count,
+                          SilentOf(ground, op), op->check.silent_count);
+    }
 }
 
 /* Judge the block by what servers said. */
@@ -280,7 +289,7 @@ static void Judge(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     if (told->verdict == (uint32_t)SKY_HELD_BROKEN)
     {
         /* The host knows the schedule that satellites follow. Stand-ins are asked next. */
-        const SKY_Denied_t denied = {.has_moved    = HasMoved(ground, op),
+        const SKY_Denied_t denied = {.has_moved    = op->changes != ground->sky.changes || HasMoved(ground, op),
                                      .at_stand_in  = !told->is_gone,
                                      .is_unsettled = told->is_unsettled,
                                      .is_certain   = op->check.is_certain,
@@ -340,7 +349,7 @@ bool SKY_GroundCheck_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         {
             return true;
         }
-        if (op->check.step == SKY_GROUND_CHECK_HELD && op->check.began_us == 0u)
+        if (!op->check.has_asked)
         {
             op->status = SKY_STATUS_UNANSWERED; /* nobody was asked */
             return false;

@@ -11,12 +11,12 @@
 /* ---- prefetched, or replaced ----------------------------------------------------------------------------------------- */
 
 /* Return true if the servers of now say that the block is prefetched for a row to come. */
-static bool IsAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+static bool IsAhead(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const SKY_Places_t places = SKY_GroundWays_Rule(ground);
     uint32_t           rows[SKY_PLACES_ROWS_MAX];
 
-    if (SKY_GroundFind_Word(ground, op) != SKY_WORD_BLOCK)
+    if (SKY_GroundFind_Word(op) != SKY_WORD_BLOCK)
     {
         return false;
     }
@@ -45,7 +45,8 @@ static bool AskAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     return SKY_GroundFind_AskAll(ground, op);
 }
 
-/* Take in the facts of a block that satellites know. @return true if it is another one, which is the operation's from now on */
+/* Take in the facts of a block that satellites know. @return true if it is another one, which is the operation's from now on. Its lengths are their
+ * word: no transfer begins for which the operation's memory was not made. */
 static bool TakeFacts(SKY_GroundOp_t *op, bool is_found)
 {
     const bool is_other = is_found && SKY_Word_IsOther(&op->find.facts, &op->facts);

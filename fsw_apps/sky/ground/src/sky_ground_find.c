@@ -50,7 +50,7 @@ bool SKY_GroundFind_AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     return SKY_GroundFind_AskFor(ground, op, wait_us < most_us ? wait_us : most_us);
 }
 
-SKY_HasWord_t SKY_GroundFind_Word(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+SKY_HasWord_t SKY_GroundFind_Word(SKY_GroundOp_t *op)
 {
     SKY_HasWord_t word      = SKY_WORD_NOTHING;
     bool          is_silent = false;
@@ -74,7 +74,7 @@ SKY_HasWord_t SKY_GroundFind_Word(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             op->failed_on = (SKY_Addr_t){question->place.plane, question->place.slot};
         }
     }
-    if (is_silent && word != SKY_WORD_BLOCK && ground->sky.parity > 0u && op->find.is_passing)
+    if (is_silent && word != SKY_WORD_BLOCK && op->find.at_once && op->find.is_passing)
     {
         return SKY_WORD_NOTHING; /* the silent one may have the block, as only all of them together are sure to */
     }
@@ -100,8 +100,7 @@ static bool FindFirst(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 /* Ask one satellite after the other; if blocks have parity, all at once. @return true if the operation waits */
 static bool RunPass(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
-    SKY_GroundFind_t *find    = &op->find;
-    const bool        at_once = ground->sky.parity > 0u;
+    SKY_GroundFind_t *find = &op->find;
 
     if (!find->is_passing)
     {
@@ -109,7 +108,8 @@ static bool RunPass(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         {
             return true;
         }
-        const uint32_t groups = at_once && find->count > 0u ? 1u : find->count;
+        find->at_once         = ground->sky.parity > 0u;
+        const uint32_t groups = find->at_once && find->count > 0u ? 1u : find->count;
 
         if (!SKY_Lookup_Begin(&find->core, SKY_GroundWays_NumberOfWays(ground, find->first, find->count), groups))
         {
@@ -121,7 +121,7 @@ static bool RunPass(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     if (!find->has_asked)
     {
         op->asks = 0;
-        for (uint32_t i = 0; i < (at_once ? find->count : 1u); ++i)
+        for (uint32_t i = 0; i < (find->at_once ? find->count : 1u); ++i)
         {
             SKY_GroundAsk_Add(ground, op, find->first[find->at + i]);
         }
@@ -130,7 +130,7 @@ static bool RunPass(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             return true;
         }
     }
-    SKY_Lookup_Take(&find->core, 0, SKY_GroundFind_Word(ground, op));
+    SKY_Lookup_Take(&find->core, 0, SKY_GroundFind_Word(op));
     find->has_asked  = false;
     find->is_passing = SKY_Lookup_Asked(&find->core);
     ++find->at;
@@ -164,7 +164,12 @@ static bool RunAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_LookupStep_t st
             return true;
         }
     }
-    SKY_Lookup_Take(&find->core, 0, SKY_GroundFind_Word(ground, op) == SKY_WORD_BLOCK ? SKY_WORD_BLOCK : SKY_WORD_ABSENT);
+    if (op->asks > 0u || step == SKY_LOOKUP_AGAIN) /* in a search nobody says anything unless somebody is late */
+    {
+        const SKY_HasWord_t word = SKY_GroundFind_Word(op);
+
+        SKY_Lookup_Take(&find->core, 0, word == SKY_WORD_BLOCK ? SKY_WORD_BLOCK : SKY_WORD_ABSENT);
+    }
     find->has_asked  = false;
     op->has_searched = false;
     (void)SKY_Lookup_Asked(&find->core);

@@ -30,7 +30,6 @@ static void AskAll(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
         wait_us = SKY_Host_PatienceUs(&ground->host, inquiry->addrs, inquiry->count);
     }
     inquiry->began_us = ground->now_us;
-    inquiry->running  = inquiry->count;
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
         const SKY_ReachAsk_t *ask      = &inquiry->asks[i];
@@ -48,7 +47,7 @@ static void AskAll(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
         question->room_bytes        = op == SKY_OP_STATS ? STATS_BYTES : 0u;
         question->room              = op == SKY_OP_STATS ? inquiry->stats + (size_t)i * STATS_BYTES : NULL;
         question->owner             = inquiry;
-        (void)SKY_Host_Ask(&ground->host, ground->now_us, question); /* the question is sound, and there are places */
+        inquiry->running += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
     }
 }
 

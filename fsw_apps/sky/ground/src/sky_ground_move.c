@@ -118,6 +118,11 @@ static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     }
     /* The host knows the schedule that satellites follow. */
     SKY_TransferAttempts_Confirmed(&op->attempts, is_other, false, is_aside);
+    if (!SKY_Stripe_Equal(&op->facts.stripe, &op->block.stripe))
+    {
+        op->outcome = SKY_STATUS_BAD_LENGTH;
+        SKY_TransferAttempts_GiveUp(&op->attempts);
+    }
     return false;
 }
 
@@ -176,6 +181,6 @@ bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         return true;
     }
     op->status  = op->outcome;
-    op->verdict = (uint32_t)SKY_TransferAttempts_Verdict(&op->attempts);
+    op->verdict = (uint32_t)(op->changes == ground->sky.changes ? SKY_TransferAttempts_Verdict(&op->attempts) : SKY_VERDICT_KEEP);
     return false;
 }

@@ -39,6 +39,11 @@ uint32_t SKY_GroundWays_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t 
 /** Return a number of the ways to some satellites, from 1. */
 uint32_t SKY_GroundWays_NumberOfWays(SKY_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count);
 
+/* ---- sky_ground_question.c: one question --------------------------------------------------------------------------------- */
+
+/** Ask a question, which is the owner's until it ends. @return false if it cannot be asked; it has expired then */
+bool SKY_GroundQuestion_Ask(SKY_Ground_t *ground, SKY_HostQuestion_t *question);
+
 /* ---- sky_ground_inquiry.c: what it asks to know that ---------------------------------------------------------------------- */
 
 /** Permission to ask satellites. */
@@ -81,7 +86,7 @@ bool SKY_GroundFind_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Let a look-up go on that is a part of another operation. @return true if that waits */
 bool SKY_GroundFind_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Combine what those said that were asked for the block. One that knows the block counts, whatever others say. */
-SKY_HasWord_t SKY_GroundFind_Word(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+SKY_HasWord_t SKY_GroundFind_Word(SKY_GroundOp_t *op);
 /** Ask those who were added for the block, and wait so long at most. @return false if there are none */
 bool SKY_GroundFind_AskFor(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint64_t wait_us);
 /** Ask those who were added for the block, and wait as long as an answer may take. @return false if there are none */

@@ -281,6 +281,7 @@ bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     Describe(ground, op);
     FindShares(ground, op);
+    op->changes = ground->sky.changes;
     for (uint32_t share = 0; share < servers; ++share)
     {
         const uint32_t    server = SKY_Spread_Server(op->key, op->facts.stripe.chunk_total, servers, share);
@@ -302,7 +303,9 @@ bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
 static uint64_t Mixed(uint64_t number, const SKY_HostPlace_t *place)
 {
-    return (number ^ ((uint64_t)place->plane << 48 | (uint64_t)place->slot << 32 | place->endpoint)) * MIX;
+    const uint64_t satellite = (uint64_t)place->plane << 16 | place->slot;
+
+    return ((number ^ satellite) * MIX ^ place->endpoint) * MIX;
 }
 
 uint32_t SKY_GroundWays_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
