@@ -36,6 +36,8 @@ static void *Take(Arena_t *arena, size_t count, size_t bytes)
 
 static uint32_t SatellitesOf(const SKY_GroundLimits_t *limits)
 {
+    SKY_ASSERT(limits->torus.planes >= 1u);
+    SKY_ASSERT(limits->torus.slots >= 1u);
     return (uint32_t)limits->torus.planes * limits->torus.slots;
 }
 
@@ -44,6 +46,8 @@ static uint32_t InquiryMost(const SKY_GroundLimits_t *limits)
 {
     const uint32_t looks = 2u * (limits->servers + 1u) + SKY_HOST_OTHERS;
 
+    SKY_ASSERT(looks > limits->servers);
+    SKY_ASSERT(limits->servers <= SatellitesOf(limits));
     return looks > SatellitesOf(limits) ? looks : SatellitesOf(limits);
 }
 
@@ -55,6 +59,7 @@ static void TakeKnowledge(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY_
     SKY_GroundInquiry_t *inquiry    = &ground->inquiry;
     SKY_Shares_t        *shares     = &ground->shares;
 
+    SKY_ASSERT(most >= satellites);
     ground->late       = Take(arena, satellites, sizeof(*ground->late));
     ground->spares     = Take(arena, satellites, sizeof(*ground->spares));
     ground->placed     = Take(arena, limits->servers, sizeof(*ground->placed));
@@ -72,6 +77,7 @@ static void TakeKnowledge(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY_
     inquiry->stats     = Take(arena, satellites, STATS_BYTES);
     inquiry->last_rows = Take(arena, satellites, sizeof(*inquiry->last_rows));
     inquiry->is_spare  = Take(arena, satellites, sizeof(*inquiry->is_spare));
+    SKY_ASSERT((inquiry->is_spare == NULL) == (arena->memory == NULL));
 }
 
 /* Hand out the memory of operations. */
@@ -80,6 +86,8 @@ static void TakeOperations(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY
     const size_t operations = limits->operations;
     const size_t shares     = operations * limits->servers;
 
+    SKY_ASSERT(operations >= 1u);
+    SKY_ASSERT(shares >= operations);
     ground->memory_free = Take(arena, operations, sizeof(*ground->memory_free));
     ground->places      = Take(arena, shares * (SKY_HOST_ROUNDS + 1u), sizeof(*ground->places));
     ground->questions   = Take(arena, operations * InquiryMost(limits), sizeof(*ground->questions));
@@ -122,6 +130,8 @@ static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t 
     parts->reach              = Take(arena, satellites, sizeof(*parts->reach));
     parts->lost               = Take(arena, satellites, sizeof(*parts->lost));
     parts->presence           = Take(arena, satellites, sizeof(*parts->presence));
+    SKY_ASSERT(parts->questions.count >= 1u);
+    SKY_ASSERT((parts->presence == NULL) == (arena->memory == NULL));
 }
 
 size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits)
@@ -135,6 +145,7 @@ size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits)
     TakeKnowledge(&arena, limits, &ground);
     TakeOperations(&arena, limits, &ground);
     TakeParts(&arena, limits, &parts);
+    SKY_ASSERT(arena.used >= limits->operations * sizeof(SKY_HostQuestion_t));
     return arena.used;
 }
 
@@ -152,6 +163,7 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
     TakeKnowledge(&arena, limits, ground);
     TakeOperations(&arena, limits, ground);
     TakeParts(&arena, limits, &parts);
+    SKY_ASSERT(arena.used == SKY_Ground_MemoryBytes(limits));
     for (uint32_t i = 0; i < limits->operations; ++i)
     {
         ground->memory_free[i] = limits->operations - 1u - i;
@@ -199,7 +211,10 @@ bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky)
 SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block)
 {
     SKY_ASSERT(block != NULL);
-    return (SKY_GroundOp_t *)((uintptr_t)block - offsetof(SKY_GroundOp_t, block));
+    SKY_GroundOp_t *op = (SKY_GroundOp_t *)((uintptr_t)block - offsetof(SKY_GroundOp_t, block));
+
+    SKY_ASSERT(op->kind == SKY_GROUND_GET || op->kind == SKY_GROUND_PUT);
+    return op;
 }
 
 bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op)
@@ -210,6 +225,10 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
     {
         return false;
     }
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(!op->has_moved);
+    SKY_ASSERT((ground->last == NULL) == (ground->running == 0u));
     ground->now_us = now_us;
     op->status     = SKY_STATUS_RUNNING;
     op->verdict    = (uint32_t)SKY_VERDICT_KEEP;
@@ -218,8 +237,9 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
     op->next       = NULL;
     op->previous   = ground->last;
     op->memory     = ground->memory_free[ground->limits.operations - 1u - ground->running];
-    op->places     = &ground->places[(size_t)op->memory * ground->limits.servers * (SKY_HOST_ROUNDS + 1u)];
-    op->questions  = &ground->questions[(size_t)op->memory * InquiryMost(&ground->limits)];
+    SKY_ASSERT(op->memory < ground->limits.operations);
+    op->places    = &ground->places[(size_t)op->memory * ground->limits.servers * (SKY_HOST_ROUNDS + 1u)];
+    op->questions = &ground->questions[(size_t)op->memory * InquiryMost(&ground->limits)];
     ++ground->running;
     if (ground->last == NULL)
     {
@@ -245,6 +265,7 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
             SKY_GroundMove_Begin(ground, op);
             break;
     }
+    SKY_ASSERT(ground->running <= ground->limits.operations);
     return true;
 }
 
@@ -254,11 +275,15 @@ static void End(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
     SKY_ASSERT(op->asking == 0u);
     SKY_ASSERT(ground->running >= 1u);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->verdict <= (uint32_t)SKY_VERDICT_PURGE);
     *(op->previous == NULL ? &ground->first : &op->previous->next) = op->next;
     *(op->next == NULL ? &ground->last : &op->next->previous)      = op->previous;
     --ground->running;
+    SKY_ASSERT((ground->first == NULL) == (ground->running == 0u));
     ground->memory_free[ground->limits.operations - 1u - ground->running] = op->memory;
-    op->next                                                              = NULL;
+    SKY_ASSERT(op->memory < ground->limits.operations);
+    op->next = NULL;
     if (ground->ended_last == NULL)
     {
         ground->ended_first = op;
@@ -276,6 +301,7 @@ static void Go(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     bool waits;
 
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
     op->is_due = false;
     switch (op->kind)
     {
@@ -292,6 +318,8 @@ static void Go(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             waits = SKY_GroundMove_Goes(ground, op);
             break;
     }
+    SKY_ASSERT(waits == (op->status == SKY_STATUS_RUNNING));
+    SKY_ASSERT(!waits || !op->is_due);
     if (!waits)
     {
         End(ground, op);
@@ -307,6 +335,8 @@ static bool GoAll(SKY_Ground_t *ground)
     for (SKY_GroundOp_t *op = ground->first; op != NULL; op = next)
     {
         next = op->next;
+        SKY_ASSERT(next == NULL || next->previous == op);
+        SKY_ASSERT(op->memory < ground->limits.operations);
         if (op->is_due)
         {
             has_gone = true;
@@ -325,6 +355,8 @@ SKY_GroundOp_t *SKY_Ground_Ended(SKY_Ground_t *ground)
         ground->ended_first = op->next;
         ground->ended_last  = op->next == NULL ? NULL : ground->ended_last;
         op->next            = NULL;
+        SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
+        SKY_ASSERT((ground->ended_first == NULL) == (ground->ended_last == NULL));
     }
     return op;
 }
@@ -334,6 +366,7 @@ SKY_GroundOp_t *SKY_Ground_Ended(SKY_Ground_t *ground)
 void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len)
 {
     SKY_ASSERT(now_us >= ground->now_us);
+    SKY_ASSERT(data != NULL || len == 0u);
     ground->now_us = now_us;
     SKY_Host_Receive(&ground->host, now_us, endpoint, data, len);
 }
@@ -341,7 +374,7 @@ void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint
 /* Hand the end of a question to who has asked it. */
 static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
 {
-    SKY_ASSERT(question->owner != NULL);
+    SKY_ASSERT(question->status != SKY_STATUS_RUNNING);
     if (question->owner == (void *)&ground->inquiry)
     {
         SKY_ASSERT(ground->inquiry.running >= 1u);
@@ -350,6 +383,7 @@ static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
     }
     SKY_GroundOp_t *op = question->owner;
 
+    SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
     if (op->kind == SKY_GROUND_CHECK && op->check.step == SKY_GROUND_CHECK_HELD)
     {
         SKY_GroundCheck_Answered(ground, op, question);
@@ -371,6 +405,9 @@ static bool TakeEnds(SKY_Ground_t *ground)
     {
         SKY_GroundOp_t *op = SKY_Ground_OpOf(block);
 
+        SKY_ASSERT(block->status != SKY_STATUS_RUNNING);
+        SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+        SKY_ASSERT(!op->has_moved);
         op->has_moved = true;
         op->is_due    = true;
         has_taken     = true;
@@ -388,6 +425,7 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us)
     uint64_t due_us = now_us;
 
     SKY_ASSERT(now_us >= ground->now_us);
+    SKY_ASSERT(ground->sky.schedule != NULL);
     ground->now_us = now_us;
     for (uint32_t runs = 0; due_us <= now_us && runs < RUNS_MAX; ++runs)
     {
@@ -399,5 +437,6 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us)
         has_acted = SKY_GroundInquiry_Run(ground) || has_acted;
         due_us    = has_acted ? now_us : due_us;
     }
+    SKY_ASSERT(due_us >= now_us);
     return due_us;
 }

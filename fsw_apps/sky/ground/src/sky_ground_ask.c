@@ -16,6 +16,7 @@ void SKY_GroundAsk_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Addr_t sate
     {
         return;
     }
+    SKY_ASSERT(op->asking == 0u);
     while (at < op->asks && (op->questions[at].place.plane != place.plane || op->questions[at].place.slot != place.slot))
     {
         ++at;
@@ -27,11 +28,13 @@ void SKY_GroundAsk_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Addr_t sate
         op->questions[at].place = place;
         ++op->asks;
     }
+    SKY_ASSERT(at < op->asks);
 }
 
 void SKY_GroundAsk_AddLate(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_ASSERT(ground->late_count <= (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots);
+    SKY_ASSERT(ground->spare_count <= ground->late_count);
     for (uint32_t i = 0; i < ground->late_count; ++i)
     {
         if (!SKY_Ground_IsLost(ground, ground->late[i]))
@@ -51,12 +54,18 @@ uint64_t SKY_GroundAsk_WaitUs(SKY_Ground_t *ground, const SKY_GroundOp_t *op, bo
         addrs[i].plane = op->questions[i].place.plane;
         addrs[i].slot  = op->questions[i].place.slot;
     }
-    return is_hurried ? SKY_Host_HurryUs(&ground->host, addrs, op->asks) : SKY_Host_PatienceUs(&ground->host, addrs, op->asks);
+    const uint64_t wait_us =
+        is_hurried ? SKY_Host_HurryUs(&ground->host, addrs, op->asks) : SKY_Host_PatienceUs(&ground->host, addrs, op->asks);
+
+    SKY_ASSERT(wait_us > 0u || op->asks == 0u);
+    return wait_us;
 }
 
 bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQuestion_t *what, uint64_t wait_us)
 {
     SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(what->payload != NULL || what->payload_bytes == 0u);
     for (uint32_t i = 0; i < op->asks; ++i)
     {
         const SKY_HostPlace_t place    = op->questions[i].place;
@@ -68,6 +77,8 @@ bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQ
         question->tenant      = op->tenant;
         question->deadline_ms = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
         question->owner       = op;
+        SKY_ASSERT(question->place.plane != 0u);
+        SKY_ASSERT(question->deadline_ms >= 1u);
         (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
         op->asking += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
     }

@@ -16,12 +16,14 @@
 static SKY_HeldShare_t *ShareOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
 {
     SKY_ASSERT(share < ground->limits.servers);
+    SKY_ASSERT(op->memory < ground->limits.operations);
     return &ground->held[(size_t)op->memory * ground->limits.servers + share];
 }
 
 static uint32_t *PieceOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
 {
     SKY_ASSERT(share < ground->limits.servers);
+    SKY_ASSERT(op->kind == SKY_GROUND_CHECK);
     return &ground->held_pieces[(size_t)op->memory * ground->limits.servers + share];
 }
 
@@ -29,6 +31,7 @@ static uint32_t *PieceOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, u
 static uint8_t *PayloadOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
 {
     SKY_ASSERT(share < ground->limits.servers);
+    SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_HELD);
     return &ground->held_bytes[((size_t)op->memory * ground->limits.servers + share) * 2u * SKY_CHUNKSET_MAX_BYTES];
 }
 
@@ -43,6 +46,7 @@ static SKY_Addr_t *AddrsOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 
 static SKY_Addr_t *SilentOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->check.silent_count <= ground->limits.servers * SKY_PLACES_MAX);
     return AddrsOf(ground, op) + (size_t)ground->limits.servers * SKY_PLACES_MAX;
 }
 
@@ -51,6 +55,7 @@ static SKY_Addr_t *SilentOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op
 static const SKY_HostPlace_t *PlaceOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share, uint32_t round)
 {
     SKY_ASSERT(round <= op->block.rounds);
+    SKY_ASSERT(share < ground->limits.servers);
     return &op->places[(size_t)round * ground->limits.servers + share];
 }
 
@@ -70,6 +75,7 @@ static uint32_t PlacesOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, u
         }
     }
     SKY_ASSERT(count <= SKY_PLACES_MAX);
+    SKY_ASSERT(count >= 1u);
     return count;
 }
 
@@ -95,6 +101,9 @@ static void AskPlace(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, 
     question->owner         = op;
     (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
     SKY_ASSERT(question->deadline_ms >= 1u);
+    SKY_ASSERT(question->place.plane != 0u);
+    SKY_ASSERT(question->payload_bytes <= SKY_CHUNKSET_MAX_BYTES);
+    SKY_ASSERT(op->asking < ground->limits.servers);
     if (watch->Checked != NULL)
     {
         watch->Checked(watch->context, op, number, (SKY_Addr_t){question->place.plane, question->place.slot});
@@ -110,6 +119,7 @@ static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number
     uint32_t        *piece = PieceOf(ground, op, number);
     SKY_Addr_t      *found = &AddrsOf(ground, op)[(size_t)number * SKY_PLACES_MAX];
 
+    SKY_ASSERT(*piece == 0u || SKY_HeldShare_Next(share) == SKY_HELD_NOWHERE);
     if ((*piece & ~ASKED) >= SKY_HeldShare_Pieces(&op->facts, ground->limits.servers, number))
     {
         return false;
@@ -120,6 +130,8 @@ static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number
 
     SKY_HeldShare_Init(share, &op->facts, ground->limits.servers, number, *piece & ~ASKED, asks ? several : 0u,
                        SKY_HostPlace_IsStandIn(&op->places[number]));
+    SKY_ASSERT(share->missing.count > 0u);
+    SKY_ASSERT(share->asked == 0u);
     ++*piece;
     return true;
 }
@@ -136,6 +148,8 @@ static void EndPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
         op->gone = SKY_ChunkSet_ChunkId(&share->missing, first);
     }
     SKY_ASSERT(SKY_HeldShare_Next(share) == SKY_HELD_NOWHERE);
+    SKY_ASSERT(share->asked <= share->places);
+    SKY_ASSERT(op->check.told.verdict <= (uint32_t)SKY_HELD_BROKEN);
 }
 
 /* Ask the next place of a share, of its next piece if this one is done. No place is asked once the time is over. */
@@ -144,6 +158,8 @@ static void AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
     SKY_HeldShare_t *share    = ShareOf(ground, op, number);
     bool             has_more = true;
 
+    SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_HELD);
+    SKY_ASSERT(op->check.end_us > op->check.began_us);
     while (has_more)
     {
         const uint32_t round = SKY_HeldShare_Next(share);
@@ -155,6 +171,7 @@ static void AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
         }
         else if (ground->now_us < op->check.end_us)
         {
+            SKY_ASSERT(round < share->places);
             AskPlace(ground, op, number, round);
             has_more = false;
         }
@@ -174,7 +191,8 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_GroundCheck_t *check    = &op->check;
     uint64_t           hurry_us = 0;
 
-    check->began_us     = ground->now_us;
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(ground->shares.row_count >= 1u);
     check->row_count    = ground->shares.row_count;
     check->silent_count = 0;
     (void)memset(&check->told, 0, sizeof(check->told));
@@ -203,7 +221,9 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         return false;
     }
-    check->end_us = ground->now_us + hurry_us;
+    check->began_us = ground->now_us;
+    check->end_us   = ground->now_us + hurry_us;
+    SKY_ASSERT(check->end_us > check->began_us);
     for (uint32_t number = 0; number < ground->limits.servers; ++number)
     {
         if (ShareOf(ground, op, number)->missing.count > 0u)
@@ -221,6 +241,7 @@ void SKY_GroundCheck_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Host
 
     SKY_ASSERT(number < ground->limits.servers);
     SKY_ASSERT(op->asking > 0u);
+    SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_HELD);
     if (!is_done && op->check.silent_count < ground->limits.servers * SKY_PLACES_MAX)
     {
         SilentOf(ground, op)[op->check.silent_count] = (SKY_Addr_t){question->place.plane, question->place.slot};
@@ -230,6 +251,7 @@ void SKY_GroundCheck_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Host
     --op->asking;
     ++op->tries;
     AskNext(ground, op, number);
+    SKY_ASSERT(op->asking <= ground->limits.servers);
     op->is_due = op->asking == 0u;
 }
 
@@ -243,6 +265,8 @@ static bool HasMoved(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
     const uint32_t     count = SKY_Places_Rows(&places, ground->now_us, op->facts.epoch, rows);
     bool               moved = false;
 
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(op->check.row_count >= 1u);
     for (uint32_t i = 0; i < count; ++i)
     {
         bool is_same = false;
@@ -273,6 +297,8 @@ static void TellPresence(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         }
     }
     SKY_ASSERT(count <= ground->limits.servers);
+    SKY_ASSERT(op->check.end_us > op->check.began_us);
+    SKY_ASSERT(op->check.silent_count <= op->tries);
     if (count > 0u)
     {
         SKY_Presence_Told(&ground->presence, ground->now_us, op->check.end_us - op->check.began_us, first, count,
@@ -285,6 +311,8 @@ static void Judge(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const SKY_Held_t *told = &op->check.told;
 
+    SKY_ASSERT(told->verdict <= (uint32_t)SKY_HELD_BROKEN);
+    SKY_ASSERT(op->asking == 0u);
     TellPresence(ground, op);
     if (told->verdict == (uint32_t)SKY_HELD_BROKEN)
     {
@@ -316,6 +344,8 @@ void SKY_GroundCheck_Begin(SKY_GroundOp_t *op)
 /* Ask the servers, but only while nothing is late. @return true if the operation waits */
 static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_LATE);
+    SKY_ASSERT(op->asking == 0u);
     if (SKY_GroundInquiry_WaitsLate(ground, op))
     {
         return true;
@@ -333,6 +363,7 @@ static bool AskAside(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     bool is_aside;
 
     SKY_ASSERT(op->outcome == SKY_STATUS_MISS);
+    SKY_ASSERT(op->verdict == (uint32_t)SKY_VERDICT_PURGE);
     if (SKY_GroundConfirm_AsksAside(ground, op, &is_aside))
     {
         return true;
@@ -343,6 +374,8 @@ static bool AskAside(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
 bool SKY_GroundCheck_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->kind == SKY_GROUND_CHECK);
+    SKY_ASSERT(op->asking == 0u);
     if (op->check.step == SKY_GROUND_CHECK_LATE)
     {
         if (Ask(ground, op))
@@ -365,6 +398,7 @@ bool SKY_GroundCheck_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         }
         op->check.step = SKY_GROUND_CHECK_ASIDE;
     }
+    SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_ASIDE);
     if (AskAside(ground, op))
     {
         return true;

@@ -16,6 +16,7 @@ static bool IsAhead(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const SKY_Places_t places = SKY_GroundWays_Rule(ground);
     uint32_t           rows[SKY_PLACES_ROWS_MAX];
 
+    SKY_ASSERT(op->find.has_asked);
     if (SKY_GroundFind_Word(op) != SKY_WORD_BLOCK)
     {
         return false;
@@ -23,6 +24,7 @@ static bool IsAhead(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const SKY_BlockFacts_t *facts = &op->find.facts;
     const uint32_t          count = SKY_Places_Rows(&places, ground->now_us, facts->epoch, rows);
 
+    SKY_ASSERT(count >= 1u);
     return SKY_Word_IsAhead(facts, SKY_GroundWays_Row(ground), rows, count);
 }
 
@@ -31,6 +33,7 @@ static bool AskAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const SKY_GroundMay_t may = SKY_GroundInquiry_May(ground, op);
 
+    SKY_ASSERT(op->confirms == SKY_GROUND_CONFIRM_AHEAD);
     if (may == SKY_GROUND_MAY_LATER)
     {
         return true;
@@ -42,6 +45,7 @@ static bool AskAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         SKY_GroundAsk_Add(ground, op, ground->placed[server]);
     }
+    SKY_ASSERT(op->asks <= ground->limits.servers);
     return SKY_GroundFind_AskAll(ground, op);
 }
 
@@ -51,6 +55,8 @@ static bool TakeFacts(SKY_GroundOp_t *op, bool is_found)
 {
     const bool is_other = is_found && SKY_Word_IsOther(&op->find.facts, &op->facts);
 
+    SKY_ASSERT(op->confirms == SKY_GROUND_CONFIRM_OTHER);
+    SKY_ASSERT(!op->is_ahead || op->ahead_epoch > 1u);
     if (op->facts.version != 0u)
     {
         if (!is_other || op->find.facts.version < op->known)
@@ -68,6 +74,7 @@ static bool TakeFacts(SKY_GroundOp_t *op, bool is_found)
 /* Ask whether the block is prefetched, or replaced. @return true if the operation waits */
 static bool AsksOther(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_other)
 {
+    SKY_ASSERT(op->confirms != SKY_GROUND_CONFIRM_ASIDE);
     if (op->confirms == SKY_GROUND_CONFIRM_NOT)
     {
         SKY_GroundFind_Begin(ground, op);
@@ -100,6 +107,7 @@ static bool AskSpares(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const uint32_t satellites = (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots;
 
+    SKY_ASSERT(op->outcome != SKY_STATUS_DONE);
     SKY_GroundFind_Begin(ground, op);
     op->find.spares = SKY_Ground_Spares(ground, ground->now_us);
     op->aside_us    = ground->now_us;
@@ -113,6 +121,7 @@ static bool AskSpares(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             SKY_GroundAsk_Add(ground, op, satellite);
         }
     }
+    SKY_ASSERT(op->asks <= op->find.spares);
     return SKY_GroundFind_AskFor(ground, op, SKY_GroundAsk_WaitUs(ground, op, true));
 }
 
@@ -127,6 +136,7 @@ static uint32_t DenialsOf(const SKY_GroundOp_t *op)
         const bool                is_done  = question->status == SKY_STATUS_DONE;
         SKY_BlockFacts_t          facts;
 
+        SKY_ASSERT(question->status != SKY_STATUS_RUNNING);
         count += SKY_Word_Of(is_done ? &question->answer : NULL, question->key, &facts) == SKY_WORD_ABSENT ? 1u : 0u;
     }
     SKY_ASSERT(count <= op->asks);
@@ -139,8 +149,12 @@ bool SKY_GroundConfirm_AsksAside(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool 
     {
         return true;
     }
+    const uint32_t denials = DenialsOf(op);
+
+    SKY_ASSERT(op->find.has_asked);
+    SKY_ASSERT(denials <= op->find.spares);
     op->find.has_asked = false;
-    *is_aside          = SKY_Verdict_IsAside(op->find.spares, DenialsOf(op));
+    *is_aside          = SKY_Verdict_IsAside(op->find.spares, denials);
     return false;
 }
 
@@ -149,6 +163,8 @@ bool SKY_GroundConfirm_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_
     *is_other = false;
     *is_aside = false;
     SKY_ASSERT(op->kind == SKY_GROUND_GET);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->asking == 0u);
     if (op->confirms != SKY_GROUND_CONFIRM_ASIDE)
     {
         if (AsksOther(ground, op, is_other))
@@ -163,5 +179,6 @@ bool SKY_GroundConfirm_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_
         return true;
     }
     op->confirms = SKY_GROUND_CONFIRM_NOT;
+    SKY_ASSERT(!*is_other || !*is_aside);
     return false;
 }

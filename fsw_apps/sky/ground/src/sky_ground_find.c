@@ -16,12 +16,14 @@ void SKY_GroundFind_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_GroundFind_t *find = &op->find;
     SKY_ChunkSet_t    any;
 
+    SKY_ASSERT(op->asking == 0u);
     (void)memset(find, 0, sizeof(*find));
     (void)SKY_ChunkSet_Init(&any, 0, 1, 1); /* one chunk makes a sound set */
     SKY_ChunkSet_Add(&any, 0);
     find->payload_bytes = (uint32_t)SKY_ChunkSet_Encode(&any, find->payload, sizeof(find->payload));
     SKY_ASSERT(find->payload_bytes >= 1u);
     SKY_Lookup_Init(&find->core, &find->key, 1, late.is_known && late.is_over);
+    SKY_ASSERT(find->core.step == (uint32_t)SKY_LOOKUP_ASK);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------------------- */
@@ -35,8 +37,10 @@ bool SKY_GroundFind_AskFor(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint64_t wa
     what.flags         = SKY_FLAG_ANY;
     what.payload       = op->find.payload;
     what.payload_bytes = op->find.payload_bytes;
+    SKY_ASSERT(!op->find.has_asked);
     op->find.has_asked = true;
     SKY_ASSERT(what.payload_bytes >= 1u);
+    SKY_ASSERT(what.payload_bytes <= SKY_CHUNKSET_MAX_BYTES);
     return SKY_GroundAsk_All(ground, op, &what, wait_us);
 }
 
@@ -47,6 +51,7 @@ bool SKY_GroundFind_AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const uint64_t wait_us     = patience_us > QUESTION_US ? patience_us : QUESTION_US;
 
     SKY_ASSERT(most_us >= 1u);
+    SKY_ASSERT(patience_us >= 1u);
     return SKY_GroundFind_AskFor(ground, op, wait_us < most_us ? wait_us : most_us);
 }
 
@@ -55,6 +60,7 @@ SKY_HasWord_t SKY_GroundFind_Word(SKY_GroundOp_t *op)
     SKY_HasWord_t word      = SKY_WORD_NOTHING;
     bool          is_silent = false;
 
+    SKY_ASSERT(op->asking == 0u);
     for (uint32_t i = 0; i < op->asks; ++i)
     {
         const SKY_HostQuestion_t *question = &op->questions[i];
@@ -62,6 +68,7 @@ SKY_HasWord_t SKY_GroundFind_Word(SKY_GroundOp_t *op)
         SKY_BlockFacts_t          facts    = {{0, 0, 0, 0, 0}, 0, 0, 0};
         const SKY_HasWord_t       one      = SKY_Word_Of(is_done ? &question->answer : NULL, question->key, &facts);
 
+        SKY_ASSERT(question->status != SKY_STATUS_RUNNING);
         if (one == SKY_WORD_BLOCK && (word != SKY_WORD_BLOCK || SKY_Word_IsNewer(&facts, &op->find.facts)))
         {
             op->find.facts = facts;
@@ -88,6 +95,8 @@ static bool FindFirst(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const SKY_GroundMay_t may = SKY_GroundInquiry_May(ground, op);
 
+    SKY_ASSERT(!op->find.is_passing);
+    SKY_ASSERT(!op->find.has_asked);
     if (may == SKY_GROUND_MAY_LATER)
     {
         return false;
@@ -102,6 +111,8 @@ static bool RunPass(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_GroundFind_t *find = &op->find;
 
+    SKY_ASSERT(find->core.step == (uint32_t)SKY_LOOKUP_ASK);
+    SKY_ASSERT(find->is_passing || !find->has_asked);
     if (!find->is_passing)
     {
         if (!FindFirst(ground, op))
@@ -130,6 +141,7 @@ static bool RunPass(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             return true;
         }
     }
+    SKY_ASSERT(find->has_asked);
     SKY_Lookup_Take(&find->core, 0, SKY_GroundFind_Word(op));
     find->has_asked  = false;
     find->is_passing = SKY_Lookup_Asked(&find->core);
@@ -144,6 +156,7 @@ static bool RunAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_LookupStep_t st
     SKY_GroundFind_t *find = &op->find;
 
     SKY_ASSERT(step == SKY_LOOKUP_SEARCH || step == SKY_LOOKUP_AGAIN);
+    SKY_ASSERT(!find->is_passing);
     if (!find->has_asked)
     {
         if (step == SKY_LOOKUP_SEARCH ? SKY_GroundInquiry_WaitsLate(ground, op) : !FindFirst(ground, op))
@@ -164,6 +177,7 @@ static bool RunAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_LookupStep_t st
             return true;
         }
     }
+    SKY_ASSERT(find->has_asked);
     if (op->asks > 0u || step == SKY_LOOKUP_AGAIN) /* in a search nobody says anything unless somebody is late */
     {
         const SKY_HasWord_t word = SKY_GroundFind_Word(op);
@@ -178,6 +192,8 @@ static bool RunAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_LookupStep_t st
 
 bool SKY_GroundFind_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->asking == 0u);
     for (;;)
     {
         const SKY_LookupStep_t step = SKY_Lookup_Next(&op->find.core);
@@ -200,6 +216,7 @@ bool SKY_GroundFind_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
 bool SKY_GroundFind_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->kind == SKY_GROUND_FIND);
     if (SKY_GroundFind_Waits(ground, op))
     {
         return true;
@@ -213,5 +230,6 @@ bool SKY_GroundFind_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         op->status = SKY_STATUS_NO_SATELLITE;
     }
+    SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
     return false;
 }

@@ -21,6 +21,8 @@ static void AskAll(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
 
     SKY_ASSERT(inquiry->running == 0u);
+    SKY_ASSERT(op == SKY_OP_PING || op == SKY_OP_STATS);
+    SKY_ASSERT(op == SKY_OP_PING || inquiry->count <= (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots);
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
         inquiry->addrs[i] = inquiry->asks[i].satellite;
@@ -47,6 +49,8 @@ static void AskAll(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
         question->room_bytes        = op == SKY_OP_STATS ? STATS_BYTES : 0u;
         question->room              = op == SKY_OP_STATS ? inquiry->stats + (size_t)i * STATS_BYTES : NULL;
         question->owner             = inquiry;
+        SKY_ASSERT(question->place.plane != 0u);
+        SKY_ASSERT(question->deadline_ms >= 1u);
         inquiry->running += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
     }
 }
@@ -63,6 +67,7 @@ static bool AddAsk(SKY_Ground_t *ground, SKY_Addr_t satellite)
     {
         return false;
     }
+    SKY_ASSERT(inquiry->running == 0u);
     while (at < inquiry->count && !SKY_Addr_Equal(inquiry->asks[at].satellite, satellite))
     {
         ++at;
@@ -74,11 +79,13 @@ static bool AddAsk(SKY_Ground_t *ground, SKY_Addr_t satellite)
         inquiry->asks[at].answered  = false;
         ++inquiry->count;
     }
+    SKY_ASSERT(at < inquiry->count);
     return true;
 }
 
 static bool IsOk(const SKY_HostQuestion_t *question)
 {
+    SKY_ASSERT(question->status != SKY_STATUS_RUNNING);
     return question->status == SKY_STATUS_DONE && question->answer.status == SKY_STATUS_OK;
 }
 
@@ -99,6 +106,7 @@ static uint32_t FindOthers(SKY_Ground_t *ground)
     uint32_t        count      = near < satellites ? near : satellites;
     SKY_ReachAsk_t *others     = ground->inquiry.others;
 
+    SKY_ASSERT(near > ground->reach.lost_count);
     if (is_seen)
     {
         count = ground->sky.seen_count < count ? ground->sky.seen_count : count;
@@ -116,6 +124,7 @@ static uint32_t FindOthers(SKY_Ground_t *ground)
         others[i].satellite = is_seen ? ground->sky.seen[i] : near_one;
         others[i].entry     = others[i].satellite;
         others[i].answered  = false;
+        SKY_ASSERT(SKY_Torus_Contains(&ground->limits.torus, others[i].satellite));
     }
     return count;
 }
@@ -125,6 +134,8 @@ static bool BeginRound(SKY_Ground_t *ground)
 {
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
 
+    SKY_ASSERT(inquiry->kind == SKY_GROUND_WAIT_LOOK);
+    SKY_ASSERT(inquiry->round < SKY_HOST_LOOKS);
     inquiry->count = 0;
     SKY_GroundWays_Servers(ground, SKY_GroundWays_Row(ground));
     for (uint32_t server = 0; server < ground->limits.servers; ++server)
@@ -140,7 +151,9 @@ static bool BeginRound(SKY_Ground_t *ground)
     }
     ++inquiry->round;
     inquiry->about = inquiry->count;
+    SKY_ASSERT(inquiry->about <= AboutMost(ground));
     inquiry->count = SKY_Reach_Around(&ground->reach, inquiry->asks, inquiry->about, inquiry->others, FindOthers(ground));
+    SKY_ASSERT(inquiry->count >= inquiry->about);
     AskAll(ground, SKY_OP_PING, 0);
     return true;
 }
@@ -152,6 +165,8 @@ static bool EndRound(SKY_Ground_t *ground)
     const SKY_GroundWatch_t *watch   = &ground->shell.watch;
     const uint32_t           losses  = ground->reach.losses;
 
+    SKY_ASSERT(inquiry->running == 0u);
+    SKY_ASSERT(inquiry->about >= 1u);
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
         inquiry->asks[i].answered = IsOk(&inquiry->questions[i]);
@@ -159,6 +174,7 @@ static bool EndRound(SKY_Ground_t *ground)
     const SKY_ReachFound_t found =
         SKY_Reach_Found(&ground->reach, ground->now_us, inquiry->round, inquiry->asks, inquiry->about, inquiry->count);
 
+    SKY_ASSERT(ground->reach.losses >= losses);
     if (watch->Lost != NULL && (found == SKY_REACH_NOBODY || ground->reach.losses != losses))
     {
         watch->Lost(watch->context);
@@ -174,6 +190,8 @@ static bool IsEntry(const SKY_Ground_t *ground, SKY_Addr_t satellite)
     bool is_entry = ground->sky.uplink == (uint32_t)SKY_UPLINK_CENTRE &&
                     SKY_Addr_Equal(satellite, SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground)));
 
+    SKY_ASSERT(satellite.plane != 0u);
+    SKY_ASSERT(ground->sky.uplink <= (uint32_t)SKY_UPLINK_SEEN);
     for (uint32_t i = 0; ground->sky.uplink == (uint32_t)SKY_UPLINK_SEEN && i < ground->sky.seen_count; ++i)
     {
         is_entry = is_entry || SKY_Addr_Equal(satellite, ground->sky.seen[i]);
@@ -188,16 +206,20 @@ static bool BeginBack(SKY_Ground_t *ground, bool doubted)
     const uint32_t       count    = SKY_Reach_AskLost(&ground->reach, ground->now_us, doubted, inquiry->addrs);
     const uint64_t       hurry_us = SKY_Host_HurryUs(&ground->host, inquiry->addrs, count);
 
+    SKY_ASSERT(inquiry->kind == SKY_GROUND_WAIT_BACK);
+    SKY_ASSERT(hurry_us > 0u || count == 0u);
     inquiry->count = 0;
     for (uint32_t i = 0; i < count; ++i)
     {
         SKY_ReachAsk_t *ask = &inquiry->asks[inquiry->count];
 
+        SKY_ASSERT(SKY_Ground_IsLost(ground, inquiry->addrs[i]));
         if (AddAsk(ground, inquiry->addrs[i]) && IsEntry(ground, ask->satellite))
         {
             ask->entry = ask->satellite; /* satellites that would be ways in are asked directly */
         }
     }
+    SKY_ASSERT(inquiry->count <= count);
     if (inquiry->count == 0u)
     {
         return false;
@@ -208,6 +230,8 @@ static bool BeginBack(SKY_Ground_t *ground, bool doubted)
 
 static void EndBack(SKY_Ground_t *ground)
 {
+    SKY_ASSERT(ground->inquiry.kind == SKY_GROUND_WAIT_BACK);
+    SKY_ASSERT(ground->inquiry.count >= 1u);
     for (uint32_t i = 0; i < ground->inquiry.count; ++i)
     {
         if (IsOk(&ground->inquiry.questions[i]))
@@ -224,6 +248,8 @@ static void BeginPass(SKY_Ground_t *ground)
     const uint32_t       satellites = (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots;
     SKY_GroundInquiry_t *inquiry    = &ground->inquiry;
 
+    SKY_ASSERT(inquiry->kind == SKY_GROUND_WAIT_LATE);
+    SKY_ASSERT(inquiry->search.first <= inquiry->search.row);
     inquiry->count = 0;
     inquiry->about = 0;
     SKY_Places_Left(ground->sky.schedule, inquiry->search.first, inquiry->search.row, inquiry->last_rows);
@@ -242,6 +268,7 @@ static void BeginPass(SKY_Ground_t *ground)
             }
         }
     }
+    SKY_ASSERT(inquiry->count <= inquiry->about);
     AskAll(ground, SKY_OP_STATS, 0);
 }
 
@@ -250,6 +277,7 @@ static uint64_t Counter(const uint8_t *stats, uint32_t number)
     uint64_t value = 0;
 
     SKY_ASSERT(number < SKY_STATS_KVC_COUNT);
+    SKY_ASSERT(stats != NULL);
     for (uint32_t i = 0; i < 8u; ++i)
     {
         value = value << 8 | stats[8u * number + i];
@@ -265,6 +293,8 @@ static bool TakeWord(SKY_Ground_t *ground, uint32_t index)
     const uint8_t             *stats    = question->answer.payload;
     const uint32_t             number   = SKY_GroundWays_NumberOf(ground, inquiry->asks[index].satellite);
 
+    SKY_ASSERT(index < inquiry->count);
+    SKY_ASSERT(ground->late_count <= index);
     if (!IsOk(question) || stats == NULL || question->answer.length != STATS_BYTES)
     {
         return false;
@@ -274,6 +304,7 @@ static bool TakeWord(SKY_Ground_t *ground, uint32_t index)
 
     if (SKY_Handovers_HasLeft(&inquiry->search, &word, inquiry->last_rows[number] != SKY_SCHEDULE_NONE))
     {
+        SKY_ASSERT(ground->late_count == 0u || SKY_GroundWays_NumberOf(ground, ground->late[ground->late_count - 1u]) < number);
         ground->late[ground->late_count] = inquiry->asks[index].satellite; /* in ascending order, as they were asked */
         ++ground->late_count;
         if (inquiry->is_spare[number] && SKY_Handovers_HasLeft(&inquiry->search, &word, false))
@@ -299,6 +330,8 @@ static bool EndPass(SKY_Ground_t *ground)
     {
         answered += TakeWord(ground, i) ? 1u : 0u;
     }
+    SKY_ASSERT(ground->late_count <= answered);
+    SKY_ASSERT(ground->spare_count <= ground->late_count);
     if (SKY_Handovers_Asked(&ground->handovers, &inquiry->search, ground->now_us, inquiry->about, answered, ground->late_count))
     {
         BeginPass(ground);
@@ -316,6 +349,8 @@ static bool EndPass(SKY_Ground_t *ground)
 /* Return true if the answer that an operation waits for is known already. */
 static bool IsKnown(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->waits != SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
     return (op->waits == SKY_GROUND_WAIT_LATE && SKY_GroundWays_Late(ground).is_known) ||
            (op->waits == SKY_GROUND_WAIT_LOOK && op->failed_on.plane != 0u && SKY_Ground_IsLost(ground, op->failed_on));
 }
@@ -323,6 +358,8 @@ static bool IsKnown(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 static void Resume(SKY_GroundOp_t *op)
 {
     SKY_ASSERT(op->waits != SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(!op->is_due);
+    SKY_ASSERT(op->asking == 0u);
     op->waits  = SKY_GROUND_WAIT_NOT;
     op->is_due = true;
 }
@@ -332,6 +369,8 @@ static bool BeginInquiry(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 {
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
 
+    SKY_ASSERT(inquiry->kind == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->waits_for <= inquiry->number + 1u);
     inquiry->kind    = op->waits;
     inquiry->round   = 0;
     inquiry->running = 0;
@@ -354,6 +393,8 @@ static bool BeginInquiry(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 /* End an inquiry of which all have answered, or whose time is over. @return true if it is over */
 static bool EndStep(SKY_Ground_t *ground)
 {
+    SKY_ASSERT(ground->inquiry.running == 0u);
+    SKY_ASSERT(ground->inquiry.kind != SKY_GROUND_WAIT_NOT);
     switch (ground->inquiry.kind)
     {
         case SKY_GROUND_WAIT_LOOK:
@@ -371,6 +412,8 @@ static void EndInquiry(SKY_Ground_t *ground)
 {
     const SKY_GroundWait_t kind = ground->inquiry.kind;
 
+    SKY_ASSERT(kind != SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(ground->inquiry.running == 0u);
     ground->inquiry.kind = SKY_GROUND_WAIT_NOT;
     for (SKY_GroundOp_t *op = ground->first; op != NULL; op = op->next)
     {
@@ -385,10 +428,12 @@ static SKY_GroundOp_t *FirstWaiting(const SKY_Ground_t *ground)
 {
     SKY_GroundOp_t *op = ground->first;
 
+    SKY_ASSERT((op == NULL) == (ground->running == 0u));
     while (op != NULL && op->waits == SKY_GROUND_WAIT_NOT)
     {
         op = op->next;
     }
+    SKY_ASSERT(op == NULL || op->waits_for >= 1u);
     return op;
 }
 
@@ -397,6 +442,8 @@ bool SKY_GroundInquiry_Run(SKY_Ground_t *ground)
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
     SKY_GroundOp_t      *op      = FirstWaiting(ground);
 
+    SKY_ASSERT(inquiry->running <= inquiry->count);
+    SKY_ASSERT(inquiry->running == 0u || inquiry->kind != SKY_GROUND_WAIT_NOT);
     if (inquiry->running > 0u || (inquiry->kind == SKY_GROUND_WAIT_NOT && op == NULL))
     {
         return false;
@@ -425,12 +472,16 @@ void SKY_GroundInquiry_Wait(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Ground
 {
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     SKY_ASSERT(what != SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
     op->waits     = what;
     op->waits_for = ground->inquiry.number + 1u;
 }
 
 SKY_GroundMay_t SKY_GroundInquiry_May(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->asking == 0u);
     switch (SKY_Reach_May(&ground->reach, ground->now_us))
     {
         case SKY_REACH_SILENT:
@@ -453,6 +504,8 @@ SKY_GroundMay_t SKY_GroundInquiry_May(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
 bool SKY_GroundInquiry_WaitsLate(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->kind != SKY_GROUND_PUT);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     if (op->has_searched || ground->reach.pause_us > 0u || SKY_GroundWays_Late(ground).is_known)
     {
         return false;

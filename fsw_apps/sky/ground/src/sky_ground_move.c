@@ -12,6 +12,8 @@
 /* Begin a transfer. @return false if nobody is to be asked, or nothing to be gained; the attempts go on, or are over */
 static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(!op->has_moved);
+    SKY_ASSERT(op->asking == 0u);
     op->has_asked_lost = false;
     if (!SKY_GroundWays_Find(ground, op))
     {
@@ -39,6 +41,7 @@ static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 /* Begin an attempt. @return false if the attempts go on, or are over */
 static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->attempts.step == (uint32_t)SKY_ATTEMPT_ASK);
     switch (SKY_GroundInquiry_May(ground, op))
     {
         case SKY_GROUND_MAY_NOW:
@@ -59,6 +62,7 @@ static uint32_t StatusOf(const SKY_HostBlock_t *block)
                           block->block_version != 0u && block->lost > 0u;
 
     SKY_ASSERT(block->status != SKY_STATUS_RUNNING);
+    SKY_ASSERT(block->failed_plane <= UINT16_MAX);
     return is_short ? (uint32_t)SKY_STATUS_EXPIRED : block->status;
 }
 
@@ -73,6 +77,8 @@ static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const SKY_Rows_t         rows = {found, SKY_Places_Rows(&places, ground->now_us, op->facts.epoch, found)};
 
     SKY_ASSERT(op->has_moved);
+    SKY_ASSERT(rows.count >= 1u);
+    SKY_ASSERT(op->attempts.asks >= 1u);
     op->has_moved = false;
     op->tries += block->passes;
     op->is_passed       = op->is_passed || block->passes > 0u || op->attempts.asks > 1u;
@@ -86,6 +92,7 @@ static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_TransferAttempts_Ended(&op->attempts, status, block->at_stand_in, block->is_unsettled, &rows, SKY_GroundWays_Row(ground),
                                false);
     op->outcome = op->attempts.status;
+    SKY_ASSERT(op->outcome != SKY_STATUS_RUNNING);
 }
 
 /* ---- between attempts ------------------------------------------------------------------------------------------------ */
@@ -93,6 +100,8 @@ static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 /* Search for late satellites, unless they are known. @return true if the operation waits */
 static bool Search(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_ASSERT(op->kind == SKY_GROUND_GET);
+    SKY_ASSERT(op->attempts.step == (uint32_t)SKY_ATTEMPT_SEARCH);
     if (!op->has_searched && !SKY_GroundWays_Late(ground).is_known)
     {
         op->has_searched = true;
@@ -112,6 +121,7 @@ static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     bool is_other;
     bool is_aside;
 
+    SKY_ASSERT(op->attempts.step == (uint32_t)SKY_ATTEMPT_CONFIRM);
     if (SKY_GroundConfirm_Waits(ground, op, &is_other, &is_aside))
     {
         return true;
@@ -130,6 +140,8 @@ static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 static bool Step(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_AttemptStep_t step)
 {
     SKY_ASSERT(step != SKY_ATTEMPT_END);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
+    SKY_ASSERT(op->kind == SKY_GROUND_GET || step <= SKY_ATTEMPT_LOOK);
     switch (step)
     {
         case SKY_ATTEMPT_ASK:
@@ -161,6 +173,7 @@ void SKY_GroundMove_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         SKY_ASSERT(op->kind == SKY_GROUND_PUT);
         SKY_TransferAttempts_InitPut(&op->attempts);
     }
+    SKY_ASSERT(op->attempts.step == (uint32_t)SKY_ATTEMPT_ASK);
     SKY_ASSERT(op->deadline_ms >= 1u);
 }
 
@@ -168,6 +181,7 @@ bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_AttemptStep_t step;
 
+    SKY_ASSERT(op->kind == SKY_GROUND_GET || op->kind == SKY_GROUND_PUT);
     if (op->has_moved)
     {
         TakeEnd(ground, op);
@@ -180,7 +194,9 @@ bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         return true;
     }
+    SKY_ASSERT(op->outcome != SKY_STATUS_RUNNING);
     op->status  = op->outcome;
     op->verdict = (uint32_t)(op->changes == ground->sky.changes ? SKY_TransferAttempts_Verdict(&op->attempts) : SKY_VERDICT_KEEP);
+    SKY_ASSERT(op->status != SKY_STATUS_DONE || op->verdict == (uint32_t)SKY_VERDICT_KEEP);
     return false;
 }

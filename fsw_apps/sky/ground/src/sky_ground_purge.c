@@ -15,6 +15,7 @@
 static void Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Addr_t satellite)
 {
     SKY_ASSERT(satellite.plane != 0u);
+    SKY_ASSERT(op->kind == SKY_GROUND_PURGE);
     if (!op->is_hurried || SKY_Presence_IsAwake(&ground->presence, ground->now_us, satellite))
     {
         SKY_GroundAsk_Add(ground, op, satellite);
@@ -25,6 +26,7 @@ static void Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Addr_t satellite)
 static void AddPlaces(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t share)
 {
     SKY_ASSERT(share < ground->limits.servers);
+    SKY_ASSERT(op->block.rounds < SKY_PLACES_MAX);
     for (uint32_t round = 0; round <= op->block.rounds; ++round)
     {
         const SKY_HostPlace_t *place = &op->places[(size_t)round * ground->limits.servers + share];
@@ -42,6 +44,7 @@ static void FindAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_PurgeStep_t st
     const uint32_t servers = ground->limits.servers;
 
     SKY_ASSERT(step == SKY_PURGE_FIRST || step == SKY_PURGE_ALL);
+    SKY_ASSERT(op->asking == 0u);
     op->asks = 0;
     if (!SKY_GroundWays_Find(ground, op))
     {
@@ -51,6 +54,7 @@ static void FindAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_PurgeStep_t st
     {
         const uint32_t count = SKY_GroundWays_First(ground, op->key, op->find.first);
 
+        SKY_ASSERT(count >= 1u);
         for (uint32_t i = 0; i <= op->facts.stripe.code_m; ++i)
         {
             const uint32_t server = (SKY_Spread_OfKey(op->key, servers) + i) % servers;
@@ -89,6 +93,8 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         what.content = op->facts.content;
         what.epoch   = op->facts.epoch > row ? op->facts.epoch : row;
     }
+    SKY_ASSERT(row >= 1u);
+    SKY_ASSERT(op->purge.has_asked);
     return SKY_GroundAsk_All(ground, op, &what, SKY_GroundAsk_WaitUs(ground, op, op->is_hurried));
 }
 
@@ -100,6 +106,7 @@ static bool HasConfirmed(const SKY_GroundOp_t *op, const SKY_HostPlace_t *place)
     uint32_t at = 0;
 
     SKY_ASSERT(place->plane != 0u);
+    SKY_ASSERT(op->asking == 0u);
     while (at < op->asks && (op->questions[at].place.plane != place->plane || op->questions[at].place.slot != place->slot))
     {
         ++at;
@@ -112,6 +119,8 @@ static bool IsGone(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_
 {
     bool is_gone = true;
 
+    SKY_ASSERT(share < ground->limits.servers);
+    SKY_ASSERT(op->asks >= 1u);
     for (uint32_t round = 0; is_gone && round <= op->block.rounds; ++round)
     {
         const SKY_HostPlace_t *place = &op->places[(size_t)round * ground->limits.servers + share];
@@ -142,6 +151,9 @@ static SKY_PurgeAnswers_t AnswersOf(const SKY_Ground_t *ground, SKY_GroundOp_t *
     {
         SKY_PurgeAnswers_AddShare(&answers, IsGone(ground, op, share));
     }
+    SKY_ASSERT(answers.asked == op->asks);
+    SKY_ASSERT(answers.confirmed <= answers.asked);
+    SKY_ASSERT(answers.gone <= ground->limits.servers);
     return answers;
 }
 
@@ -152,6 +164,8 @@ static void Tell(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const SKY_PurgeAnswers_t answers = AnswersOf(ground, op);
     SKY_GroundPurge_t       *purge   = &op->purge;
 
+    SKY_ASSERT(purge->has_asked);
+    SKY_ASSERT(purge->row >= 1u);
     SKY_Purge_Told(&purge->core, &answers, purge->is_over, purge->row == SKY_GroundWays_Row(ground));
     purge->has_asked   = false;
     op->has_asked_lost = false;
@@ -163,6 +177,8 @@ static bool RunStep(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_PurgeStep_t st
 {
     SKY_GroundPurge_t *purge = &op->purge;
 
+    SKY_ASSERT(step == SKY_PURGE_FIRST || step == SKY_PURGE_ALL);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     if (!purge->has_asked)
     {
         const SKY_GroundMay_t may = SKY_GroundInquiry_May(ground, op);
@@ -201,12 +217,15 @@ bool SKY_GroundPurge_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_Purge_t *core = &op->purge.core;
 
+    SKY_ASSERT(op->kind == SKY_GROUND_PURGE);
+    SKY_ASSERT(op->asking == 0u);
     for (;;)
     {
         const SKY_PurgeStep_t step = SKY_Purge_Next(core);
 
         if (step == SKY_PURGE_END || (op->is_lazy && core->rounds > 0u))
         {
+            SKY_ASSERT(!core->is_confirmed || op->asks > 0u);
             op->status = core->is_confirmed ? SKY_STATUS_DONE : (op->asks > 0u ? SKY_STATUS_EXPIRED : SKY_STATUS_NO_SATELLITE);
             return false;
         }

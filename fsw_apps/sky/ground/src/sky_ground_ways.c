@@ -48,6 +48,7 @@ static SKY_Satellites_t LostOf(const SKY_Ground_t *ground)
 {
     const SKY_Satellites_t lost = {ground->reach.lost, ground->reach.lost_count};
 
+    SKY_ASSERT(lost.count <= (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots);
     return lost;
 }
 
@@ -123,6 +124,7 @@ void SKY_GroundWays_Servers(SKY_Ground_t *ground, uint32_t row)
     const SKY_Satellites_t lost = LostOf(ground);
 
     SKY_ASSERT(row >= 1u);
+    SKY_ASSERT(row <= ground->sky.schedule->count);
     SKY_Places_InRow(ground->sky.schedule, row, &lost, ground->placed, ground->cells);
 }
 
@@ -181,6 +183,7 @@ SKY_Late_t SKY_GroundWays_Late(const SKY_Ground_t *ground)
     const SKY_Late_t       late  = {SKY_Handovers_IsKnown(known, ground->sky.changes, row, ground->now_us), known->is_over,
                                     known->is_certain};
 
+    SKY_ASSERT(known->settled <= known->row);
     return late;
 }
 
@@ -234,11 +237,13 @@ static void SetPlaces(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t share, 
     SKY_HostBlock_t *block   = &op->block;
 
     SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(share < servers);
     SKY_ASSERT(count <= SKY_PLACES_MAX);
     for (; block->rounds + 1u < count; ++block->rounds) /* round 0 is no fallback */
     {
         (void)memset(&op->places[(size_t)(block->rounds + 1u) * servers], 0, servers * sizeof(*op->places));
     }
+    SKY_ASSERT(block->rounds <= SKY_HOST_ROUNDS);
     for (uint32_t round = 0; round <= block->rounds; ++round)
     {
         const SKY_HostPlace_t nowhere = {0};
@@ -279,6 +284,8 @@ bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const SKY_GroundWatch_t *watch   = &ground->shell.watch;
     const uint32_t           servers = ground->limits.servers;
 
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     Describe(ground, op);
     FindShares(ground, op);
     op->changes = ground->sky.changes;
@@ -288,6 +295,7 @@ bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         const SKY_Addr_t *found  = &ground->shares.found[(size_t)server * SKY_PLACES_MAX];
         const SKY_Addr_t  home   = ground->shares.homes[server];
 
+        SKY_ASSERT(server < servers);
         if (watch->Placed != NULL)
         {
             watch->Placed(watch->context, op, share, home, found, ground->shares.counts[server]);
@@ -313,6 +321,7 @@ uint32_t SKY_GroundWays_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t 
     const size_t count  = (size_t)(op->block.rounds + 1u) * ground->limits.servers;
     uint64_t     number = count;
 
+    SKY_ASSERT(op->block.rounds <= SKY_HOST_ROUNDS);
     for (size_t i = 0; i < count; ++i)
     {
         number = Mixed(number, &op->places[i]);
