@@ -1,110 +1,260 @@
-/* A ground host checks whether servers hold a block, and nobody answers it. */
-#include "sky_ground.h"
+/**
+ * @file
+ * CHECK of a ground host: do servers hold all of a block?
+ */
+#include "ground_rig.h"
 
-#include <stdlib.h>
-#include <string.h>
+static run_t runs[OPERATIONS];
 
-#include "check.h"
-
-#define START_US UINT64_C(1000000)
-#define TURNS    10000u /* more than any operation here takes */
-
-static SKY_Torus_t       torus;
-static SKY_Schedule_t    schedule;
-static SKY_ScheduleRow_t row = {0, {3, 3}};
-static SKY_Ground_t      ground;
-static uint32_t          sent; /* questions for the block */
-static uint8_t           bytes[SKY_CHUNKSET_MAX_BYTES];
-
-static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt, const SKY_TagKey_t *key)
+static uint32_t check_block(run_t *run, uint32_t number, uint32_t bytes)
 {
-    (void)context;
-    (void)now_us;
-    (void)endpoint;
-    (void)key;
-    sent += pkt->op == SKY_OP_HAS ? 1u : 0u;
+    return finish(prepare(run, SKY_GROUND_CHECK, number, bytes, 0));
 }
 
-static uint8_t *payload(void *context)
+static void test_a_block_is_whole_or_broken(void)
 {
-    (void)context;
-    return bytes;
+    open_ground(1);
+    forge = is_settled;
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    asked_count = 0;
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_DONE);
+    CHECK(runs[1].op.verdict == SKY_VERDICT_KEEP && runs[1].op.gone == SKY_HOST_NONE);
+    CHECK_EQ(asked_of(SKY_OP_HAS, 0), SERVERS);
+    CHECK(told_checked == SERVERS && runs[1].op.tries == SERVERS && told_searched == 1);
+    CHECK_EQ(put(&runs[0], 65, 250, 0), SKY_STATUS_DONE);
+    CHECK_EQ(check_block(&runs[1], 65, 250), SKY_STATUS_DONE); /* not all servers have a share of it */
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+
+    forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+    CHECK(runs[1].op.verdict == SKY_VERDICT_PURGE && runs[1].op.gone == 2);
+    sky.lazy_purge = false;
+    set_sky();
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
+    sky.lazy_purge = true;
+    set_sky();
+    forge = NULL; /* what one denies that is not settled may be on its way to it */
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
+
+    forge = is_settled; /* a satellite that stands in first says nothing */
+    CHECK_EQ(SKY_Ground_Spares(&ground, now_us), SKY_STANDINS_SPARES);
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        is_silent[i] = ground.aside[i];
+    }
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_KEEP);
+    close_ground();
 }
 
-static bool draw(void *context, uint8_t *to, size_t count)
+/* Who was silent is left alone for a while, and a block of which nobody is asked is not known to be whole. */
+static void test_nobody_is_asked_who_was_silent_lately(void)
 {
-    (void)context;
-    (void)memset(to, 7, count);
+    open_ground(1);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_DONE);
+    silence(home_of(&runs[0].op, 1, 0), true);
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+    asked_count = 0;
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+    CHECK_EQ(asked_of(SKY_OP_HAS, 0), SERVERS - 1u);
+    silence_all(true);
+    now_us += 60u * SECOND_US;
+    for (uint32_t i = 0; i < 2u; ++i) /* the first time this host may be cut off */
+    {
+        asked_count = 0;
+        CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+        CHECK(asked_of(SKY_OP_HAS, 0) >= SERVERS);
+    }
+    asked_count = 0;
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+    CHECK_EQ(asked_of(SKY_OP_HAS, 0), 0);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_KEEP);
+    close_ground();
+}
+
+/* ---- several pieces -------------------------------------------------------------------------------------------------- */
+
+#define LONG_CHUNKS (SERVERS * (SKY_LIMIT_CHUNK_SET + 3u))
+
+static SKY_Stripe_t long_stripe;
+static uint32_t     denied_chunk; /* that nobody has */
+
+/* All satellites say that they hold all that they are asked for, but for one chunk. */
+static bool says_all(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    static uint8_t payload[SKY_CHUNKSET_MAX_BYTES];
+    SKY_ChunkSet_t set;
+
+    answer->word |= SKY_WORD_SETTLED;
+    if (question->op == SKY_OP_HAS && (question->flags & SKY_FLAG_ANY) == 0)
+    {
+        CHECK_EQ(SKY_ChunkSet_Decode(question, &set), SKY_STATUS_OK);
+        SKY_ChunkSet_Remove(&set, SKY_ChunkSet_IndexOf(&set, denied_chunk));
+        SKY_Stripe_ToPacket(&long_stripe, answer);
+        answer->status   = SKY_STATUS_OK;
+        answer->chunk_id = set.base;
+        answer->length   = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
+        answer->payload  = payload;
+    }
     return true;
 }
 
-static uint64_t endpoint_of(void *context, SKY_Addr_t entry)
+static SKY_GroundOp_t *prepare_long(run_t *run)
 {
-    (void)context;
-    return (uint64_t)entry.plane << 16 | entry.slot;
+    SKY_GroundOp_t *op = prepare(run, SKY_GROUND_CHECK, 1, 950, 0);
+
+    CHECK(SKY_Stripe_Cut(&long_stripe, LONG_CHUNKS * CHUNK, CHUNK, 0, 0));
+    op->facts.stripe = long_stripe;
+    return op;
 }
 
-/* Begin a host in a sky that does not turn. */
-static void *begin(void)
+static void test_a_share_is_asked_for_piece_by_piece(void)
 {
-    static const SKY_ReachCfg_t times = {SKY_HOST_LOST_US, SKY_HOST_DOUBT_US, SKY_HOST_PAUSE_FIRST_US, SKY_HOST_PAUSE_MAX_US};
-
-    const SKY_HostCfg_t     cfg   = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, true, 0, false, {0}};
-    const SKY_GroundShell_t shell = {.host = {NULL, send_packet, payload, draw}, .EndpointOf = endpoint_of};
-    const SKY_GroundSky_t   sky   = {.schedule = &schedule, .changes = 1, .uplink = SKY_UPLINK_DIRECT};
-    SKY_GroundLimits_t      limits;
-    void                   *memory;
-
-    CHECK(SKY_Torus_Init(&torus, 5, 5, false));
-    CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_HOP, 2, &row, 1, 0));
-    limits = (SKY_GroundLimits_t){torus, 2, 1, 1, 8, 8};
-    memory = calloc(1, SKY_Ground_MemoryBytes(&limits));
-    CHECK(memory != NULL);
-    CHECK(SKY_Ground_Init(&ground, &limits, &shell, &cfg, &times, memory));
-    SKY_Ground_SetSky(&ground, &sky);
-    return memory;
+    open_ground(1);
+    forge        = says_all;
+    denied_chunk = UINT32_MAX;
+    CHECK_EQ(finish(prepare_long(&runs[0])), SKY_STATUS_DONE);
+    CHECK_EQ(asked_of(SKY_OP_HAS, 0), 2u * SERVERS);
+    CHECK_EQ(runs[0].op.tries, 2u * SERVERS);
+    denied_chunk = LONG_CHUNKS - 2u; /* in a second piece */
+    CHECK_EQ(finish(prepare_long(&runs[0])), SKY_STATUS_MISS);
+    CHECK_EQ(runs[0].op.gone, denied_chunk);
+    close_ground();
 }
 
-/* Check a block of two chunks. @return status of that */
-static uint32_t check_block(uint64_t *now_us)
+/* While the first piece is asked for, another operation finds that satellites are silent. */
+static void test_a_share_goes_on_whose_satellite_turned_out_silent_meanwhile(void)
 {
-    static SKY_GroundOp_t op;
-    SKY_GroundOp_t       *ended = NULL;
+    SKY_Addr_t silent[SERVERS];
 
-    (void)memset(&op, 0, sizeof(op));
-    op.kind        = SKY_GROUND_CHECK;
-    op.deadline_ms = 1000;
-    CHECK(SKY_Stripe_Cut(&op.facts.stripe, 200, 100, 0, 0));
-    CHECK(SKY_Ground_Submit(&ground, *now_us, &op));
-    for (uint32_t turn = 0; ended == NULL && turn < TURNS; ++turn)
+    open_ground(1);
+    forge        = says_all;
+    denied_chunk = UINT32_MAX;
+    CHECK_EQ(finish(prepare_long(&runs[0])), SKY_STATUS_DONE);
+    submit(prepare_long(&runs[0]));
+    (void)SKY_Ground_Run(&ground, now_us); /* it has asked for the first pieces */
+    for (uint32_t share = 0; share < SERVERS; ++share)
     {
-        const uint64_t due_us = SKY_Ground_Run(&ground, *now_us);
-
-        ended   = SKY_Ground_Ended(&ground);
-        *now_us = ended == NULL ? due_us : *now_us;
+        silent[share] = home_of(&runs[0].op, 1, share);
     }
-    CHECK(ended == &op);
-    return op.status;
+    for (uint32_t i = 0; i < 2u; ++i)
+    {
+        SKY_Presence_Told(&ground.presence, now_us, 100u * RTT_US, silent, SERVERS, silent, SERVERS);
+    }
+    CHECK(!SKY_Presence_IsAwake(&ground.presence, now_us, silent[0]));
+    run_all();
+    CHECK_EQ(runs[0].op.status, SKY_STATUS_DONE);
+    close_ground();
 }
 
-/* Those that were silent twice are left alone for a while. Then nobody says a word, and the block is not known to be whole. */
-static void test_a_block_about_which_nobody_is_asked_is_not_known_to_be_whole(void)
-{
-    void    *memory = begin();
-    uint64_t now_us = START_US;
-    uint32_t before;
+/* ---- while the sky turns --------------------------------------------------------------------------------------------- */
 
-    CHECK_EQ(check_block(&now_us), SKY_STATUS_UNANSWERED);
-    CHECK_EQ(check_block(&now_us), SKY_STATUS_UNANSWERED);
-    CHECK(sent > 0u);
-    before = sent;
-    CHECK_EQ(check_block(&now_us), SKY_STATUS_UNANSWERED);
-    CHECK_EQ(sent, before);
-    free(memory);
+/* The time is over with the first place of a share: the others are not asked. */
+static void test_no_place_is_asked_once_the_time_is_over(void)
+{
+    open_ground(2);
+    now_us = START_US + ROW_US + 30u * SECOND_US;
+    poll_all();
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_DONE);
+    for (uint32_t share = 0; share < SERVERS; ++share)
+    {
+        silence(home_of(&runs[0].op, 2, share), true);
+    }
+    asked_count = 0;
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+    for (uint32_t i = 0; i < asked_count; ++i)
+    {
+        CHECK(is_silent[node_at(asked[i].dst) - nodes]);
+    }
+    close_ground();
+}
+
+/* The next row is near when they answer, so places are asked then that nobody was asked at. */
+static void test_a_block_is_kept_if_other_places_count_meanwhile(void)
+{
+    for (uint32_t epoch = 0; epoch <= 4u; epoch += 4u) /* it may wait for a row to come, too */
+    {
+        open_ground(4);
+        forge = is_settled;
+        CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_MISS); /* no handover goes on */
+        CHECK_EQ(runs[0].op.verdict, SKY_VERDICT_PURGE);
+        now_us = START_US + ROW_US - SKY_HOST_SKEW_US - RTT_US / 2u;
+        (void)prepare(&runs[0], SKY_GROUND_CHECK, 1, 950, 0);
+        runs[0].op.facts.epoch = epoch;
+        CHECK_EQ(finish(&runs[0].op), SKY_STATUS_MISS);
+        CHECK_EQ(runs[0].op.verdict, SKY_VERDICT_KEEP);
+        CHECK(now_us < START_US + ROW_US);
+        close_ground();
+    }
+}
+
+static void test_nobody_is_asked_while_shares_may_be_on_their_way(void)
+{
+    open_ground(2);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    now_us = START_US + ROW_US + SECOND_US;
+    poll_all();
+    asked_count = 0;
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+    CHECK(asked_of(SKY_OP_HAS, 0) == 0 && ground.late_count > 0);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_KEEP);
+    close_ground();
+}
+
+static void test_nobody_can_be_asked(void)
+{
+    open_ground(1);
+    CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_MISS);
+    asked_count = 0;
+    sky.uplink  = (uint32_t)SKY_UPLINK_SEEN;
+    set_sky();
+    CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_UNANSWERED); /* nobody is in sight */
+    sky.uplink = (uint32_t)SKY_UPLINK_DIRECT;
+    set_sky();
+    silence_all(true);
+    CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_FIND, 1, 950, 0)), SKY_STATUS_UNANSWERED);
+    asked_count = 0;
+    CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_UNANSWERED); /* this host is silent */
+    sky.changes = 2;
+    set_sky();
+    CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_UNANSWERED); /* and knows of no handovers */
+    CHECK_EQ(asked_count, 0);
+    close_ground();
+}
+
+/* A server that is lost has a stand-in, which never had its share: the lost one may have it. */
+static void test_a_lost_server_may_have_what_its_stand_in_denies(void)
+{
+    SKY_Addr_t away;
+
+    open_ground(1);
+    forge = is_settled;
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 5)), SKY_STATUS_DONE);
+    away = home_of(&runs[0].op, 1, 1);
+    silence(away, true);
+    CHECK_EQ(put(&runs[1], 65, 950, 5), SKY_STATUS_DONE);
+    CHECK(SKY_Ground_IsLost(&ground, away));
+    CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 5)), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
+    CHECK_EQ(runs[1].op.gone, SKY_HOST_NONE);
+    close_ground();
 }
 
 int main(void)
 {
-    RUN(test_a_block_about_which_nobody_is_asked_is_not_known_to_be_whole);
+    RUN(test_a_block_is_whole_or_broken);
+    RUN(test_nobody_is_asked_who_was_silent_lately);
+    RUN(test_a_share_is_asked_for_piece_by_piece);
+    RUN(test_a_share_goes_on_whose_satellite_turned_out_silent_meanwhile);
+    RUN(test_no_place_is_asked_once_the_time_is_over);
+    RUN(test_a_block_is_kept_if_other_places_count_meanwhile);
+    RUN(test_nobody_is_asked_while_shares_may_be_on_their_way);
+    RUN(test_nobody_can_be_asked);
+    RUN(test_a_lost_server_may_have_what_its_stand_in_denies);
     return CHECK_RESULT();
 }

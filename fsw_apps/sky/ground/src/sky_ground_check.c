@@ -112,7 +112,8 @@ static void AskPlace(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, 
     op->asking += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
 }
 
-/* Begin a piece of a share, if there is one: at its places, if the server is to be asked. */
+/* Begin a piece of a share, if there is one: at its places, if the server is to be asked. The first piece decides on that, whatever other
+ * operations find meanwhile. */
 static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
 {
     SKY_HeldShare_t *share = ShareOf(ground, op, number);
@@ -125,8 +126,9 @@ static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number
         return false;
     }
     const uint32_t several = PlacesOf(ground, op, number, found);
-    const bool     asks =
-        SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total, number, true, found, several);
+    const bool     asks    = (*piece & ~ASKED) > 0u ? share->places > 0u
+                                                    : SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total,
+                                                                        number, true, found, several);
 
     SKY_HeldShare_Init(share, &op->facts, ground->limits.servers, number, *piece & ~ASKED, asks ? several : 0u,
                        SKY_HostPlace_IsStandIn(&op->places[number]));

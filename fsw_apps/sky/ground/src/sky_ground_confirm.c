@@ -49,26 +49,21 @@ static bool AskAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     return SKY_GroundFind_AskAll(ground, op);
 }
 
-/* Take in the facts of a block that satellites know. @return true if it is another one, which is the operation's from now on. Its lengths are their
- * word: no transfer begins for which the operation's memory was not made. */
+/* Take in the facts of a block that satellites know. Their lengths are the satellites' word: no transfer begins for which the operation's memory was
+ * not made. @return true if another one has the key, or if it waits for a row to come */
 static bool TakeFacts(SKY_GroundOp_t *op, bool is_found)
 {
     const bool is_other = is_found && SKY_Word_IsOther(&op->find.facts, &op->facts);
 
-    SKY_ASSERT(op->confirms == SKY_GROUND_CONFIRM_OTHER);
-    SKY_ASSERT(!op->is_ahead || op->ahead_epoch > 1u);
-    if (op->facts.version != 0u)
+    SKY_ASSERT(op->kind == SKY_GROUND_GET);
+    SKY_ASSERT(!op->is_ahead || op->ahead_epoch != 0u);
+    if (is_other && op->find.facts.version >= op->known)
     {
-        if (!is_other || op->find.facts.version < op->known)
-        {
-            op->facts.epoch = op->is_ahead ? op->ahead_epoch : op->facts.epoch;
-            return false;
-        }
-        op->facts = op->find.facts;
+        op->facts = op->find.facts; /* it is the operation's from now on */
         return true;
     }
     op->facts.epoch = op->is_ahead ? op->ahead_epoch : op->facts.epoch;
-    return op->is_ahead || is_other;
+    return op->is_ahead;
 }
 
 /* Ask whether the block is prefetched, or replaced. @return true if the operation waits */

@@ -55,19 +55,15 @@ static void AskAll(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
     }
 }
 
-/* Add a satellite to those that are asked, unless it is among them. @return false if nobody is in sight */
-static bool AddAsk(SKY_Ground_t *ground, SKY_Addr_t satellite)
+/* Add a satellite to those that are asked, unless it is among them. */
+static void AddOver(SKY_Ground_t *ground, SKY_Addr_t satellite, SKY_Addr_t entry)
 {
-    SKY_GroundInquiry_t  *inquiry = &ground->inquiry;
-    const SKY_HostPlace_t place   = SKY_GroundWays_Place(ground, satellite);
-    const SKY_Addr_t      entry   = {place.entry_plane, place.entry_slot};
-    uint32_t              at      = 0;
+    SKY_GroundInquiry_t *inquiry = &ground->inquiry;
+    uint32_t             at      = 0;
 
-    if (place.plane == 0u)
-    {
-        return false;
-    }
     SKY_ASSERT(inquiry->running == 0u);
+    SKY_ASSERT(satellite.plane != 0u);
+    SKY_ASSERT(entry.plane != 0u);
     while (at < inquiry->count && !SKY_Addr_Equal(inquiry->asks[at].satellite, satellite))
     {
         ++at;
@@ -80,6 +76,19 @@ static bool AddAsk(SKY_Ground_t *ground, SKY_Addr_t satellite)
         ++inquiry->count;
     }
     SKY_ASSERT(at < inquiry->count);
+}
+
+/* Add a satellite, over the way in to it. @return false if nobody is in sight */
+static bool AddAsk(SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    const SKY_HostPlace_t place = SKY_GroundWays_Place(ground, satellite);
+    const SKY_Addr_t      entry = {place.entry_plane, place.entry_slot};
+
+    if (place.plane == 0u)
+    {
+        return false;
+    }
+    AddOver(ground, satellite, entry);
     return true;
 }
 
@@ -211,12 +220,14 @@ static bool BeginBack(SKY_Ground_t *ground, bool doubted)
     inquiry->count = 0;
     for (uint32_t i = 0; i < count; ++i)
     {
-        SKY_ReachAsk_t *ask = &inquiry->asks[inquiry->count];
-
         SKY_ASSERT(SKY_Ground_IsLost(ground, inquiry->addrs[i]));
-        if (AddAsk(ground, inquiry->addrs[i]) && IsEntry(ground, ask->satellite))
+        if (IsEntry(ground, inquiry->addrs[i]))
         {
-            ask->entry = ask->satellite; /* satellites that would be ways in are asked directly */
+            AddOver(ground, inquiry->addrs[i], inquiry->addrs[i]); /* directly, for it may be the only one in sight */
+        }
+        else
+        {
+            (void)AddAsk(ground, inquiry->addrs[i]);
         }
     }
     SKY_ASSERT(inquiry->count <= count);
