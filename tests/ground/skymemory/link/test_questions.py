@@ -46,7 +46,7 @@ def test_what_is_packed_lies_where_the_library_reads_it() -> None:
     assert [getattr(place, name) for name, *_ in structures.Place._fields_] == values[:7]
     assert bytes(found.key) == values[7]
     names = [name for name, *_ in structures.Question._fields_]
-    assert [getattr(found, name) for name in names[2 : names.index("status")]] == values[8:]
+    assert [getattr(found, name) for name in names[2 : names.index("owner")]] == values[8:]
 
 
 @pytest.mark.parametrize(
