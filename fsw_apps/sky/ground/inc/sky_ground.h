@@ -156,7 +156,7 @@ struct SKY_GroundOp
     /* outcome */
     /**
      * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
-     * if that is not known. PURGE: DONE if the block is gone. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory
+     * if that is not known. PURGE: DONE if the block cannot be had any more. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory
      * was not made: `facts` are of that one.
      */
     uint32_t        status;
