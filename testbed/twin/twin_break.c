@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "twin_break.h"
 #include "twin_priv.h"
 
 #define PAYLOAD_AT SKY_RESPONSE_HEAD

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "twin_break.h"
 #include "twin_priv.h"
 
 #define BUDGET_CHUNKS 65536u /* large, so that the receive buffer is no limit */

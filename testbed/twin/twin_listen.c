@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "twin_break.h"
 #include "twin_priv.h"
 
 #define LISTENER      1u                /* number of the host that listens */

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "twin_break.h"
 #include "twin_priv.h"
 
 /* Endpoints by which the core tells senders apart: the number of a ground host, or this one of a satellite. */

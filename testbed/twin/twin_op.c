@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "twin_break.h"
 #include "twin_priv.h"
 
 #define WAIT_US  UINT64_C(120000000) /* inquiries end long before: each round waits for some seconds at most */
