@@ -226,6 +226,7 @@ static inline void open_watched(uint32_t rows, bool is_watched)
     limits.works      = 8u * OPERATIONS;
     limits.pieces     = 32u * OPERATIONS;
     limits.lanes      = 16u * OPERATIONS;
+    limits.questions  = SKY_Ground_QuestionsMost(&limits);
     now_us            = START_US;
     wire_first        = 0;
     wire_count        = 0;

@@ -11,6 +11,7 @@
  *     FIND   asks satellites for the facts of a block of which only the key is known      sky_ground_find.c
  *     CHECK  asks servers whether they hold all of a block                                sky_ground_check.c
  *     PURGE  has satellites forget a block                                                sky_ground_purge.c
+ *     EXCHANGE  asks satellites what the shell wants of them: PING, STATS, RELAY, ...      sky_ground_exchange.c
  *
  * An operation waits for one of three: its own questions to satellites (sky_ground_ask.c), its transfer (sky_host.h), or an inquiry of the
  * ground (sky_ground_inquiry.c), for which several operations may wait. It ends once, with a status.
@@ -62,7 +63,8 @@ typedef enum
     SKY_GROUND_PUT,
     SKY_GROUND_FIND,
     SKY_GROUND_CHECK,
-    SKY_GROUND_PURGE
+    SKY_GROUND_PURGE,
+    SKY_GROUND_EXCHANGE
 } SKY_GroundKind_t;
 
 /** Inquiry that an operation waits for. */
@@ -144,19 +146,24 @@ struct SKY_GroundOp
     SKY_BlockFacts_t
              facts; /**< of the block, sound but for FIND, which sets them. GET: those of the block that came, or is there */
     uint64_t known; /**< GET: newest version of a value that the host knows; an older one is none */
-    uint32_t deadline_ms;       /**< of an attempt, or of a question of FIND or GET; at least 1 */
-    uint8_t *data;              /**< GET, PUT: facts.stripe.block_len bytes */
-    uint8_t *parity;            /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
-    uint8_t *have;              /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
+    uint32_t
+        deadline_ms; /**< of an attempt, or of a question of FIND or GET; at least 1. EXCHANGE: 0 is as long as an answer may take */
+    uint8_t       *data;        /**< GET, PUT: facts.stripe.block_len bytes */
+    uint8_t       *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
+    uint8_t       *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
     SKY_HostRow_t *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
     SKY_HeldRow_t *held_rows;   /**< CHECK: room for SKY_Stripe_Rows; may be NULL without a code */
     bool           is_way_made; /**< PURGE: another block is to be put under the key */
     bool           is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
     bool           is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
+    /** EXCHANGE: questions of the shell, each with an end of its own. The ground sets their deadlines and endpoints; of the places only
+     *  satellites and entry satellites count. */
+    SKY_HostQuestion_t *requests;
+    uint32_t            request_count;
     /* outcome */
     /**
      * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
-     * if that is not known. PURGE: DONE if the block cannot be had any more. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory
+     * if that is not known. PURGE: DONE if the block cannot be had any more. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then nobody was asked. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory
      * was not made: `facts` are of that one.
      */
     uint32_t        status;
@@ -173,6 +180,7 @@ struct SKY_GroundOp
     SKY_HostQuestion_t    *questions;
     uint32_t               asks;      /**< satellites that are asked at once */
     uint32_t               asking;    /**< those of them that have yet to answer */
+    bool                   has_asked; /**< EXCHANGE: its questions were asked */
     bool                   is_due;    /**< what it waited for is there */
     bool                   has_moved; /**< its transfer has ended */
     uint32_t               changes;   /**< number of the schedule by which its places were found */
@@ -219,6 +227,7 @@ typedef struct
     uint32_t    servers;              /**< servers of a block */
     uint32_t    operations;           /**< operations at a time, from 1 */
     uint32_t    works, pieces, lanes; /**< for transfers: SKY_HostBlockMemory_t */
+    uint32_t questions; /**< questions on their way at a time, at most SKY_HOST_QUESTIONS_MAX; others wait, and may expire so */
 } SKY_GroundLimits_t;
 
 /** Functions with which a shell watches the ground. Any may be NULL. They change nothing, unless the shell plants faults. */
@@ -280,6 +289,8 @@ typedef struct
     SKY_Addr_t         *held_addrs;  /**< operation x places, twice: of all shares, and those that were silent */
 } SKY_Ground_t;
 
+/** Return how many questions may be on their way if none is ever to wait. */
+uint32_t SKY_Ground_QuestionsMost(const SKY_GroundLimits_t *limits);
 /** Return the bytes of memory that a ground host needs. The numbers of @p limits are from 1. */
 size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits);
 /**
@@ -287,7 +298,7 @@ size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits);
  * @param cfg     configuration of its transfers
  * @param times   how long satellites are left alone
  * @param memory  SKY_Ground_MemoryBytes, all of it 0, aligned as malloc does; it stays with the ground
- * @return false: SKY_Host_Init or SKY_Host_Lend refuses the numbers
+ * @return false: SKY_Host_Init, SKY_Host_Lend or SKY_Host_LendQuestions refuses the numbers
  */
 bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, const SKY_GroundShell_t *shell,
                      const SKY_HostCfg_t *cfg, const SKY_ReachCfg_t *times, void *memory);
@@ -298,7 +309,8 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
  *         is none of the torus. Nothing has changed then
  */
 bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky);
-/** Begin an operation. Nothing is sent before SKY_Ground_Run. @return false if as many run as there is memory for */
+/** Begin an operation; before a sky was set only an EXCHANGE. Nothing is sent before SKY_Ground_Run. @return false if as many run as there is
+ *  memory for */
 bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op);
 /** Take in a datagram. The next SKY_Ground_Run does what it makes possible. */
 void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len);

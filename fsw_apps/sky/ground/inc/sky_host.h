@@ -358,7 +358,7 @@ uint64_t SKY_Host_HurryUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, 
 uint32_t SKY_Host_Suites(const SKY_Host_t *host);
 /** Note a round trip that another host measured. It counts only if none was measured here. */
 void SKY_Host_Expect(SKY_Host_t *host, SKY_Addr_t satellite, uint32_t rtt_us);
-/** Take another number from 1, for instance because another host may have this one and get our answers. Only while nothing runs. */
+/** Take another number from 1, for instance because another host may have this one and get our answers. What runs goes on under it. */
 void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number);
 
 #endif

@@ -111,8 +111,6 @@ typedef struct
 static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t *parts)
 {
     const uint32_t satellites = SatellitesOf(limits);
-    const uint64_t most =
-        (uint64_t)InquiryMost(limits) * (limits->operations + 1u); /* who waited for a place would pass for silent */
 
     parts->peers.peer_count   = satellites;
     parts->peers.peers        = Take(arena, satellites, sizeof(*parts->peers.peers));
@@ -125,13 +123,21 @@ static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t 
     parts->blocks.works       = Take(arena, limits->works, sizeof(*parts->blocks.works));
     parts->blocks.pieces      = Take(arena, limits->pieces, sizeof(*parts->blocks.pieces));
     parts->blocks.lanes       = Take(arena, limits->lanes, sizeof(*parts->blocks.lanes));
-    parts->questions.count    = most < SKY_HOST_QUESTIONS_MAX ? (uint32_t)most : SKY_HOST_QUESTIONS_MAX;
+    parts->questions.count    = limits->questions;
     parts->questions.asked    = Take(arena, parts->questions.count, sizeof(*parts->questions.asked));
     parts->reach              = Take(arena, satellites, sizeof(*parts->reach));
     parts->lost               = Take(arena, satellites, sizeof(*parts->lost));
     parts->presence           = Take(arena, satellites, sizeof(*parts->presence));
     SKY_ASSERT(parts->questions.count >= 1u);
     SKY_ASSERT((parts->presence == NULL) == (arena->memory == NULL));
+}
+
+uint32_t SKY_Ground_QuestionsMost(const SKY_GroundLimits_t *limits)
+{
+    const uint64_t most = (uint64_t)InquiryMost(limits) * (limits->operations + 1u);
+
+    SKY_ASSERT(most > limits->operations);
+    return most < SKY_HOST_QUESTIONS_MAX ? (uint32_t)most : SKY_HOST_QUESTIONS_MAX;
 }
 
 size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits)
@@ -168,11 +174,11 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
     {
         ground->memory_free[i] = limits->operations - 1u - i;
     }
-    if (!SKY_Host_Init(&ground->host, &shell->host, cfg, &parts.peers) || !SKY_Host_Lend(&ground->host, &parts.blocks))
+    if (!SKY_Host_Init(&ground->host, &shell->host, cfg, &parts.peers) || !SKY_Host_Lend(&ground->host, &parts.blocks) ||
+        !SKY_Host_LendQuestions(&ground->host, &parts.questions))
     {
         return false;
     }
-    (void)SKY_Host_LendQuestions(&ground->host, &parts.questions); /* there is memory for some, and none waits */
     SKY_Reach_Init(&ground->reach, times, &limits->torus, parts.reach, parts.lost);
     SKY_Handovers_Init(&ground->handovers);
     SKY_Presence_Init(&ground->presence, &limits->torus, parts.presence);
@@ -220,7 +226,7 @@ SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block)
 bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op)
 {
     SKY_ASSERT(now_us >= ground->now_us);
-    SKY_ASSERT(ground->sky.schedule != NULL);
+    SKY_ASSERT(ground->sky.schedule != NULL || op->kind == SKY_GROUND_EXCHANGE);
     if (ground->running == ground->limits.operations)
     {
         return false;
@@ -260,6 +266,9 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
             break;
         case SKY_GROUND_PURGE:
             SKY_GroundPurge_Begin(op);
+            break;
+        case SKY_GROUND_EXCHANGE:
+            SKY_GroundExchange_Begin(op);
             break;
         default:
             SKY_GroundMove_Begin(ground, op);
@@ -313,6 +322,9 @@ static void Go(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             break;
         case SKY_GROUND_PURGE:
             waits = SKY_GroundPurge_Goes(ground, op);
+            break;
+        case SKY_GROUND_EXCHANGE:
+            waits = SKY_GroundExchange_Goes(ground, op);
             break;
         default:
             waits = SKY_GroundMove_Goes(ground, op);
@@ -425,7 +437,6 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us)
     uint64_t due_us = now_us;
 
     SKY_ASSERT(now_us >= ground->now_us);
-    SKY_ASSERT(ground->sky.schedule != NULL);
     ground->now_us = now_us;
     for (uint32_t runs = 0; due_us <= now_us && runs < RUNS_MAX; ++runs)
     {

@@ -110,6 +110,9 @@ void SKY_GroundCheck_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Host
 void SKY_GroundPurge_Begin(SKY_GroundOp_t *op);
 bool SKY_GroundPurge_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 
+void SKY_GroundExchange_Begin(SKY_GroundOp_t *op);
+bool SKY_GroundExchange_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+
 void SKY_GroundMove_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 

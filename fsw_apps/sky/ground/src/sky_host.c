@@ -84,11 +84,6 @@ void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks)
     SKY_ASSERT(host->budget >= 1u); /* without a budget nothing would ever come */
 }
 
-void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number)
-{
-    host->self.slot = number;
-}
-
 void SKY_Host_BeginReport(SKY_Host_t *host)
 {
     ++host->report;
@@ -214,32 +209,48 @@ static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
     return &host->blocks.lanes[index];
 }
 
+/* Take another number. What runs goes on under it: the questions and chunks on their way are asked for again. */
+static void TakeNumber(SKY_Host_t *host, uint16_t number)
+{
+    SKY_ASSERT(number != 0u);
+    SKY_ASSERT(host->self.plane == 0u); /* the host is on the ground */
+    ++host->numbers;
+    host->self.slot = number;
+    for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
+    {
+        SKY_HostLane_t *lane = &host->blocks.lanes[i];
+
+        if (lane->request_id != 0u)
+        {
+            SKY_HostExchange_Cfg(lane)->self     = host->self;
+            host->peers.peers[lane->peer].due_us = 0;
+        }
+    }
+    SKY_HostAsk_OnNumber(host);
+}
+
+void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number)
+{
+    host->redraws = 0;
+    TakeNumber(host, number);
+}
+
 /* Take a new number, because another host has ours at a gateway, and ask again what was asked there. */
 static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
 {
     SKY_ASSERT(host->redraws < REDRAWS_MAX);
     SKY_ASSERT(!host->cfg.keeps_number);
     ++host->redraws;
-    ++host->numbers;
-    host->self.slot = (uint16_t)(SKY_HostRandom_Number(host) % UINT16_MAX + 1u);
-    SKY_ASSERT(host->self.slot != 0u);
-    SKY_ASSERT(host->self.plane == 0u); /* the host is on the ground */
+    TakeNumber(host, (uint16_t)(SKY_HostRandom_Number(host) % UINT16_MAX + 1u));
     for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
     {
         SKY_HostLane_t *lane = &host->blocks.lanes[i];
 
-        if (lane->request_id == 0u)
-        {
-            continue;
-        }
-        SKY_HostExchange_Cfg(lane)->self     = host->self;
-        host->peers.peers[lane->peer].due_us = 0;
-        if (SKY_Addr_Equal(SKY_HostExchange_Cfg(lane)->gateway, gateway))
+        if (lane->request_id != 0u && SKY_Addr_Equal(SKY_HostExchange_Cfg(lane)->gateway, gateway))
         {
             SKY_HostExchange_Repeat(lane, host->now_us);
         }
     }
-    SKY_HostAsk_OnNumber(host);
 }
 
 /* Act on a gateway's word that another host has our number. @return true if the packet was one */
