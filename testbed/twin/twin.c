@@ -37,6 +37,7 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
         {"quota_most", c->quota_most, 0, SKY_STORE_PERCENT},
         {"suite", c->suite, SKY_SUITE_NONE, SKY_SUITE_BLAKE2B_PACKET},
         {"hang_ppm", c->hang_ppm, 0, PPM},
+        {"cancel_ppm", c->cancel_ppm, 0, PPM},
         {"quota_reserved", c->quota_reserved, 0, c->quota_most},
         {"tenants x quota_reserved", c->tenants * c->quota_reserved, 0, SKY_STORE_PERCENT},
         {"slot_count", c->slot_count, SKY_STORE_SLOTS_MIN, SKY_STORE_SLOT_MAX},
@@ -495,7 +496,7 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
     }
     else if (id < script)
     {
-        SKYT_Op_Overdue(twin, id - first_active);
+        SKYT_Op_Due(twin, id - first_active);
     }
     else if (id == script)
     {

@@ -83,6 +83,7 @@ typedef struct
     uint32_t suite;          /**< SKY_SUITE_*: what satellites and hosts, which all have keys then, ask for; 0: nobody has keys */
     uint32_t scheduled;      /**< SKYT_Scheduled_t; the schedule has one row unless all satellites have it */
     uint32_t values;         /**< names of which one is that of values, which have versions; 0: none is */
+    uint32_t cancel_ppm;     /**< share of the operations that their host calls back */
     uint32_t livelock_steps; /**< steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it */
 } SKYT_Config_t;
 
@@ -125,9 +126,10 @@ typedef enum
     SKYT_CAUSE_STRANDED    = 9,  /**< a fault kept chunks from moving in time: they are held where nobody looks */
     SKYT_CAUSE_PREFETCHED  = 10, /**< chunks wait for a later row, which an earlier put named; the last put named another */
     SKYT_CAUSE_UNEXPLAINED = 11, /**< no cause is known: a violation */
-    SKYT_CAUSE_REPLACED    = 12  /**< another version of the value has taken its place, or was in the way of a put */
+    SKYT_CAUSE_REPLACED    = 12, /**< another version of the value has taken its place, or was in the way of a put */
+    SKYT_CAUSE_CANCELLED   = 13  /**< its host has called it back */
 } SKYT_Cause_t;
-#define SKYT_CAUSES 13u
+#define SKYT_CAUSES 14u
 
 typedef struct
 {

@@ -33,6 +33,11 @@ void SKYT_CountUp(SKYT_Twin_t *twin, uint8_t *bytes, size_t count)
     }
 }
 
+uint64_t SKYT_DrawOf(const SKYT_Twin_t *twin, uint64_t what)
+{
+    return mix(mix(twin->config.seed) + what * GOLDEN);
+}
+
 bool SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm)
 {
     return ppm != 0 && SKYT_Random(twin) % PPM < ppm;

@@ -54,6 +54,7 @@ struct SKYT_Active
     uint64_t       started_us;
     uint32_t       deadline_ms; /**< deadline of an attempt */
     uint64_t       deadline_us; /**< deadline of the running attempt */
+    uint64_t       cancel_us;   /**< time at which its host calls it back */
     uint64_t       mark;        /**< digest of how far it has come */
     uint32_t       tries;       /**< pieces, their moves to another place, and questions, of the phases that are over */
     bool           fell_back;
@@ -86,8 +87,8 @@ struct SKYT_Active
 
 /** Begin the operations that are due, as many as there is room for. */
 void SKYT_Op_Next(SKYT_Twin_t *twin);
-/** End an operation whose deadline has passed. */
-void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
+/** Call an operation back, if it is time for that. Else its deadline has passed: end it. */
+void SKYT_Op_Due(SKYT_Twin_t *twin, uint32_t index);
 /** Return the operation of a block. */
 SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
 /** Return the operation of the core's. */

@@ -12,6 +12,9 @@
 #define WAIT_US  UINT64_C(120000000) /* inquiries end long before: each round waits for some seconds at most */
 #define GRACE_US UINT64_C(1000000)   /* time after the last deadline of a question */
 #define MIX      UINT64_C(0x100000001b3)
+/* Operations are called back within so long, most of them much earlier. */
+#define CANCEL_US    UINT64_C(800000)
+#define CANCEL_SHARP 10u
 
 static SKYT_Ground_t *ground_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
@@ -356,6 +359,11 @@ void SKYT_Op_Ended(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     active->tries += active->core.tries;
     SKYT_Pace_Restart(twin);
+    if (active->core.status == SKY_STATUS_CANCELLED)
+    {
+        finish(twin, active, SKYT_CAUSE_CANCELLED);
+        return;
+    }
     switch (active->phase)
     {
         case SKYT_PHASE_FIND:
@@ -370,6 +378,28 @@ void SKYT_Op_Ended(SKYT_Twin_t *twin, SKYT_Active_t *active)
         default:
             end_purge(twin, active);
             break;
+    }
+}
+
+/* Return the time at which an operation that begins now is called back. It follows from the seed and the number of the operation. */
+static uint64_t cancel_time(const SKYT_Twin_t *twin, uint32_t number)
+{
+    const uint64_t draw   = SKYT_DrawOf(twin, number);
+    const uint64_t within = CANCEL_US >> SKYT_DrawOf(twin, draw) % CANCEL_SHARP;
+
+    return draw % PPM < twin->config.cancel_ppm ? twin->now_us + (draw / PPM) % within : UINT64_MAX;
+}
+
+/* Call an operation back. It has to end at once. */
+static void cancel(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    active->cancel_us = UINT64_MAX;
+    SKY_Ground_Cancel(&ground_of(twin, active)->core, &active->core);
+    SKYT_Ground_Run(twin, active->host - 1u);
+    if (active->core.is_cancelled && active->core.status == SKY_STATUS_RUNNING)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_DEADLINE, SKYT_NONE, active->op, active->block, SKYT_NONE,
+                        "an operation goes on that its host has called back");
     }
 }
 
@@ -397,6 +427,7 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->epoch       = epoch_of(twin, op);
     active->started_us  = twin->now_us;
     active->deadline_ms = op->deadline_ms;
+    active->cancel_us   = cancel_time(twin, number);
     active->version     = op->kind == SKYT_OP_GET ? 0u : SKYT_Version_Next(twin, active, 0);
     SKYT_Version_Begin(twin, active);
     const bool is_value = SKYT_Version_IsValue(twin, active->block);
@@ -423,10 +454,15 @@ void SKYT_Op_Next(SKYT_Twin_t *twin)
     }
 }
 
-void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index)
+void SKYT_Op_Due(SKYT_Twin_t *twin, uint32_t index)
 {
     SKYT_Active_t *active = &twin->active[index];
 
+    if (twin->now_us >= active->cancel_us)
+    {
+        cancel(twin, active);
+        return;
+    }
     SKYT_Check_Fail(twin, SKYT_INVARIANT_DEADLINE, SKYT_NONE, active->op, active->block, SKYT_NONE,
                     "an operation goes on after its deadline");
     SKY_Host_Stop(&twin->grounds[active->host - 1u].core.host, twin->now_us, &active->core.block, SKY_STATUS_EXPIRED);
@@ -566,10 +602,12 @@ void SKYT_Op_Watch(SKYT_Twin_t *twin, uint32_t ground)
 
         if (mark != active->mark)
         {
+            const uint64_t limit_us = active->core.is_due ? twin->now_us + WAIT_US : limit_of(twin, active);
+
             active->mark = mark;
             SKYT_Pace_Restart(twin);
             SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, i),
-                           active->core.is_due ? twin->now_us + WAIT_US : limit_of(twin, active));
+                           limit_us < active->cancel_us ? limit_us : active->cancel_us);
         }
     }
 }

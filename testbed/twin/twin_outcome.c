@@ -110,6 +110,7 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
     {
         case SKYT_CAUSE_NOBODY:
         case SKYT_CAUSE_REPLACED:
+        case SKYT_CAUSE_CANCELLED:
             return true;
         case SKYT_CAUSE_UNREACHABLE:
             return is_hard || twin->sky_links_down > 0;

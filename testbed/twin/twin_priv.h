@@ -284,6 +284,8 @@ static inline SKYT_Link_t *SKYT_LinkOf(const SKYT_Twin_t *twin, uint32_t node, u
 
 /** Draw from the generator, from which all randomness comes. */
 uint64_t SKYT_Random(SKYT_Twin_t *twin);
+/** Return a number that follows from the seed and @p what: nothing that is drawn changes by it. */
+uint64_t SKYT_DrawOf(const SKYT_Twin_t *twin, uint64_t what);
 /** Fill bytes, a multiple of 4, with numbers that no host of the twin has drawn before. */
 void SKYT_CountUp(SKYT_Twin_t *twin, uint8_t *bytes, size_t count);
 bool SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm);

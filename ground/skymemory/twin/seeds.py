@@ -40,6 +40,8 @@ _VALUES: Final = 5
 """One name of so many, in two of three seeds with look-ups, is that of values: a host looks for their version first."""
 _DELETED: Final = 0.2
 """Share of the puts of values that are deletions."""
+_CANCELLED: Final = (0.25, 0.1)
+"""Share of the seeds in which hosts call operations back, and of the operations in these."""
 _SMALL: Final = 0.2
 """Share of the seeds in which most blocks are small, as values are, and stores cut slots for them."""
 _SMALL_BLOCKS: Final = 0.85
@@ -137,6 +139,7 @@ def setup_of(seed: int) -> Setup:
     setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
     setup = replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
     setup = setup if late else _small(setup, Random(f"small {seed}"))
+    setup = replace(setup, cancelled=_CANCELLED[1]) if Random(f"cancelled {seed}").random() < _CANCELLED[0] else setup
     return _without_schedule(setup, Random(f"window {seed}"))
 
 

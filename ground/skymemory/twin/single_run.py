@@ -100,6 +100,8 @@ class Setup:
     """One get of so many is preceded by a look-up of the block by its key; 0: none is."""
     values: int = 0
     """One name of so many is that of values, which have versions; 0: none is."""
+    cancelled: float = 0.0
+    """Share of the operations that their host calls back."""
     suite: SuiteName = "off"
     """Security suite that satellites and hosts ask for; off: nobody has keys."""
     scheduled: Scheduled = Scheduled.ALL
@@ -358,6 +360,7 @@ class Twin:
             ask_first=setup.ask_first,
             look_up=setup.look_up,
             values=setup.values,
+            cancel_ppm=round(1e6 * setup.cancelled),
             scheduled=int(setup.scheduled),
             suite=_SUITES[setup.suite],
             quota_reserved=setup.quota[0],

@@ -26,7 +26,7 @@ LINK_DOWN: Final = 4
 LINK_UP: Final = 5
 VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
-CAUSES: Final = 13
+CAUSES: Final = 14
 FAULT_KINDS: Final = 9
 INVARIANTS: Final = 20
 ATTACKS: Final = 9
@@ -93,6 +93,8 @@ class Cause(IntEnum):
     """no cause is known: a violation"""
     REPLACED = 12
     """another version of the value has taken its place, or was in the way of a put"""
+    CANCELLED = 13
+    """its host has called it back"""
 
 
 class FaultKind(IntEnum):
@@ -370,6 +372,8 @@ class Config(Structure):
     """SKYT_Scheduled_t; the schedule has one row unless all satellites have it"""
     values: int
     """names of which one is that of values, which have versions; 0: none is"""
+    cancel_ppm: int
+    """share of the operations that their host calls back"""
     livelock_steps: int
     """steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it"""
     _fields_ = (
@@ -415,6 +419,7 @@ class Config(Structure):
         ("suite", c_uint32),
         ("scheduled", c_uint32),
         ("values", c_uint32),
+        ("cancel_ppm", c_uint32),
         ("livelock_steps", c_uint32),
     )
 
@@ -647,7 +652,7 @@ class Counters(Structure):
         ("gets", c_uint64),
         ("hits", c_uint64),
         ("purges", c_uint64),
-        ("misses", c_uint64 * 13),
+        ("misses", c_uint64 * 14),
         ("fallback_hits", c_uint64),
         ("handovers", c_uint64),
         ("migrated_chunks", c_uint64),

@@ -297,6 +297,39 @@ static void test_stop_ends_all(void)
     CHECK_EQ(sent_count, PLACES + 1u);
 }
 
+/* Two are on their way, four wait: one of each, and one in the middle of those that wait, are withdrawn. */
+static void test_an_owner_withdraws_its_questions(void)
+{
+    SKY_HostQuestion_t six[6];
+
+    start(false);
+    for (uint32_t i = 0; i < 6u; ++i)
+    {
+        six[i]       = question(i % SATELLITES);
+        six[i].owner = i % 2u == 0u ? (void *)&host : (void *)six;
+        ask(&six[i]);
+    }
+    (void)run();
+    CHECK_EQ(sent_count, PLACES);
+    SKY_Host_Withdraw(&host, &host, SKY_STATUS_CANCELLED);
+    CHECK_EQ(SKY_Host_Asking(&host), 3);
+    for (uint32_t i = 0; i < 6u; i += 2u)
+    {
+        check_ended(&six[i], SKY_STATUS_CANCELLED);
+    }
+    check_none_ended();
+    (void)run();
+    CHECK_EQ(sent_count, PLACES + 1u);
+    answer(1, SKY_STATUS_OK);
+    answer(2, SKY_STATUS_OK);
+    check_ended(&six[1], SKY_STATUS_DONE);
+    check_ended(&six[3], SKY_STATUS_DONE);
+    (void)run();
+    answer(3, SKY_STATUS_OK);
+    check_ended(&six[5], SKY_STATUS_DONE);
+    CHECK_EQ(SKY_Host_Asking(&host), 0);
+}
+
 static void test_a_packet_that_no_path_takes(void)
 {
     SKY_HostQuestion_t one = question(0);
@@ -324,6 +357,7 @@ int main(void)
     RUN(test_more_questions_than_places);
     RUN(test_waiting_in_vain);
     RUN(test_stop_ends_all);
+    RUN(test_an_owner_withdraws_its_questions);
     RUN(test_a_packet_that_no_path_takes);
     return CHECK_RESULT();
 }

@@ -163,8 +163,9 @@ struct SKY_GroundOp
     /* outcome */
     /**
      * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
-     * if that is not known. PURGE: DONE if the block cannot be had any more. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then nobody was asked. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory
-     * was not made: `facts` are of that one.
+     * if that is not known. PURGE: DONE if the block cannot be had any more. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then
+     * nobody was asked. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory was not made: `facts` are of that one.
+     * CANCELLED: SKY_Ground_Cancel.
      */
     uint32_t        status;
     uint32_t        verdict;   /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
@@ -174,9 +175,10 @@ struct SKY_GroundOp
     SKY_HostBlock_t block;     /**< GET, PUT: the last transfer */
     /* for the ground only */
     SKY_GroundOp_t        *next, *previous;
-    uint32_t               outcome; /**< status with which it would end now */
-    uint32_t               memory;  /**< number of its part of the ground's memory */
-    SKY_HostPlace_t       *places;  /**< places at round x servers + share */
+    bool                   is_cancelled; /**< it ends in the next run */
+    uint32_t               outcome;      /**< status with which it would end now */
+    uint32_t               memory;       /**< number of its part of the ground's memory */
+    SKY_HostPlace_t       *places;       /**< places at round x servers + share */
     SKY_HostQuestion_t    *questions;
     uint32_t               asks;      /**< satellites that are asked at once */
     uint32_t               asking;    /**< those of them that have yet to answer */
@@ -312,6 +314,12 @@ bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky);
 /** Begin an operation; before a sky was set only an EXCHANGE. Nothing is sent before SKY_Ground_Run. @return false if as many run as there is
  *  memory for */
 bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op);
+/**
+ * Ask for the end of an operation. It ends as CANCELLED, within the next SKY_Ground_Run, and nothing of it is sent any more. Of a PUT satellites
+ * may hold all, some or nothing then, in place of an older version that they held; a PURGE may have removed some. Nothing happens to
+ * one that has ended already.
+ */
+void SKY_Ground_Cancel(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Take in a datagram. The next SKY_Ground_Run does what it makes possible. */
 void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len);
 /** Let operations go on, and packets leave. @return time of the next call, at the latest; UINT64_MAX: there is nothing to wait for */

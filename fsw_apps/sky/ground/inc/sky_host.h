@@ -344,6 +344,8 @@ bool SKY_Host_LendQuestions(SKY_Host_t *host, const SKY_HostQuestionMemory_t *me
 void SKY_Host_SetPatience(SKY_Host_t *host, const SKY_HostPatience_t *patience);
 /** Ask a question. Nothing is sent before SKY_Host_Run. @return FULL: no memory was lent; WRONG: its numbers contradict each other */
 SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion_t *question);
+/** End all questions of an owner that wait or are on their way. SKY_Host_NextAnswered returns them as others that have ended. */
+void SKY_Host_Withdraw(SKY_Host_t *host, const void *owner, SKY_Status_t status);
 /** Hand telemetry over from now on: what satellites send that were asked for it (RELAY with flag TLM). @param listener  NULL: to nobody */
 void SKY_Host_Listen(SKY_Host_t *host, SKY_HostListener_t listener, void *context);
 /** Return the number of questions that wait or are on their way. */

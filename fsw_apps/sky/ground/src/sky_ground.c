@@ -304,32 +304,54 @@ static void End(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     ground->ended_last = op;
 }
 
-/* Let an operation go on. */
-static void Go(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+void SKY_Ground_Cancel(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
-    bool waits;
+    if (op->status != SKY_STATUS_RUNNING)
+    {
+        return;
+    }
+    SKY_ASSERT(ground->running >= 1u);
+    SKY_ASSERT(op->memory < ground->limits.operations);
+    op->is_cancelled = true;
+    op->is_due       = true;
+    op->waits        = SKY_GROUND_WAIT_NOT; /* the inquiry goes on: what it finds is of use to others */
+    SKY_Host_Stop(&ground->host, ground->now_us, &op->block, SKY_STATUS_CANCELLED);
+    SKY_Host_Withdraw(&ground->host, op, SKY_STATUS_CANCELLED);
+}
 
+/* Let an operation go on. @return true if it waits */
+static bool Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
-    SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
-    op->is_due = false;
+    if (op->is_cancelled)
+    {
+        op->status  = SKY_STATUS_CANCELLED;
+        op->verdict = (uint32_t)SKY_VERDICT_KEEP;
+        return false;
+    }
     switch (op->kind)
     {
         case SKY_GROUND_FIND:
-            waits = SKY_GroundFind_Goes(ground, op);
-            break;
+            return SKY_GroundFind_Goes(ground, op);
         case SKY_GROUND_CHECK:
-            waits = SKY_GroundCheck_Goes(ground, op);
-            break;
+            return SKY_GroundCheck_Goes(ground, op);
         case SKY_GROUND_PURGE:
-            waits = SKY_GroundPurge_Goes(ground, op);
-            break;
+            return SKY_GroundPurge_Goes(ground, op);
         case SKY_GROUND_EXCHANGE:
-            waits = SKY_GroundExchange_Goes(ground, op);
-            break;
+            return SKY_GroundExchange_Goes(ground, op);
         default:
-            waits = SKY_GroundMove_Goes(ground, op);
-            break;
+            SKY_ASSERT(op->kind == SKY_GROUND_GET || op->kind == SKY_GROUND_PUT);
+            return SKY_GroundMove_Goes(ground, op);
     }
+}
+
+/* Let an operation go on, to its end if nothing keeps it. */
+static void Go(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
+    op->is_due       = false;
+    const bool waits = Goes(ground, op);
+
     SKY_ASSERT(waits == (op->status == SKY_STATUS_RUNNING));
     SKY_ASSERT(!waits || !op->is_due);
     if (!waits)
@@ -396,12 +418,12 @@ static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
     SKY_GroundOp_t *op = question->owner;
 
     SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
-    if (op->kind == SKY_GROUND_CHECK && op->check.step == SKY_GROUND_CHECK_HELD)
+    SKY_ASSERT(op->asking >= 1u);
+    if (op->kind == SKY_GROUND_CHECK && op->check.step == SKY_GROUND_CHECK_HELD && !op->is_cancelled)
     {
         SKY_GroundCheck_Answered(ground, op, question);
         return;
     }
-    SKY_ASSERT(op->asking >= 1u);
     --op->asking;
     op->is_due = op->asking == 0u;
 }
@@ -438,6 +460,7 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us)
 
     SKY_ASSERT(now_us >= ground->now_us);
     ground->now_us = now_us;
+    (void)TakeEnds(ground); /* of what was called back: it must not be asked for any more */
     for (uint32_t runs = 0; due_us <= now_us && runs < RUNS_MAX; ++runs)
     {
         bool has_acted = GoAll(ground);

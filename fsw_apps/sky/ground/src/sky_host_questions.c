@@ -255,6 +255,37 @@ SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host)
 
 /* ---- what waits for a satellite ------------------------------------------------------------------------------------- */
 
+void SKY_Host_Withdraw(SKY_Host_t *host, const void *owner, SKY_Status_t status)
+{
+    SKY_HostQuestions_t *all     = &host->questions;
+    const uint32_t       waiting = all->waiting;
+    SKY_ASSERT(owner != NULL);
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
+
+    for (uint32_t place = 0; place < all->memory.count; ++place)
+    {
+        const SKY_HostQuestion_t *question = all->memory.asked[place].question;
+
+        if (question != NULL && question->owner == owner)
+        {
+            SKY_HostQuestions_EndAsked(all, place, status);
+        }
+    }
+    for (uint32_t i = 0; i < waiting; ++i) /* once around: those of others stay, in their order */
+    {
+        SKY_HostQuestion_t *question = SKY_HostQuestions_TakeWaiting(all);
+
+        if (question->owner == owner)
+        {
+            SKY_HostQuestions_End(all, question, status);
+        }
+        else
+        {
+            SKY_HostQuestions_Wait(all, question);
+        }
+    }
+}
+
 /* Return true if the way of a question leads to, or through, @p satellite. */
 static bool IsBehind(const SKY_HostQuestion_t *question, SKY_Addr_t satellite)
 {
