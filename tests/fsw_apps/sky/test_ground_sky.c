@@ -397,7 +397,7 @@ static void test_a_sky_that_does_not_fit_is_refused(void)
     wrong.parity = SERVERS;
     CHECK(!SKY_Ground_SetSky(&ground, &wrong));
     wrong        = sky;
-    wrong.uplink = (uint32_t)SKY_UPLINK_SEEN + 1u;
+    wrong.uplink = (uint32_t)SKY_UPLINK_ABOARD + 1u;
     CHECK(!SKY_Ground_SetSky(&ground, &wrong));
     wrong            = sky;
     wrong.seen       = &outside;

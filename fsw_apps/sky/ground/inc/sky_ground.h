@@ -40,7 +40,10 @@ typedef enum
 {
     SKY_UPLINK_DIRECT = 0, /**< directly to each satellite */
     SKY_UPLINK_CENTRE = 1, /**< over the satellite at the centre of the window, or its stand-in */
-    SKY_UPLINK_SEEN = 2 /**< over that satellite in sight from which it is the fewest hops; with none in sight nobody is asked */
+    SKY_UPLINK_SEEN = 2, /**< over that satellite in sight from which it is the fewest hops; with none in sight nobody is asked */
+    SKY_UPLINK_FIRST   = 3, /**< over the first satellite in sight that is not lost; with none nobody is asked */
+    SKY_UPLINK_SERVERS = 4, /**< over that server from which it is the fewest hops, the nearest to the centre of several */
+    SKY_UPLINK_ABOARD  = 5  /**< over the satellite at the centre, on which the host is */
 } SKY_GroundUplink_t;
 
 /** The sky that a host sees. The memory is the shell's; it stays until another sky is set. */
@@ -275,11 +278,16 @@ typedef struct
     SKY_Addr_t         *spares;     /**< late ones that may have stood in for others */
     uint32_t            spare_count;
     SKY_GroundInquiry_t inquiry;
-    SKY_Addr_t         *placed;                   /**< scratch, by server */
-    SKY_Cell_t         *cells;                    /**< scratch, a cell for each satellite */
-    bool               *aside;                    /**< scratch, by satellite: it stands in first */
-    SKY_Shares_t        shares;                   /**< places of the shares of the block that was looked at last */
-    SKY_GroundOp_t     *first, *last;             /**< operations that run, in the order in which they were submitted */
+    SKY_Addr_t         *entries;         /**< satellites of all servers for SKY_UPLINK_SERVERS, nearest to the centre first, */
+    uint32_t            entries_row;     /**< in this row; 0: they were not found yet */
+    uint32_t            entries_changes; /**< of this schedule */
+    uint32_t            entries_losses;  /**< when satellites had been found lost so often, */
+    uint32_t            entries_lost;    /**< and so many were */
+    SKY_Addr_t         *placed;          /**< scratch, by server */
+    SKY_Cell_t         *cells;           /**< scratch, a cell for each satellite */
+    bool               *aside;           /**< scratch, by satellite: it stands in first */
+    SKY_Shares_t        shares;          /**< places of the shares of the block that was looked at last */
+    SKY_GroundOp_t     *first, *last;    /**< operations that run, in the order in which they were submitted */
     SKY_GroundOp_t     *ended_first, *ended_last; /**< operations that have ended */
     uint32_t            running;
     uint32_t           *memory_free; /**< numbers of free parts of the memory of operations */

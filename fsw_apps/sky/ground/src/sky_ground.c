@@ -63,6 +63,7 @@ static void TakeKnowledge(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY_
     ground->late       = Take(arena, satellites, sizeof(*ground->late));
     ground->spares     = Take(arena, satellites, sizeof(*ground->spares));
     ground->placed     = Take(arena, limits->servers, sizeof(*ground->placed));
+    ground->entries    = Take(arena, limits->servers, sizeof(*ground->entries));
     ground->cells      = Take(arena, satellites, sizeof(*ground->cells));
     ground->aside      = Take(arena, satellites, sizeof(*ground->aside));
     shares->found      = Take(arena, (size_t)limits->servers * SKY_PLACES_MAX, sizeof(*shares->found));
@@ -193,7 +194,7 @@ static bool IsSound(const SKY_GroundLimits_t *limits, const SKY_GroundSky_t *sky
 
     bool is_sound = placement->torus.planes == limits->torus.planes && placement->torus.slots == limits->torus.slots &&
                     placement->servers == limits->servers && sky->parity < limits->servers && sky->parity <= SKY_STRIPE_ROW_MAX &&
-                    sky->uplink <= (uint32_t)SKY_UPLINK_SEEN;
+                    sky->uplink <= (uint32_t)SKY_UPLINK_ABOARD;
 
     for (uint32_t i = 0; is_sound && i < sky->seen_count; ++i)
     {

@@ -111,19 +111,21 @@ static uint32_t FindOthers(SKY_Ground_t *ground)
 {
     const uint32_t  satellites = (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots;
     const uint32_t  near       = 2u * AboutMost(ground) + SKY_HOST_OTHERS + ground->reach.lost_count;
-    const bool      is_seen    = ground->sky.uplink == (uint32_t)SKY_UPLINK_SEEN;
+    const uint32_t  uplink     = ground->sky.uplink;
+    const bool      is_seen    = uplink == (uint32_t)SKY_UPLINK_SEEN || uplink == (uint32_t)SKY_UPLINK_FIRST;
+    const bool      is_aboard  = uplink == (uint32_t)SKY_UPLINK_ABOARD;
     uint32_t        count      = near < satellites ? near : satellites;
     SKY_ReachAsk_t *others     = ground->inquiry.others;
 
     SKY_ASSERT(near > ground->reach.lost_count);
+    const SKY_Addr_t centre = SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground));
+
     if (is_seen)
     {
         count = ground->sky.seen_count < count ? ground->sky.seen_count : count;
     }
     else
     {
-        const SKY_Addr_t centre = SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground));
-
         SKY_StandIns_Nearest(&ground->limits.torus, centre, count, ground->cells);
     }
     for (uint32_t i = 0; i < count; ++i)
@@ -131,7 +133,7 @@ static uint32_t FindOthers(SKY_Ground_t *ground)
         const SKY_Addr_t near_one = {(uint16_t)ground->cells[i].plane, (uint16_t)ground->cells[i].slot};
 
         others[i].satellite = is_seen ? ground->sky.seen[i] : near_one;
-        others[i].entry     = others[i].satellite;
+        others[i].entry     = is_aboard ? centre : others[i].satellite;
         others[i].answered  = false;
         SKY_ASSERT(SKY_Torus_Contains(&ground->limits.torus, others[i].satellite));
     }
@@ -193,19 +195,56 @@ static bool EndRound(SKY_Ground_t *ground)
 
 /* ---- are they back? -------------------------------------------------------------------------------------------------- */
 
+/* Return true if a satellite is one of the servers of now, whoever stands in for it. */
+static bool IsServer(const SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    const uint32_t row    = SKY_GroundWays_Row(ground);
+    uint32_t       server = 0;
+
+    SKY_ASSERT(row >= 1u);
+    while (server < ground->limits.servers && !SKY_Addr_Equal(SKY_Schedule_Server(ground->sky.schedule, row, server), satellite))
+    {
+        ++server;
+    }
+    SKY_ASSERT(server <= ground->limits.servers);
+    return server < ground->limits.servers;
+}
+
+/* Return true if a satellite is one of the first that are in sight. */
+static bool IsSeen(const SKY_Ground_t *ground, SKY_Addr_t satellite, uint32_t count)
+{
+    uint32_t at = 0;
+
+    SKY_ASSERT(count <= ground->sky.seen_count);
+    while (at < count && !SKY_Addr_Equal(ground->sky.seen[at], satellite))
+    {
+        ++at;
+    }
+    SKY_ASSERT(at <= count);
+    return at < count;
+}
+
 /* Return true if packets to a satellite may enter the sky there, were it not lost. */
 static bool IsEntry(const SKY_Ground_t *ground, SKY_Addr_t satellite)
 {
-    bool is_entry = ground->sky.uplink == (uint32_t)SKY_UPLINK_CENTRE &&
-                    SKY_Addr_Equal(satellite, SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground)));
+    const uint32_t seen = ground->sky.seen_count;
 
     SKY_ASSERT(satellite.plane != 0u);
-    SKY_ASSERT(ground->sky.uplink <= (uint32_t)SKY_UPLINK_SEEN);
-    for (uint32_t i = 0; ground->sky.uplink == (uint32_t)SKY_UPLINK_SEEN && i < ground->sky.seen_count; ++i)
+    SKY_ASSERT(ground->sky.uplink <= (uint32_t)SKY_UPLINK_ABOARD);
+    switch (ground->sky.uplink)
     {
-        is_entry = is_entry || SKY_Addr_Equal(satellite, ground->sky.seen[i]);
+        case SKY_UPLINK_CENTRE:
+        case SKY_UPLINK_ABOARD:
+            return SKY_Addr_Equal(satellite, SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground)));
+        case SKY_UPLINK_SEEN:
+            return IsSeen(ground, satellite, seen);
+        case SKY_UPLINK_FIRST:
+            return IsSeen(ground, satellite, seen < 1u ? seen : 1u);
+        case SKY_UPLINK_SERVERS:
+            return IsServer(ground, satellite);
+        default:
+            return false; /* all are reached directly in any case */
     }
-    return is_entry;
 }
 
 /* Begin to ask lost satellites whether they are back. @return false if none is to be asked now */

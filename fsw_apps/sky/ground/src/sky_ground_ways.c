@@ -60,25 +60,73 @@ bool SKY_Ground_IsLost(const SKY_Ground_t *ground, SKY_Addr_t satellite)
     return SKY_Satellites_Has(&lost, satellite);
 }
 
-/* Return the satellite in sight that is the fewest hops from another; plane 0: none is in sight. */
-static SKY_Addr_t NearestSeen(const SKY_Ground_t *ground, SKY_Addr_t target)
+/* Return that one of some satellites from which another is the fewest hops, the first of several; plane 0: all are lost. */
+static SKY_Addr_t NearestOf(const SKY_Ground_t *ground, const SKY_Addr_t *entries, uint32_t count, SKY_Addr_t target)
 {
     SKY_Addr_t best      = {0, 0};
     uint32_t   best_hops = UINT32_MAX;
 
-    for (uint32_t i = 0; i < ground->sky.seen_count; ++i)
+    for (uint32_t i = 0; i < count; ++i)
     {
-        const SKY_Addr_t entry = ground->sky.seen[i];
-        const uint32_t   hops  = SKY_Torus_Hops(&ground->limits.torus, entry, target);
+        const uint32_t hops = SKY_Torus_Hops(&ground->limits.torus, entries[i], target);
 
-        if (hops < best_hops && !SKY_Ground_IsLost(ground, entry))
+        if (hops < best_hops && !SKY_Ground_IsLost(ground, entries[i]))
         {
             best_hops = hops;
-            best      = entry;
+            best      = entries[i];
         }
     }
     SKY_ASSERT(best.plane == 0u || best_hops != UINT32_MAX);
     return best;
+}
+
+/* Return the first satellite in sight that is not lost; plane 0: there is none. */
+static SKY_Addr_t FirstSeen(const SKY_Ground_t *ground)
+{
+    const SKY_Addr_t nobody = {0, 0};
+    uint32_t         at     = 0;
+
+    while (at < ground->sky.seen_count && SKY_Ground_IsLost(ground, ground->sky.seen[at]))
+    {
+        ++at;
+    }
+    SKY_ASSERT(at <= ground->sky.seen_count);
+    return at < ground->sky.seen_count ? ground->sky.seen[at] : nobody;
+}
+
+/* Find the satellites of all servers, the nearest to the centre first, unless those are known. */
+static void FindEntries(SKY_Ground_t *ground)
+{
+    const SKY_Torus_t     *torus = &ground->limits.torus;
+    const SKY_Satellites_t lost  = LostOf(ground);
+    const uint32_t         row   = SKY_GroundWays_Row(ground);
+
+    SKY_ASSERT(ground->sky.uplink == (uint32_t)SKY_UPLINK_SERVERS);
+    if (ground->entries_row == row && ground->entries_changes == ground->sky.changes &&
+        ground->entries_losses == ground->reach.losses && ground->entries_lost == lost.count)
+    {
+        return;
+    }
+    const SKY_Addr_t centre = SKY_Schedule_Centre(ground->sky.schedule, row);
+
+    SKY_Places_InRow(ground->sky.schedule, row, &lost, ground->entries, ground->cells);
+    for (uint32_t i = 1; i < ground->limits.servers; ++i) /* by insertion, which keeps the order of equals */
+    {
+        const SKY_Addr_t one  = ground->entries[i];
+        const uint32_t   hops = SKY_Torus_Hops(torus, centre, one);
+        uint32_t         at   = i;
+
+        for (; at > 0u && SKY_Torus_Hops(torus, centre, ground->entries[at - 1u]) > hops; --at)
+        {
+            ground->entries[at] = ground->entries[at - 1u];
+        }
+        ground->entries[at] = one;
+    }
+    ground->entries_row     = row;
+    ground->entries_changes = ground->sky.changes;
+    ground->entries_losses  = ground->reach.losses;
+    ground->entries_lost    = lost.count;
+    SKY_ASSERT(ground->entries[0].plane != 0u);
 }
 
 static SKY_Addr_t EntryTo(SKY_Ground_t *ground, SKY_Addr_t target)
@@ -86,18 +134,33 @@ static SKY_Addr_t EntryTo(SKY_Ground_t *ground, SKY_Addr_t target)
     SKY_Addr_t entry = target;
 
     SKY_ASSERT(target.plane != 0u);
-    SKY_ASSERT(ground->sky.uplink <= (uint32_t)SKY_UPLINK_SEEN);
-    if (ground->sky.uplink == (uint32_t)SKY_UPLINK_CENTRE)
+    SKY_ASSERT(ground->sky.uplink <= (uint32_t)SKY_UPLINK_ABOARD);
+    switch (ground->sky.uplink)
     {
-        const SKY_Satellites_t lost   = LostOf(ground);
-        const SKY_Addr_t       centre = SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground));
+        case SKY_UPLINK_CENTRE:
+        {
+            const SKY_Satellites_t lost = LostOf(ground);
 
-        entry = centre;
-        SKY_StandIns_Replace(&ground->limits.torus, centre, &lost, &entry, 1, ground->cells);
-    }
-    else if (ground->sky.uplink == (uint32_t)SKY_UPLINK_SEEN)
-    {
-        entry = NearestSeen(ground, target);
+            entry = SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground));
+            SKY_StandIns_Replace(&ground->limits.torus, entry, &lost, &entry, 1, ground->cells);
+            break;
+        }
+        case SKY_UPLINK_SEEN:
+            entry = NearestOf(ground, ground->sky.seen, ground->sky.seen_count, target);
+            break;
+        case SKY_UPLINK_FIRST:
+            entry = FirstSeen(ground);
+            break;
+        case SKY_UPLINK_SERVERS:
+            FindEntries(ground);
+            entry = NearestOf(ground, ground->entries, ground->limits.servers, target);
+            break;
+        case SKY_UPLINK_ABOARD:
+            entry = SKY_Schedule_Centre(ground->sky.schedule, SKY_GroundWays_Row(ground));
+            break;
+        default:
+            SKY_ASSERT(ground->sky.uplink == (uint32_t)SKY_UPLINK_DIRECT);
+            break;
     }
     return entry;
 }
