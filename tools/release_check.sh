@@ -17,7 +17,7 @@ grep -qE "^## \[$version\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md || fail "
 [ -z "$(git status --porcelain)" ] || fail "the tree has changes that are not committed"
 
 for processor in x86_64 aarch64; do
-    set -- "$wheels"/skymemory-"$version"-py3-none-manylinux_*_"$processor".whl
+    set -- "$wheels"/skymemory-"$version"-cp311-abi3-manylinux_*_"$processor".whl
     if [ ! -e "$1" ]; then
         fail "$wheels has no wheel of $version for $processor: make wheel"
     elif [ "$processor" = "$(uname -m)" ]; then

@@ -16,6 +16,7 @@ printf 'int main(void) {\n    return 0;\n}\n' >"$folder/main.c"
 printf '#include <stddef.h>\n#include <stdint.h>\nint LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) { return data == NULL && bytes; }\n' \
     >"$folder/fuzz.c"
 printf '#include <openssl/evp.h>\nint main(void) {\n    return EVP_aes_256_gcm() == NULL;\n}\n' >"$folder/openssl.c"
+printf '#include <Python.h>\nint main(void) {\n    return PY_MAJOR_VERSION != 3;\n}\n' >"$folder/python.c"
 printf '#include <isa-l/erasure_code.h>\nint main(void) {\n    return gf_mul(1, 1) != 1;\n}\n' >"$folder/isal.c"
 cross_flags="-L /usr/aarch64-linux-gnu"
 
@@ -33,6 +34,10 @@ works() {
     libssl) gcc "$folder/openssl.c" -o "$folder/openssl" -lcrypto && "$folder/openssl" ;;
     memcached) "$1" -V ;;
     # A program of another processor runs only if both the emulator and that processor's C library are there.
+    python3-dev)
+        include=$("${PYTHON:-python3}" -c 'import sysconfig; print(sysconfig.get_paths()["include"])') &&
+            gcc -I "$include" -c "$folder/python.c" -o "$folder/python.o"
+        ;;
     qemu-aarch64) aarch64-linux-gnu-gcc "$folder/main.c" -o "$folder/emulated" && "$1" $cross_flags "$folder/emulated" ;;
     *) "$1" --version ;;
     esac

@@ -24,8 +24,9 @@ static bool config_check(const SKYC_Config_t *config)
 {
     return (config->packet_bytes == 0 ||
             (config->packet_bytes > SKY_RESPONSE_OVERHEAD && config->packet_bytes <= SKY_LIMIT_PACKET_BYTES)) &&
-           (config->credential == NULL || SKYC_Engine_KeyringIsSound(config)) && config->window_max <= SKY_LIMIT_CHUNK_SET &&
-           config->burst <= SKY_LIMIT_CHUNK_SET && config->receive_bytes <= INT32_MAX;
+           (config->credential == NULL || SKYC_Keyring_IsSound(config, SKYC_PEERS)) &&
+           config->window_max <= SKY_LIMIT_CHUNK_SET && config->burst <= SKY_LIMIT_CHUNK_SET &&
+           config->receive_bytes <= INT32_MAX;
 }
 
 SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error)
@@ -120,77 +121,6 @@ int SKYC_Stream_Run(SKYC_Client_t *client, SKYC_Stream_t *stream)
 
     (void)pthread_mutex_unlock(&client->lock);
     return error;
-}
-
-int SKYC_Ask(SKYC_Client_t *client, SKY_HostQuestion_t *questions, uint32_t count)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    const int error = SKYC_Engine_Ask(&client->engine, questions, count);
-
-    (void)pthread_mutex_unlock(&client->lock);
-    return error;
-}
-
-int SKYC_AskOn(SKYC_Client_t *client)
-{
-    return SKYC_Ask(client, NULL, 0);
-}
-
-void SKYC_StopAsking(SKYC_Client_t *client)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    SKYC_Engine_StopAsking(&client->engine);
-    (void)pthread_mutex_unlock(&client->lock);
-}
-
-int SKYC_Listen(SKYC_Client_t *client, uint32_t duration_ms)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    const int error = SKYC_Engine_Listen(&client->engine, duration_ms);
-
-    (void)pthread_mutex_unlock(&client->lock);
-    return error;
-}
-
-bool SKYC_NextTelemetry(SKYC_Client_t *client, SKYC_Telemetry_t *telemetry)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    const bool any = SKYC_Engine_NextTelemetry(&client->engine, telemetry);
-
-    (void)pthread_mutex_unlock(&client->lock);
-    return any;
-}
-
-uint64_t SKYC_PatienceUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    const uint64_t patience_us = SKY_Host_PatienceUs(&client->engine.host, satellites, count);
-
-    (void)pthread_mutex_unlock(&client->lock);
-    return patience_us;
-}
-
-uint64_t SKYC_HurryUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    const uint64_t hurry_us = SKY_Host_HurryUs(&client->engine.host, satellites, count);
-
-    (void)pthread_mutex_unlock(&client->lock);
-    return hurry_us;
-}
-
-void SKYC_Expect(SKYC_Client_t *client, SKY_Addr_t satellite, uint32_t rtt_us)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    SKY_Host_Expect(&client->engine.host, satellite, rtt_us);
-    (void)pthread_mutex_unlock(&client->lock);
-}
-
-void SKYC_SetNumber(SKYC_Client_t *client, uint16_t number)
-{
-    (void)pthread_mutex_lock(&client->lock);
-    SKYC_Engine_SetNumber(&client->engine, number);
-    (void)pthread_mutex_unlock(&client->lock);
 }
 
 void SKYC_Cancel(SKYC_Client_t *client, uint64_t call)

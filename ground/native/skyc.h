@@ -1,7 +1,7 @@
 /**
  * @file
- * The ground's engine: transfers many blocks at once, each striped over many satellites, and asks satellites questions, through one
- * UDP socket.
+ * The ground's engine: transfers many blocks at once, each striped over many satellites, through one UDP socket. Questions have a ground
+ * of their own (skyc_ground.h), which is to take the place of this.
  *
  * A transfer runs in the calling thread until every block has an end: done, missed, expired, refused or cancelled. Loss, a dead
  * satellite or a bad answer never makes a call fail; the block says what happened. Only arguments that contradict each other make
@@ -50,14 +50,6 @@ typedef struct
     uint64_t no_random;    /**< handshakes that were not sent, because the system gave no random bytes */
 } SKYC_Counters_t;
 
-/** A message from the Software Bus of a satellite. */
-typedef struct
-{
-    uint16_t plane, slot;
-    uint32_t length;
-    uint8_t  message[SKY_LIMIT_RELAY_BYTES];
-} SKYC_Telemetry_t;
-
 typedef struct
 {
     uint64_t chunks_done, chunks_total; /**< chunks of the running call, or of the last one */
@@ -105,32 +97,6 @@ void SKYC_Stream_Stop(SKYC_Stream_t *stream);
  * @return blocks, from the first, that have an end: what is said of them does not change any more
  */
 uint32_t SKYC_Stream_Await(SKYC_Stream_t *stream, uint32_t count, uint64_t duration_us, bool *is_over);
-/**
- * Ask questions, and run for a while. Their endpoints are like those of blocks. No other thread may call a client until all its
- * questions have an end.
- * @return 0 when every question has an end; EAGAIN: some have none yet, call SKYC_AskOn; EINVAL: the numbers of a question
- *         contradict each other, and nothing was sent; EBADF: somebody has closed the socket's descriptor
- */
-int SKYC_Ask(SKYC_Client_t *client, SKY_HostQuestion_t *questions, uint32_t count);
-/** Run for another while. @return as SKYC_Ask */
-int SKYC_AskOn(SKYC_Client_t *client);
-/** End all questions. */
-void SKYC_StopAsking(SKYC_Client_t *client);
-/**
- * Run for a while, and keep the telemetry that comes of satellites which were asked for it (RELAY with flag TLM).
- * @return 0; EBADF: somebody has closed the socket's descriptor
- */
-int SKYC_Listen(SKYC_Client_t *client, uint32_t duration_ms);
-/** Get the oldest message that was kept. @return false if there is none */
-bool SKYC_NextTelemetry(SKYC_Client_t *client, SKYC_Telemetry_t *telemetry);
-/** See SKY_Host_PatienceUs. */
-uint64_t SKYC_PatienceUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count);
-/** See SKY_Host_HurryUs. */
-uint64_t SKYC_HurryUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count);
-/** See SKY_Host_Expect. */
-void SKYC_Expect(SKYC_Client_t *client, SKY_Addr_t satellite, uint32_t rtt_us);
-/** Take another host number, from 1 on; 0 draws one at random. */
-void SKYC_SetNumber(SKYC_Client_t *client, uint16_t number);
 /**
  * End a call, from another thread or a signal handler.
  * @param call  SKYC_Progress_t.calls while the call runs, or just before; nothing happens if it has ended already

@@ -13,10 +13,9 @@
 
 #include "sky_endpoint.h"
 
-#define BACKLOG_MAX_US   100000u
-#define KEYS_A_SATELLITE 2u          /* one there, one back */
-#define ROW_ALIGN        8u          /* of what the host notes of rows */
-#define OWN_KEPT         (16u << 20) /* bytes of own memory of blocks that are kept for the next call */
+#define BACKLOG_MAX_US 100000u
+#define ROW_ALIGN      8u          /* of what the host notes of rows */
+#define OWN_KEPT       (16u << 20) /* bytes of own memory of blocks that are kept for the next call */
 
 /* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
  * much again (of 1.5 kB). If this guess is too large, loss makes the windows smaller. */
@@ -62,65 +61,6 @@ static uint32_t or_default(uint32_t value, uint32_t standard)
     return value != 0 ? value : standard;
 }
 
-bool SKYC_Engine_KeyringIsSound(const SKYC_Config_t *config)
-{
-    SKY_Credential_t credential;
-
-    return config->pair_keys != NULL && config->planes > 0 && config->slots > 0 &&
-           (uint32_t)config->planes * config->slots <= SKYC_PEERS && config->suite <= SKY_SUITE_BLAKE2B_PACKET &&
-           SKY_Credential_Decode(config->credential, &credential);
-}
-
-/* Find the key that this host shares with a satellite. */
-static bool pair_key(void *context, SKY_Addr_t satellite, uint8_t key[SKY_CRYPTO_KEY_BYTES])
-{
-    const SKYC_Engine_t *engine = context;
-
-    if (satellite.plane == 0 || satellite.plane > engine->config.planes || satellite.slot == 0 ||
-        satellite.slot > engine->config.slots)
-    {
-        return false;
-    }
-    const size_t index = (size_t)(satellite.plane - 1u) * engine->config.slots + satellite.slot - 1u;
-
-    (void)memcpy(key, engine->pair_keys + index * SKY_CRYPTO_KEY_BYTES, SKY_CRYPTO_KEY_BYTES);
-    return true;
-}
-
-/* Take the keyring of a configuration, which is sound. @return 0 or ENOMEM */
-static int take_keyring(SKYC_Engine_t *engine, SKY_HostSecurity_t *security)
-{
-    const SKYC_Config_t *config     = &engine->config;
-    const uint32_t       satellites = (uint32_t)config->planes * config->slots;
-    const size_t         keys       = (size_t)satellites * SKY_CRYPTO_KEY_BYTES;
-    const uint32_t       places     = KEYS_A_SATELLITE * satellites;
-    const size_t         bytes      = SKY_CryptoLibrary_MemoryBytes(places);
-
-    engine->peers.peer_count = satellites;
-    engine->pair_keys        = malloc(keys);
-    engine->library_memory   = calloc(1, bytes);
-    if (engine->pair_keys == NULL || engine->library_memory == NULL ||
-        !SKY_CryptoLibrary_Init(&engine->library, engine->library_memory, bytes, places))
-    {
-        return ENOMEM;
-    }
-    (void)memcpy(engine->pair_keys, config->pair_keys, keys);
-    (void)SKY_Credential_Decode(config->credential, &security->credential);
-    security->is_keyed = true;
-    security->crypto   = &engine->library.crypto;
-    security->PairKey  = pair_key;
-    security->context  = engine;
-    security->wanted   = config->suite != 0                                       ? config->suite
-                         : (engine->library.crypto.suites & SKY_SUITES_GMAC) != 0 ? SKY_SUITE_GMAC_HEADER
-                                                                                  : SKY_SUITE_BLAKE2B_HEADER;
-    security->accepted =
-        SKY_SUITE_BIT(security->wanted == SKY_SUITE_GMAC_HEADER ? SKY_SUITE_BLAKE2B_HEADER : SKY_SUITE_BLAKE2B_PACKET);
-    engine->counters.suites   = engine->library.crypto.suites;
-    engine->config.credential = NULL; /* the caller's memory may go */
-    engine->config.pair_keys  = NULL;
-    return 0;
-}
-
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random)
 {
     const SKY_HostShell_t shell = {engine, send_packet, payload, random_bytes};
@@ -138,9 +78,16 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
     engine->cancel           = UINT64_MAX;
     engine->peers.peer_count = SKYC_PEERS;
     cfg.security.is_on       = true;
-    if (config->credential != NULL && take_keyring(engine, &cfg.security) != 0)
+    if (config->credential != NULL)
     {
-        return ENOMEM;
+        engine->peers.peer_count = (uint32_t)config->planes * config->slots;
+        if (SKYC_Keyring_Begin(&engine->keyring, config, &cfg.security) != 0)
+        {
+            return ENOMEM;
+        }
+        engine->counters.suites   = engine->keyring.library.crypto.suites;
+        engine->config.credential = NULL; /* the caller's memory may go */
+        engine->config.pair_keys  = NULL;
     }
     engine->peers.peers  = calloc(SKYC_PEERS, sizeof(*engine->peers.peers));
     engine->peers.active = calloc(SKYC_PEERS, sizeof(*engine->peers.active));
@@ -150,11 +97,7 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
     {
         return ENOMEM;
     }
-    const SKY_HostQuestionMemory_t questions = {engine->asked, SKYC_QUESTIONS};
-
     (void)SKY_Host_Init(&engine->host, &shell, &cfg, &engine->peers); /* there is room for satellites */
-    (void)SKY_Host_LendQuestions(&engine->host, &questions);
-    SKY_Host_SetPatience(&engine->host, &config->patience);
     return 0;
 }
 
@@ -170,17 +113,7 @@ void SKYC_Engine_Free(SKYC_Engine_t *engine)
 {
     free_blocks(engine);
     free(engine->own);
-    if (engine->pair_keys != NULL)
-    {
-        explicit_bzero(engine->pair_keys, (size_t)engine->config.planes * engine->config.slots * SKY_CRYPTO_KEY_BYTES);
-    }
-    if (engine->library_memory != NULL)
-    {
-        SKY_CryptoLibrary_End(&engine->library);
-    }
-    free(engine->pair_keys);
-    free(engine->library_memory);
-    free(engine->telemetry);
+    SKYC_Keyring_End(&engine->keyring);
     free(engine->peers.peers);
     free(engine->peers.active);
     free(engine->peers.ways);
@@ -368,7 +301,7 @@ static bool is_cancelled(const SKYC_Engine_t *engine)
 
 static bool is_busy(const SKYC_Engine_t *engine)
 {
-    return engine->host.running > 0 || SKY_Host_Asking(&engine->host) > 0 || engine->listens;
+    return engine->host.running > 0;
 }
 
 /* Begin a block, with its part of the host's own memory. */
@@ -549,20 +482,6 @@ int SKYC_Engine_RunStream(SKYC_Engine_t *engine, SKYC_Stream_t *stream)
     engine->stream = NULL;
     (void)SKYC_Stream_Leave(stream, true);
     return error;
-}
-
-/* ---- number -------------------------------------------------------------------------------------------------------- */
-
-void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number)
-{
-    uint16_t drawn = number;
-
-    if (number == 0 && !random_bytes(engine, (uint8_t *)&drawn, sizeof(drawn)))
-    {
-        drawn = engine->host.self.slot; /* the next one, as this one is taken */
-    }
-    SKY_Host_SetNumber(&engine->host, number != 0 ? number : (uint16_t)(drawn % UINT16_MAX + 1));
-    engine->counters.host_number = engine->host.self.slot;
 }
 
 /* ---- served chunks --------------------------------------------------------------------------------------------------- */

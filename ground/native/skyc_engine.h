@@ -5,18 +5,12 @@
 #ifndef SKYC_ENGINE_H
 #define SKYC_ENGINE_H
 
-#include "sky_crypto_library.h"
+#include "skyc_keyring.h"
 #include "skyc_socket.h"
 #include "skyc_stream.h"
 
 /** Satellites that one client knows at a time. The least recently used one makes room for another. */
 #define SKYC_PEERS (SKY_HOST_LANES_MAX / SKY_HOST_LANES)
-
-/** Most questions on their way: their answers must fit the socket's buffer. */
-#define SKYC_QUESTIONS 256u
-
-/** Messages of telemetry that are kept until they are asked for; later ones are dropped. */
-#define SKYC_TELEMETRY 1024u
 
 typedef struct
 {
@@ -35,17 +29,8 @@ typedef struct
     uint64_t              now_us, started_us;
     uint64_t              empty_us;    /* last time at which nothing was left to read */
     uint64_t              chunks_then; /* chunks of the host's counter when the call began */
-    SKY_HostAsked_t       asked[SKYC_QUESTIONS];
-    SKY_CryptoLibrary_t   library;
-    void                 *library_memory;
-    uint8_t              *pair_keys;
-    SKYC_Telemetry_t     *telemetry; /* a ring; NULL until somebody listens */
-    uint32_t              telemetry_first, telemetry_count;
-    bool                  listens; /* the call lasts as long as it was told, whatever is under way */
+    SKYC_Keyring_t        keyring;
 } SKYC_Engine_t;
-
-/** Return true if credential, size and suite of a configuration with a keyring are sound. */
-bool SKYC_Engine_KeyringIsSound(const SKYC_Config_t *config);
 
 /** @return 0 or ENOMEM */
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random);
@@ -53,20 +38,12 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
 int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count);
 /** @return 0, EINVAL or ENOMEM, see SKYC_Stream_Run */
 int SKYC_Engine_RunStream(SKYC_Engine_t *engine, SKYC_Stream_t *stream);
-/** @return 0, EAGAIN, EINVAL or EBADF, see SKYC_Ask */
-int  SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32_t count);
-void SKYC_Engine_StopAsking(SKYC_Engine_t *engine);
-/** @return 0, ENOMEM or EBADF, see SKYC_Listen */
-int  SKYC_Engine_Listen(SKYC_Engine_t *engine, uint32_t duration_ms);
-bool SKYC_Engine_NextTelemetry(SKYC_Engine_t *engine, SKYC_Telemetry_t *telemetry);
 /** Run until nothing is under way, or the time is over. */
 void SKYC_Engine_Loop(SKYC_Engine_t *engine, uint64_t until_us);
 /** Copy the host's counters, and count the call as ended. */
 void     SKYC_Engine_EndCall(SKYC_Engine_t *engine);
 uint64_t SKYC_Engine_NowUs(void);
-/** @param number  0 draws one at random */
-void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number);
-void SKYC_Engine_Free(SKYC_Engine_t *engine);
+void     SKYC_Engine_Free(SKYC_Engine_t *engine);
 /** See SKYC_Served. */
 uint32_t SKYC_Engine_Served(const SKYC_Engine_t *engine, SKY_HostServed_t *served, uint32_t room);
 

@@ -403,7 +403,12 @@ void SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
     struct pollfd         pfd[2]  = {{sock->fd, POLLIN, 0}, {sock->wake_fd, POLLIN, 0}};
     const struct timespec timeout = {(time_t)(timeout_us / 1000000u), (long)(timeout_us % 1000000u) * 1000};
 
-    if (ppoll(pfd, 2, &timeout, NULL) > 0 && (pfd[1].revents & POLLIN) != 0)
+    if (ppoll(pfd, 2, &timeout, NULL) <= 0)
+    {
+        return;
+    }
+    sock->is_gone = sock->is_gone || ((pfd[0].revents | pfd[1].revents) & POLLNVAL) != 0;
+    if ((pfd[1].revents & POLLIN) != 0)
     {
         uint64_t count;
 

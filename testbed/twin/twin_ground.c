@@ -130,9 +130,13 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
                          twin->config.asks_all != 0,
                          {0}};
 
-    SKY_GroundLimits_t limits = {
-        twin->torus, twin->config.servers, twin->config.active_max, SPARE_PIECES * twin->config.active_max, SPARE_PIECES * shares,
-        shares,      1};
+    SKY_GroundLimits_t limits = {twin->torus,
+                                 twin->config.servers,
+                                 twin->config.active_max,
+                                 SPARE_PIECES * twin->config.active_max,
+                                 SPARE_PIECES * shares,
+                                 shares,
+                                 1};
 
     limits.questions = SKY_Ground_QuestionsMost(&limits); /* who waited for a place would pass for silent */
     if (twin->keys != NULL)

@@ -1,7 +1,7 @@
 /**
  * @file
  * The smallest test harness that does the job: CHECK counts, CHECK_EQ shows both values, RUN names the case.
- * A program returns CHECK_RESULT(); ctest reads its exit status.
+ * Checks may be made by several threads. A program returns CHECK_RESULT(); ctest reads its exit status.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -14,10 +14,10 @@ static unsigned check_count;
 #define CHECK(condition)                                                         \
     do                                                                           \
     {                                                                            \
-        ++check_count;                                                           \
+        (void)__atomic_add_fetch(&check_count, 1, __ATOMIC_RELAXED);             \
         if (!(condition))                                                        \
         {                                                                        \
-            ++check_failures;                                                    \
+            (void)__atomic_add_fetch(&check_failures, 1, __ATOMIC_RELAXED);      \
             (void)printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
         }                                                                        \
     } while (0)
@@ -27,10 +27,10 @@ static unsigned check_count;
     {                                                                                                     \
         const long long check_a = (long long)(actual);                                                    \
         const long long check_e = (long long)(expected);                                                  \
-        ++check_count;                                                                                    \
+        (void)__atomic_add_fetch(&check_count, 1, __ATOMIC_RELAXED);                                      \
         if (check_a != check_e)                                                                           \
         {                                                                                                 \
-            ++check_failures;                                                                             \
+            (void)__atomic_add_fetch(&check_failures, 1, __ATOMIC_RELAXED);                               \
             (void)printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, check_a, check_e); \
         }                                                                                                 \
     } while (0)

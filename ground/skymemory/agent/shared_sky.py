@@ -35,7 +35,7 @@ from skymemory.agent.window_metrics import WindowMetrics
 from skymemory.agent.window_watch import WindowWatch
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane, Purged
+from skymemory.link.control import Purged
 from skymemory.link.local_address import has_moved
 from skymemory.sky.constellation import ConfigError
 from skymemory.store.block_store import BLOCK_BYTES_MAX, check_keys
@@ -103,7 +103,6 @@ class SharedSky:
         """The constellation could not be opened, which may be put right: a secret or a keyring that is missing, for example."""
         self._no_keyring = ""
         """Mistake in the keyring of another constellation, which is not served before the file is right."""
-        self._prober: ControlPlane | None = None
         self.window: WindowWatch | None = None
         """State of the window; None: no constellation is known."""
         self._keyring: KeyringWatch | None = None
@@ -153,10 +152,8 @@ class SharedSky:
     @property
     def is_refused(self) -> bool:
         """True if satellites refuse this host's keys, and none answers under them."""
-        store, prober = self.store, self._prober
-        if store is None or prober is None or (self.rtt_s and not store.silent):
-            return False
-        return bool(store.control.refused or prober.refused)
+        store = self.store
+        return store is not None and not (self.rtt_s and not store.silent) and bool(store.control.refused)
 
     @property
     def unready(self) -> str | None:
@@ -165,8 +162,7 @@ class SharedSky:
             return self._why
         if self.reachable:
             return None
-        prober = self._prober
-        refusal = "" if prober is None else prober.refusal()
+        refusal = self.store.control.refusal()
         versions = "" if self.window is None else self.window.version_words
         return refusal or self._no_keyring or versions or "no satellite of the constellation answers"
 
@@ -196,8 +192,6 @@ class SharedSky:
         if store is not None:
             await asyncio.to_thread(store.close)  # this cancels transfers, so their callers go on
         await asyncio.wait(waits)
-        if self._prober is not None:
-            self._prober.close()
         for lane in lanes:
             lane.close()
         await asyncio.to_thread(self.observer.close)
@@ -483,7 +477,6 @@ class SharedSky:
         if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
             return calls
         self._probed_s = now_s
-        assert self._prober is not None
         assert self.window is not None
         self.rtt_s = self.window.probe()
         self.observer.estimator.links(self.rtt_s)
@@ -491,8 +484,8 @@ class SharedSky:
         if self.rtt_s:
             self._answered_s = time.monotonic()
         else:
-            refusal = self._prober.refusal()
-            self._prober.new_host()  # another host may have this number, and get the answers
+            refusal = self.store.control.refusal()
+            self.store.control.new_host()  # another host may have this number, and get the answers
         if refusal and refusal != self._refusal:
             _log.warning("%s; every block is a miss until then", refusal)
         self._refusal = refusal
@@ -533,24 +526,21 @@ class SharedSky:
             why = self._source.missing() if serving is None else ""
             keyring = None if serving is None else KeyringWatch(serving.constellation)
             store = None if serving is None else self._new_store(serving)
-            prober = None if serving is None else ControlPlane(serving.constellation)
         except (OSError, RuntimeError, ValueError) as error:
-            why, store, prober = str(error), None, None
+            why, store = str(error), None
             failed = True
         if why and (self.store is not None or why != self._why):
             _log.warning("%s; every block is a miss until then", why)
         if serving is not None and store is not None:
             grid = serving.constellation
             _log.info("constellation of %d planes x %d slots", grid.planes, grid.slots)
-        before, before_prober = self.store, self._prober
+        before = self.store
         self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
-        self.store, self._prober, self._keyring, self._failed, self._no_keyring = store, prober, keyring, failed, ""
-        self.window = None if store is None or prober is None else WindowWatch(store, prober)
+        self.store, self._keyring, self._failed, self._no_keyring = store, keyring, failed, ""
+        self.window = None if store is None else WindowWatch(store)
         self.observer.serves(store)
         if before is not None:
             before.close()
-        if before_prober is not None:
-            before_prober.close()
 
     def _stay(self, mistake: str) -> None:
         """Go on with the constellation and the keys of before, until the keyring is right."""

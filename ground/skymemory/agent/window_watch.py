@@ -3,7 +3,6 @@
 import logging
 import time
 
-from skymemory.link.control import ControlPlane
 from skymemory.link.other_versions import VersionWatch, version_words
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.window_state import State, WindowState
@@ -16,14 +15,13 @@ _log = logging.getLogger(__name__)
 class WindowWatch:
     """The window of one store. It blocks while it asks satellites, and so needs a thread that may wait."""
 
-    def __init__(self, store: SkyStore, control: ControlPlane) -> None:
+    def __init__(self, store: SkyStore) -> None:
         """Ask nothing yet.
 
         Args:
             store: The store whose window is watched.
-            control: The control plane whose socket is used.
         """
-        self._store, self._control = store, control
+        self._store, self._control = store, store.control
         self._versions = VersionWatch(store.constellation)
         self.state: WindowState | None = None
         """State of the window at the last look; None: no satellite answered."""

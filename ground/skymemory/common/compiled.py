@@ -1,8 +1,10 @@
-"""The package's compiled libraries: their paths, and their functions through ctypes."""
+"""The package's compiled parts: paths of libraries, their functions through ctypes, and the extension module."""
 
 import ctypes
 import os
 from collections.abc import Mapping
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,3 +45,19 @@ def load(path: Path, signatures: Signatures) -> ctypes.CDLL:
         function.restype = result
         function.argtypes = arguments
     return loaded
+
+
+@cache
+def extension(name: str) -> Any:
+    """Return an extension module, which is loaded once.
+
+    Raises:
+        FileNotFoundError: The module is missing.
+        ImportError: The module is not for this machine, or this Python.
+    """
+    spec = spec_from_file_location(f"skymemory._native.{name}", library_path(f"{name}.abi3.so"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -52,7 +52,7 @@ class Relay:
         self._telemetry = telemetry
         self._report = FewLines(report)  # a datagram of anybody's could write a line
         self._stop = threading.Event()
-        self._up, self._down = ControlPlane(constellation), ControlPlane(constellation)
+        self._control = ControlPlane(constellation)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind(commands)
@@ -80,8 +80,7 @@ class Relay:
 
     def _close(self) -> None:
         self._socket.close()
-        self._up.close()
-        self._down.close()
+        self._control.close()
 
     def _carry_up(self) -> None:
         while not self._stop.is_set():
@@ -103,7 +102,7 @@ class Relay:
             return f"message 0x{message.mid:04X} is telemetry; allowed are commands"
         if len(packet) > icd.LIMIT_RELAY_BYTES:
             return f"{what} has {len(packet)} bytes; RELAY carries up to {icd.LIMIT_RELAY_BYTES}"
-        answer = self._up.relay([self._route], packet, _ANSWER_S)[0]
+        answer = self._control.relay([self._route], packet, _ANSWER_S)[0]
         if answer is None:
             return f"{what}: satellite {self._route.satellite} does not answer; it may have carried it out"
         if not answer.ok:
@@ -111,7 +110,7 @@ class Relay:
         return None
 
     def _carry_down(self) -> None:
-        for _, message in self._down.listen([self._route], math.inf, self._stop.is_set):
+        for _, message in self._control.listen([self._route], math.inf, self._stop.is_set):
             try:
                 self._socket.sendto(message, self._telemetry)
             except OSError as error:  # nobody listens there yet, or no way leads there now

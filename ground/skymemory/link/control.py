@@ -1,10 +1,9 @@
 """The control plane: PING, HAS, STATS, PURGE, MIGRATE, RELAY to one satellite or to all at once, over one UDP socket.
 
-The flight core's host decides when a request is sent and which packet answers it (`sky_host_ask.h`). The core also says what
-answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_purge.h`).
+The flight core's host decides when a request is sent and which packet answers it (`skymemory.link.ground`). The core also says
+what answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_purge.h`).
 """
 
-import socket
 import struct
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +17,8 @@ from skymemory.link import telemetry
 from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
 from skymemory.link.association_keys import AssociationKeys, keys_of, refusal_words
 from skymemory.link.block_entry import BlockEntry
+from skymemory.link.ground import Ground
 from skymemory.link.local_address import local_address
-from skymemory.link.questions import Asker
 from skymemory.link.shares import held_of, shares_of
 from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
 from skymemory.link.timing import Timing
@@ -125,7 +124,7 @@ class HeldBlock(NamedTuple):
 
 
 class ControlPlane:
-    """A ground host's socket for small requests. Thread-safe: one exchange at a time. A context manager."""
+    """A ground host's socket for small requests. Thread-safe: exchanges of several threads run at once. A context manager."""
 
     def __init__(self, constellation: Constellation, timing: Timing | None = None, keys: AssociationKeys | None = None) -> None:
         """Open the socket.
@@ -141,32 +140,33 @@ class ControlPlane:
         self.constellation = constellation
         self.timing = timing or Timing()
         """Times after which satellites are asked again, and for which the host waits for them."""
-        self.retries = 0
-        """Requests that were sent again."""
         self._closed = False
         self._lock = Lock()
         self._keys = keys or keys_of(constellation)
         self.local = local_address(constellation)
         """Address of this machine where it listens, as a number; 0: any."""
-        self._asker = Asker(self.timing, self._keys, self.local)
-        self._endpoints: dict[Satellite, int] = {}  # endpoints of entry satellites; every request needs one
+        self._ground = Ground(constellation, self.timing, self._keys, self.local)
         self._refused: frozenset[Satellite] = frozenset()
 
     @property
     def host(self) -> Satellite:
         """Address of this host: drawn by chance, and drawn again when a satellite says that another host has it."""
-        return Satellite(GROUND_PLANE, self._asker.number)
+        return Satellite(GROUND_PLANE, self._ground.number)
 
     @host.setter
     def host(self, host: Satellite) -> None:
-        with self._lock:
-            self._check_open()
-            self._asker.set_number(host.slot)
+        self._check_open()
+        self._ground.set_number(host.slot)
+
+    @property
+    def retries(self) -> int:
+        """Requests that were sent again."""
+        return self._ground.repeats
 
     @property
     def port(self) -> int:
         """The host's UDP port."""
-        return self._asker.port
+        return self._ground.port
 
     def __enter__(self) -> Self:
         return self
@@ -175,23 +175,18 @@ class ControlPlane:
         self.close()
 
     def close(self) -> None:
-        """Close the socket; safe to call twice."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._asker.close()
+        """End what runs, and close the socket; safe to call twice."""
+        self._closed = True
+        self._ground.close()
 
     def new_host(self) -> None:
         """Draw another host number, in case another host has the same one and gets the answers meant for this one."""
-        with self._lock:
-            if not self._closed:
-                self._asker.set_number(0)
+        self._ground.set_number(0)
 
     def suites(self) -> frozenset[str]:
         """Return the suites of the associations that this control plane has; none without a keyring."""
-        with self._lock:
-            self._check_open()
-            return self._asker.suites()
+        self._check_open()
+        return self._ground.suites()
 
     @property
     def refused(self) -> frozenset[Satellite]:
@@ -204,22 +199,19 @@ class ControlPlane:
 
     def patience_s(self, routes: Sequence[Route]) -> float:
         """Return the seconds after which satellites count as silent: five sendings, by the round trips measured so far."""
-        with self._lock:
-            self._check_open()
-            return self._asker.patience_s(route.satellite for route in routes)
+        self._check_open()
+        return self._ground.patience_s(route.satellite for route in routes)
 
     def hurry_s(self, routes: Iterable[Route]) -> float:
         """Return the seconds to wait for a dispensable answer: three sendings, by the round trips measured so far."""
-        with self._lock:
-            self._check_open()
-            return self._asker.hurry_s(route.satellite for route in routes)
+        self._check_open()
+        return self._ground.hurry_s(route.satellite for route in routes)
 
     def expect(self, rtt_s: Mapping[Satellite, float]) -> None:
         """Take over round trips of another control plane, for satellites without a measurement of this one."""
-        with self._lock:
-            self._check_open()
-            for satellite, measured_s in rtt_s.items():
-                self._asker.expect(satellite, measured_s)
+        self._check_open()
+        for satellite, measured_s in rtt_s.items():
+            self._ground.expect(satellite, measured_s)
 
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[SatelliteAnswer | None]:
         """Send requests, repeat what is lost, and collect answers until all are here or the deadline passes.
@@ -231,20 +223,23 @@ class ControlPlane:
             deadline_s: Seconds from now.
 
         Returns:
-            For each request its answer, or None if none came in time.
+            For each request its answer, or None if none came in time, or the control plane was closed meanwhile.
 
         Raises:
+            PacketError: A request does not fit a packet.
             ValueError: A satellite is not of this constellation, or the control plane was closed.
+            OSError: Somebody closed the socket's descriptor, or this process was forked.
         """
-        endpoints = [self._endpoint(ask.route.entry) for ask in asks]
-        with self._lock:
-            self._check_open()
-            if not asks or deadline_s <= 0.0:
-                return [None] * len(asks)
-            answers = self._asker.ask(asks, endpoints, max(1, ceil(min(deadline_s, _DEADLINE_MAX_S) * 1000)))
-            self.retries = self._asker.repeats
-            self._note_refusals(asks, answers)
-            return answers
+        self._check_open()
+        if not asks or deadline_s <= 0.0:
+            return [None] * len(asks)
+        try:
+            answers = self._ground.ask(asks, max(1, ceil(min(deadline_s, _DEADLINE_MAX_S) * 1000)))
+        except OSError:
+            self._check_open()  # another thread has closed it meanwhile
+            raise
+        self._note_refusals(asks, answers)
+        return answers
 
     def _note_refusals(self, asks: Sequence[Ask], answers: Sequence[SatelliteAnswer | None]) -> None:
         """Note who refuses this host's keys: the satellite that was asked, or the entry satellite on the way to it."""
@@ -255,19 +250,12 @@ class ControlPlane:
         }
         if refused or self._refused:
             asked = {satellite for ask in asks for satellite in ask.route}
-            self._refused = (self._refused - asked) | refused
+            with self._lock:
+                self._refused = (self._refused - asked) | refused
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("the control plane was closed")
-
-    def _endpoint(self, entry: Satellite) -> int:
-        """Return the address and port of an entry satellite."""
-        found = self._endpoints.get(entry)
-        if found is None:
-            address = int.from_bytes(socket.inet_aton(self.constellation.address(*entry)), "big")
-            found = self._endpoints[entry] = address << 16 | self.constellation.network.port
-        return found
 
     # ---- operations -----------------------------------------------------------------------------------------------
 
@@ -539,10 +527,8 @@ class ControlPlane:
         Args:
             stopped: Function that is called now and then; True ends the listening early.
         """
-        with self._lock:
-            self._check_open()
-            endpoints = [self._endpoint(route.entry) for route in routes]
-        yield from telemetry.listen(self._keys, routes, endpoints, duration_s, lambda: stopped() or self._closed)
+        self._check_open()
+        yield from telemetry.listen(self.constellation, self._keys, routes, duration_s, lambda: stopped() or self._closed)
 
 
 def _from_share_0(key: bytes, homes: Sequence[Collection[Satellite] | None]) -> Sequence[Collection[Satellite] | None]:

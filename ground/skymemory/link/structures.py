@@ -59,6 +59,34 @@ class PurgeStep(IntEnum):
     END = 3
 
 
+class Uplink(IntEnum):
+    """`SKY_GroundUplink_t`. Way of the host into the sky."""
+
+    DIRECT = 0
+    """directly to each satellite"""
+    CENTRE = 1
+    """over the satellite at the centre of the window, or its stand-in"""
+    SEEN = 2
+    """over that satellite in sight from which it is the fewest hops; with none in sight nobody is asked"""
+    FIRST = 3
+    """over the first satellite in sight that is not lost; with none nobody is asked"""
+    SERVERS = 4
+    """over that server from which it is the fewest hops, the nearest to the centre of several"""
+    ABOARD = 5
+    """over the satellite at the centre, on which the host is"""
+
+
+class Kind(IntEnum):
+    """`SKY_GroundKind_t`."""
+
+    GET = 0
+    PUT = 1
+    FIND = 2
+    CHECK = 3
+    PURGE = 4
+    EXCHANGE = 5
+
+
 class Addr(Structure):
     """`SKY_Addr_t`. A satellite (plane and slot from 1) or a ground host (plane 0, slot = host number)."""
 
@@ -219,89 +247,6 @@ class Place(Structure):
         ("endpoint", c_uint64),
         ("home_plane", c_uint16),
         ("home_slot", c_uint16),
-    )
-
-
-class Question(Structure):
-    """`SKY_HostQuestion_t`. One question. It stays in place, with its payload and its room, until it has an end."""
-
-    place: Place
-    """satellite that is asked"""
-    key: Array[c_uint8]
-    apid: int
-    op: int
-    flags: int
-    tenant: int
-    epoch: int
-    """PURGE: what is kept for a later row stays; SKY_SCHEDULE_STAYS: nothing does for that"""
-    content: int
-    """PURGE: the content of that version that goes; 0: any does"""
-    block_version: int
-    """PURGE: the newest version that goes; 0: any does"""
-    chunk_id: int
-    credit: int
-    deadline_ms: int
-    """time from the beginning; at least 1"""
-    payload_bytes: int
-    """length of the request's payload"""
-    room_bytes: int
-    """room for the answer's payload; 0: it is not wanted"""
-    payload: int | None
-    """may be NULL without bytes"""
-    room: int | None
-    """may be NULL without bytes"""
-    owner: int | None
-    """whose question it is: of no meaning to the host"""
-    status: int
-    """RUNNING; then DONE (it was answered), EXPIRED, TOO_LARGE (no path takes it), or what SKY_Host_Stop said"""
-    sent: int
-    """sendings; after more than one the request may have been done before the one that is answered"""
-    rtt_us: int
-    """time to the answer from the sending that counts: mostly the last"""
-    answer: Packet
-    request_id: int
-    deadline_us: int
-    due_us: int
-    first_us: int
-    """times of its first and last sending"""
-    last_us: int
-    """times of its first and last sending"""
-    tries: int
-    """sendings under the number that the host has now"""
-    numbers: int
-    """numbers that the host had drawn when it was asked"""
-    next: int | None
-    """next question that waits, or that has ended"""
-    _fields_ = (
-        ("place", Place),
-        ("key", c_uint8 * 32),
-        ("apid", c_uint16),
-        ("op", c_uint8),
-        ("flags", c_uint8),
-        ("tenant", c_uint32),
-        ("epoch", c_uint32),
-        ("content", c_uint32),
-        ("block_version", c_uint64),
-        ("chunk_id", c_uint32),
-        ("credit", c_uint16),
-        ("deadline_ms", c_uint32),
-        ("payload_bytes", c_uint32),
-        ("room_bytes", c_uint32),
-        ("payload", c_void_p),
-        ("room", c_void_p),
-        ("owner", c_void_p),
-        ("status", c_uint32),
-        ("sent", c_uint32),
-        ("rtt_us", c_uint64),
-        ("answer", Packet),
-        ("request_id", c_uint64),
-        ("deadline_us", c_uint64),
-        ("due_us", c_uint64),
-        ("first_us", c_uint64),
-        ("last_us", c_uint64),
-        ("tries", c_uint32),
-        ("numbers", c_uint32),
-        ("next", c_void_p),
     )
 
 
@@ -762,21 +707,6 @@ class Counters(Structure):
     )
 
 
-class Telemetry(Structure):
-    """`SKYC_Telemetry_t`. A message from the Software Bus of a satellite."""
-
-    plane: int
-    slot: int
-    length: int
-    message: Array[c_uint8]
-    _fields_ = (
-        ("plane", c_uint16),
-        ("slot", c_uint16),
-        ("length", c_uint32),
-        ("message", c_uint8 * 1024),
-    )
-
-
 class Progress(Structure):
     """`SKYC_Progress_t`."""
 
@@ -824,15 +754,6 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKYC_Stream_Allow": (c_bool, [c_void_p, c_void_p]),
     "SKYC_Stream_Stop": (None, [c_void_p]),
     "SKYC_Stream_Await": (c_uint32, [c_void_p, c_uint32, c_uint64, POINTER(c_bool)]),
-    "SKYC_Ask": (c_int, [c_void_p, POINTER(Question), c_uint32]),
-    "SKYC_AskOn": (c_int, [c_void_p]),
-    "SKYC_StopAsking": (None, [c_void_p]),
-    "SKYC_Listen": (c_int, [c_void_p, c_uint32]),
-    "SKYC_NextTelemetry": (c_bool, [c_void_p, POINTER(Telemetry)]),
-    "SKYC_PatienceUs": (c_uint64, [c_void_p, POINTER(Addr), c_uint32]),
-    "SKYC_HurryUs": (c_uint64, [c_void_p, POINTER(Addr), c_uint32]),
-    "SKYC_Expect": (None, [c_void_p, Addr, c_uint32]),
-    "SKYC_SetNumber": (None, [c_void_p, c_uint16]),
     "SKYC_Cancel": (None, [c_void_p, c_uint64]),
     "SKYC_Served": (c_uint32, [c_void_p, POINTER(Served), c_uint32]),
     "SKYC_Progress": (None, [c_void_p, POINTER(Progress)]),

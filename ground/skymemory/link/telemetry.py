@@ -6,8 +6,9 @@ from typing import Final
 
 from skymemory.link.ask import Ask
 from skymemory.link.association_keys import AssociationKeys
-from skymemory.link.questions import Asker
+from skymemory.link.ground import Ground
 from skymemory.link.timing import Timing
+from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
@@ -19,18 +20,18 @@ _LOOK_S: Final = 0.25
 
 
 def listen(
+    constellation: Constellation,
     keys: AssociationKeys | None,
     routes: Sequence[Route],
-    endpoints: Sequence[int],
     duration_s: float,
     stopped: Callable[[], bool],
 ) -> Iterator[tuple[Satellite, bytes]]:
     """Yield messages from the Software Bus of satellites as they come, each with its headers.
 
     Args:
+        constellation: Constellation of the satellites.
         keys: Keyring of this host; None: it has none.
         routes: Satellites to listen to, and the ways to them.
-        endpoints: Endpoint of each route's entry satellite: IPv4 address << 16 | port.
         duration_s: Seconds for which to listen.
         stopped: Function that is called now and then; True ends the listening early.
 
@@ -39,14 +40,17 @@ def listen(
     """
     end_s = time.monotonic() + duration_s
     asks = [Ask(route, icd.OP_RELAY, icd.APID_ISL, icd.FLAG_TLM) for route in routes]
-    asker = Asker(Timing(), keys)
+    ground = Ground(constellation, Timing(), keys)
     try:
+        ground.listen()
         renew_s = 0.0
         while (now_s := time.monotonic()) < end_s and not stopped():
             if now_s >= renew_s and asks:
-                asker.ask(asks, endpoints, round(1000 * _LOOK_S))
+                ground.ask(asks, round(1000 * _LOOK_S))
                 renew_s = now_s + _RENEW_S
-            left_s = min(end_s, now_s + _LOOK_S) - time.monotonic()
-            yield from asker.listen(max(0.0, left_s))
+            told = ground.next_telemetry(min(end_s, now_s + _LOOK_S) - time.monotonic())
+            while told is not None:
+                yield told
+                told = ground.next_telemetry(0.0)
     finally:
-        asker.close()
+        ground.close()

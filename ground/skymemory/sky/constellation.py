@@ -353,7 +353,7 @@ class Constellation(CheckedModel):
         return Torus(self.grid.planes, self.grid.slots, self.grid.seam == "cut")
 
     @cached_property
-    def _first_address(self) -> IPv4Address:
+    def network_address(self) -> IPv4Address:
         return IPv4Network(self.network.network).network_address
 
     @cached_property
@@ -377,7 +377,7 @@ class Constellation(CheckedModel):
             return known
         if (plane, slot) not in self.torus:
             raise ValueError(f"satellite [{plane}, {slot}] is outside {self.planes} planes x {self.slots} slots")
-        return self._addresses.setdefault((plane, slot), str(self._first_address + 256 * plane + slot))
+        return self._addresses.setdefault((plane, slot), str(self.network_address + 256 * plane + slot))
 
     @cached_property
     def link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:

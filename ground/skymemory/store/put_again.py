@@ -14,7 +14,7 @@ from threading import Condition, Thread
 from typing import Final, NamedTuple
 
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane, PurgeOrder
+from skymemory.link.control import PurgeOrder
 from skymemory.link.native import Transfer
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.parts import Operation, StoreParts
@@ -46,17 +46,11 @@ class _Wanted(NamedTuple):
 
 
 class PutsAgain(Operation):
-    """Puts of blocks of which chunks are missing. Thread-safe. They have a socket of their own, so no lookup waits for them."""
+    """Puts of blocks of which chunks are missing. Thread-safe."""
 
     def __init__(self, parts: StoreParts, transfers: Transfers) -> None:
-        """Open a socket.
-
-        Raises:
-            OSError: The system has no socket left.
-        """
         super().__init__(parts)
         self._transfers = transfers
-        self._asks = ControlPlane(parts.where.constellation, parts.control.timing)
         self._change = Condition()  # guards all below
         self._waiting: OrderedDict[bytes, _Wanted] = OrderedDict()
         self._done_s: OrderedDict[bytes, float] = OrderedDict()
@@ -78,7 +72,6 @@ class PutsAgain(Operation):
         thread = self._thread
         if thread is not None:
             thread.join()
-        self._asks.close()
 
     def look(self) -> None:
         """Find out which satellites are lost, because a put was done without some. Nobody waits for it."""
@@ -160,13 +153,13 @@ class PutsAgain(Operation):
             return lambda: self._put_again(wanted)
 
     def _look(self) -> float:
-        self._routes.look((), self._asks)
+        self._routes.look()
         return 0.0  # it has waited
 
     def _put_again(self, wanted: _Wanted) -> float:
         if wanted.wrong:
             order = PurgeOrder(wanted.entry.key, wanted.wrong, wanted.entry.version, wanted.entry.content)
-            self._asks.purge([order], wanted.tenant, self._asks.patience_s(wanted.wrong))
+            self._control.purge([order], wanted.tenant, self._control.patience_s(wanted.wrong))
         entry = self._index.current(wanted.entry)
         if (holders := self._holders(entry, wanted.tenant)) is None:
             return 0.0
@@ -182,7 +175,7 @@ class PutsAgain(Operation):
         if self._is_gone(entry.key):
             routes = self._routes.all_routes([entry.epoch])
             order = PurgeOrder(entry.key, routes, entry.version, entry.content)
-            self._asks.purge([order], wanted.tenant, self._asks.patience_s(routes))
+            self._control.purge([order], wanted.tenant, self._control.patience_s(routes))
         return time.perf_counter() - start_s
 
     def _is_gone(self, key: bytes) -> bool:
@@ -200,8 +193,8 @@ class PutsAgain(Operation):
             if ways is None:
                 return None
             routes = list(dict.fromkeys(route for place in ways.places for route in place))
-            [held] = self._asks.held([(entry, ways.places)], tenant, self._asks.patience_s(routes))
+            [held] = self._control.held([(entry, ways.places)], tenant, self._control.patience_s(routes))
             if not held.silent:
                 return held.holders if held.whole and held.denied > 0 else None
-            self._routes.look(held.silent, self._asks)
+            self._routes.look(held.silent)
         return None

@@ -171,15 +171,14 @@ class Routes:
         """Return the current row of the schedule; 0 without a schedule."""
         return self._where.row(time.time())
 
-    def look(self, asked: Collection[Satellite] = (), control: ControlPlane | None = None) -> None:
+    def look(self, asked: Collection[Satellite] = ()) -> None:
         """Find out which satellites are lost, after an answer that did not come. `to_servers` then leads around them.
 
         Args:
             asked: The satellites that were asked, if they are not the current servers.
-            control: The control plane whose socket is used. If it is not the store's own, no look-up waits for it.
         """
         if not self.silent:
-            self._look(asked, control or self._control)
+            self._look(asked)
 
     def doubt(self) -> None:
         """Find out if a lost satellite is back, after its stand-in did not have a share. Other hosts then use it again."""
@@ -205,7 +204,7 @@ class Routes:
         """Return False while no satellite answers. Ask lost satellites again when it is time."""
         with self._lock:
             may = self._core.SKY_Reach_May(self._at, self._timing.now_us())
-        if may == ReachMay.SILENT or (may == ReachMay.LOOK and not self._look((), self._control)):
+        if may == ReachMay.SILENT or (may == ReachMay.LOOK and not self._look(())):
             return False
         self._ask_lost(doubted=False)
         return True
@@ -251,7 +250,7 @@ class Routes:
         places = tuple(tuple(map(routes.__getitem__, place)) for place in shares.places)
         return Ways(places, shares.homes, frozenset(shares.rows))
 
-    def _look(self, asked: Collection[Satellite], control: ControlPlane) -> bool:
+    def _look(self, asked: Collection[Satellite]) -> bool:
         """Ping the servers and others, with stand-ins for lost ones, until all servers answer. Return False if nobody answers.
 
         Hosts that see the same losses choose the same stand-ins, and so each finds the blocks that the others put there.
@@ -262,7 +261,7 @@ class Routes:
                 return False
             routes = list(dict.fromkeys([*routes, *self.to(asked)]))
             around = self._around(routes)
-            alive = control.ping(around, control.patience_s(around))
+            alive = self._control.ping(around, self._control.patience_s(around))
             found = self._found(number, len(routes), around, alive)
             if found != ReachFound.AGAIN:
                 break

@@ -11,7 +11,7 @@ Failures in the sky do not raise: a lost packet is asked for again, and a lost s
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from itertools import takewhile
@@ -105,7 +105,7 @@ class SkyStore(BlockStore):
             routes = Routes(self._where, self._control)
             late_search = LateSearch(self._where, routes, self._control)
             self._parts = StoreParts(self._where, self.index, self._control, routes, late_search, self._tenant, self._add)
-            self._touches = opened.enter_context(closing(Touches(self._parts)))
+            self._touches = Touches(self._parts)
             self._transfers = Transfers(self._parts, watch)
             opened.callback(self._transfers.close)
             self._puts_again = PutsAgain(self._parts, self._transfers)
@@ -147,7 +147,6 @@ class SkyStore(BlockStore):
         self._puts_again.stop()  # it must not take the end of the transfers for a fault
         self._transfers.close()
         self._puts_again.close()
-        self._touches.close()
         self._control.close()
 
     @property

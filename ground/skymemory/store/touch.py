@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final
 
-from skymemory.link.control import ControlPlane
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.sizing import blocks_held
 
@@ -20,23 +19,13 @@ _FULL: Final = 0.5
 
 
 class Touches(Operation):
-    """Touches of one store. Thread-safe. They have a socket of their own, so no lookup waits for them."""
+    """Touches of one store. Thread-safe."""
 
     def __init__(self, parts: StoreParts) -> None:
-        """Open a socket.
-
-        Raises:
-            OSError: The system has no socket left.
-        """
         super().__init__(parts)
         self.crowded = False
         """True once a block was evicted. The sky is then full, if only of other hosts' blocks."""
         self._constellation = parts.where.constellation
-        self._control = ControlPlane(self._constellation, parts.control.timing)
-
-    def close(self) -> None:
-        """Close the socket; safe to call twice."""
-        self._control.close()
 
     def chain(self, keys: Sequence[bytes]) -> int:
         """Touch a chain (`SkyStore.touch`), and return how many blocks were touched."""

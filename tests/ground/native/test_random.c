@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "satellites.h"
+#include "skyc_ground.h"
 
 #define CHUNK   1000u
 #define CALL_MS 20000u
@@ -114,13 +115,38 @@ static void test_without_a_keyring_it_goes_on(void)
     CHECK_EQ(SKYC_Get(client, &get, 1), 0);
     CHECK_EQ(get.status, SKY_STATUS_DONE);
     SKYC_Counters(client, &counters);
-    const uint64_t number = counters.host_number;
-
-    SKYC_SetNumber(client, 0); /* another one, if only the next */
-    SKYC_Counters(client, &counters);
-    CHECK(counters.host_number != number && counters.host_number != 0u);
     CHECK_EQ(counters.no_random, 0);
     SKYC_Close(client);
+}
+
+static void test_a_ground_takes_the_next_number_where_none_can_be_drawn(void)
+{
+    const uint64_t            endpoints[SATELLITES] = {servers[0].endpoint, servers[1].endpoint};
+    const SKYC_GroundConfig_t config                = {.planes      = 1,
+                                                       .slots       = SATELLITES,
+                                                       .servers     = 1,
+                                                       .operations  = 1,
+                                                       .queued      = 1,
+                                                       .chunk_bytes = CHUNK,
+                                                       .endpoints   = endpoints};
+    const SKYC_Config_t       client                = {0};
+    SKYC_Counters_t           counters;
+    int                       error = 0;
+
+    gives = GIVES_NONE;
+    CHECK(SKYC_Ground_Open(&config, &client, &error) == NULL && error != 0);
+    gives                 = GIVES_ALL;
+    SKYC_Ground_t *ground = SKYC_Ground_Open(&config, &client, &error);
+
+    CHECK(ground != NULL);
+    gives = GIVES_NONE;
+    SKYC_Ground_Counters(ground, &counters);
+    const uint64_t number = counters.host_number;
+
+    SKYC_Ground_SetNumber(ground, 0);
+    SKYC_Ground_Counters(ground, &counters);
+    CHECK(counters.host_number != number && counters.host_number != 0u);
+    SKYC_Ground_Free(ground);
 }
 
 int main(void)
@@ -132,6 +158,7 @@ int main(void)
     RUN(test_a_client_does_not_open_without_random_bytes);
     RUN(test_without_a_keyring_it_goes_on);
     gives = GIVES_ALL;
+    RUN(test_a_ground_takes_the_next_number_where_none_can_be_drawn);
     land(flight);
     return CHECK_RESULT();
 }

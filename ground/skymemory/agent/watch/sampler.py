@@ -192,8 +192,6 @@ class SkySampler:
         return frame, now
 
     def _leave(self) -> None:
-        if self._survey is not None:
-            self._survey.close()
         self._survey = self._surveyed = self.totals = None
 
     def _take(self, frame: Frame | None, now: dict[str, Any]) -> None:

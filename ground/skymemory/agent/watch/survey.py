@@ -30,7 +30,7 @@ from skymemory.agent.watch.frame import (
 )
 from skymemory.agent.watch.globe import Globe
 from skymemory.agent.watch.survey_metrics import SkyTotals
-from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
+from skymemory.link.control import LINK_NAMES, LinkStats
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.window_state import WindowState
 from skymemory.store.results import StoreStatistics
@@ -82,23 +82,20 @@ class Survey:
         *,
         slice_satellites: int = SLICE,
     ) -> None:
-        """Open a socket.
+        """Ask nothing yet.
 
         Args:
             store: The store whose constellation is surveyed.
             latency: Latency of the store's gets.
             activity: Counts and events of the agent; new ones by default.
             slice_satellites: Most satellites that are asked for a frame.
-
-        Raises:
-            OSError: The system gives no socket.
         """
         self._slice_satellites = slice_satellites
         self._activity = Activity() if activity is None else activity
         self.constellation = store.constellation
         self.shape = Shape(self.constellation.planes, self.constellation.slots)
         self._store, self._where, self._latency = store, store.whereabouts, latency
-        self._control = ControlPlane(self.constellation)
+        self._control = store.control
         self._places = list(self.constellation.torus.satellites())
         self._happenings = Happenings(self._activity.events, self._places)
         self._restarted: set[Satellite] = set()
@@ -118,10 +115,6 @@ class Survey:
         self._refusal = ""
         self.version = 1
         """Number that goes up when `sky` changes."""
-
-    def close(self) -> None:
-        """Close its socket."""
-        self._control.close()
 
     # ---- what changes seldom ------------------------------------------------------------------------------------------------
 

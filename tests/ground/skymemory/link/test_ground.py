@@ -1,9 +1,10 @@
-"""Questions through the native library: memory that both sides share, and calls that end in the middle."""
+"""The ground with its thread: what it refuses, calls that end in the middle, and calls of several threads and processes."""
 
-import ctypes
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,10 +13,9 @@ from dataclasses import replace
 
 import pytest
 
-from skymemory.link import questions, structures
+from skymemory.link import ground
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
-from skymemory.link.questions import ASKED
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
@@ -35,20 +35,6 @@ def nobody() -> Iterator[Constellation]:
         yield Constellation().replace(network={"port": endpoint.getsockname()[1]})
 
 
-def test_what_is_packed_lies_where_the_library_reads_it() -> None:
-    """In the order in which questions are written."""
-    question = structures.Question()
-    memory = bytearray(ctypes.sizeof(question))
-    values = [*range(1, 8), bytes(range(32)), *range(8, 22)]
-    ASKED.pack_into(memory, 0, *values)
-    found = structures.Question.from_buffer(memory)
-    place = found.place
-    assert [getattr(place, name) for name, *_ in structures.Place._fields_] == values[:7]
-    assert bytes(found.key) == values[7]
-    names = [name for name, *_ in structures.Question._fields_]
-    assert [getattr(found, name) for name in names[2 : names.index("owner")]] == values[8:]
-
-
 @pytest.mark.parametrize(
     ("ask", "why"),
     [
@@ -64,7 +50,7 @@ def test_requests_that_cannot_be_packets(ask: Ask, why: str) -> None:
 
 def test_a_satellite_that_is_none_is_refused_and_others_are_asked_later() -> None:
     with nobody() as sky, ControlPlane(sky) as control:
-        with pytest.raises(ValueError, match="all of them count from 1"):
+        with pytest.raises(ValueError, match=r"\[0, 7\] is outside 5 planes x 19 slots; both count from 1"):
             control.exchange([Ask(DIRECT, icd.OP_PING), Ask(Route(Satellite(0, 7), HERE), icd.OP_PING)], 5)
         assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
         assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0) == [None]
@@ -76,7 +62,7 @@ def test_an_answer_that_has_no_room_comes_without_its_payload() -> None:
         sky = Constellation().replace(network={"port": endpoint.getsockname()[1]})
 
         def serve() -> None:
-            for size in (0, questions.ROOM_BYTES, questions.ROOM_BYTES + 1):
+            for size in (0, ground.ANSWER_BYTES, ground.ANSWER_BYTES + 1):
                 datagram, source = endpoint.recvfrom(65535)
                 request = decode(datagram)
                 if (opening := opened(request)) is not None:
@@ -96,7 +82,7 @@ def test_an_answer_that_has_no_room_comes_without_its_payload() -> None:
                 if answer is not None and answer.ok
             ]
         thread.join()
-    assert [len(payload) for payload in payloads] == [questions.ROOM_BYTES, 0]
+    assert [len(payload) for payload in payloads] == [ground.ANSWER_BYTES, 0]
 
 
 def test_an_interrupt_ends_a_long_exchange() -> None:
@@ -131,3 +117,59 @@ def test_a_socket_that_somebody_closed_is_an_error() -> None:
         with pytest.raises(OSError, match="Bad file descriptor"):
             control.exchange([Ask(DIRECT, icd.OP_PING)], 60)
         control.close()
+
+
+def test_nobody_waits_for_a_satellite_that_another_thread_asks() -> None:
+    """A get of one thread is not held up by a look-up of another that waits for a silent satellite."""
+    silent = threading.Event()
+    with nobody() as sky, ControlPlane(sky) as control:
+
+        def wait() -> None:
+            control.exchange([Ask(DIRECT, icd.OP_PING)], 20)
+            silent.set()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        for _ in range(20):
+            assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
+        assert not silent.is_set()
+        control.close()  # ends what the other thread waits for
+        thread.join(10)
+        assert silent.is_set()
+
+
+def test_a_child_of_this_process_is_told_to_open_its_own() -> None:
+    with nobody() as sky, ControlPlane(sky) as control:
+        assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
+        child = os.fork()
+        if child == 0:
+            try:
+                control.exchange([Ask(DIRECT, icd.OP_PING)], 60)
+            except OSError as error:
+                control.close()
+                os._exit(0 if "forked" in str(error) else 1)
+            os._exit(2)
+        assert os.waitpid(child, 0) == (child, 0)
+        assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
+
+
+def test_a_process_ends_though_nothing_was_closed() -> None:
+    program = """
+import threading
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
+from skymemory.wire import icd
+from skymemory.wire.address import Satellite
+
+here = Satellite(3, 10)
+control = ControlPlane(Constellation().replace(network={"port": 9}))
+ask = Ask(Route(here, here), icd.OP_PING)
+for _ in range(4):
+    threading.Thread(target=lambda: control.exchange([ask], 600), daemon=True).start()
+control.exchange([ask], 0.1)
+print("ends")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")

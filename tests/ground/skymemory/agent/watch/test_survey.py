@@ -39,8 +39,8 @@ HOUR_MS = 3_600_000
 
 @contextmanager
 def surveyed(constellation: Constellation, playing: Playing | None = None) -> Iterator[tuple[SkyStore, Survey]]:
-    with SkyStore(constellation, playing=playing) as store, closing(Survey(store)) as survey:
-        yield store, survey
+    with SkyStore(constellation, playing=playing) as store:
+        yield store, Survey(store)
 
 
 def until(survey: Survey, true: Callable[[Frame], object]) -> Frame:
@@ -101,7 +101,8 @@ def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
 
 def test_what_was_asked_for_and_what_came(start_sky: StartSky) -> None:
     activity = Activity()
-    with SkyStore(start_sky().constellation) as store, closing(Survey(store, activity=activity)) as survey:
+    with SkyStore(start_sky().constellation) as store:
+        survey = Survey(store, activity=activity)
         survey.take()
         found = [GetResult(os.urandom(32), None, Status.DONE, 0.1) for _ in range(3)]
         lost = GetResult(os.urandom(32), None, Status.EXPIRED, 0.1)
@@ -241,7 +242,8 @@ def test_gets_do_not_wait_for_what_the_page_asks(start_sky: StartSky, stopped: C
 
 
 def test_large_constellations_are_asked_in_slices(start_sky: StartSky) -> None:
-    with SkyStore(start_sky().constellation) as store, closing(Survey(store, slice_satellites=4)) as survey:
+    with SkyStore(start_sky().constellation) as store:
+        survey = Survey(store, slice_satellites=4)
         seen = []
         for _ in range(5):
             state = survey.take()["state"]

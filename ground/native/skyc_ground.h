@@ -1,0 +1,133 @@
+/**
+ * @file
+ * A ground host for programs: the core's ground (sky_ground.h), one UDP socket, and one thread that runs both. Any thread may call all
+ * functions.
+ *
+ *     caller   SKYC_Ground_Submit puts operations into a list, and wakes the thread if it sleeps
+ *     thread   takes the list, reads the socket, lets the ground run and send; what has ended goes to the box of who submitted it. It sleeps
+ *              until a datagram comes, somebody submits, or the ground is due
+ *     box      what has ended for one caller: a caller waits for it, a loop of events has a descriptor of it
+ *
+ * Loss, a dead satellite or a bad answer never makes a function fail: each operation says what happened to it.
+ *
+ * The thread blocks all signals, and uses no CPU while nothing runs. A forked child has no such thread: functions fail there with ECHILD.
+ */
+#ifndef SKYC_GROUND_H
+#define SKYC_GROUND_H
+
+#include "sky_ground.h"
+#include "skyc.h"
+
+/** Settings of a ground besides those of its client. */
+typedef struct
+{
+    uint16_t        planes, slots; /**< of the constellation */
+    bool            seam_cut;      /**< no links lead over the seam */
+    uint32_t        servers;       /**< servers of a block */
+    uint32_t        operations;    /**< operations that run at a time, from 1; later ones wait for these */
+    uint32_t        queued;        /**< operations that may be submitted and not taken back, from 1 */
+    uint32_t        chunk_bytes; /**< the usual chunk, from 1: how many of them the receive buffer holds is the windows' limit */
+    const uint64_t *endpoints;   /**< of all satellites, plane after plane: ipv4 << 16 | port. They are copied */
+    SKY_ReachCfg_t  reach;       /**< how long satellites are left alone; a 0 is the default */
+} SKYC_GroundConfig_t;
+
+/** A message from the Software Bus of a satellite. */
+typedef struct
+{
+    uint16_t plane, slot;
+    uint32_t length;
+    uint8_t  message[SKY_LIMIT_RELAY_BYTES];
+} SKYC_Telemetry_t;
+
+typedef struct SKYC_Ground SKYC_Ground_t;
+typedef struct SKYC_Box    SKYC_Box_t;
+typedef struct SKYC_Op     SKYC_Op_t;
+
+/** An operation. It belongs to the ground from SKYC_Ground_Submit until SKYC_Box_Take returns it, and so does the memory to which it points.
+ *  Who submits it has set what stands first in `core` (sky_ground.h), and 0 elsewhere. */
+struct SKYC_Op
+{
+    SKY_GroundOp_t core; /**< it comes first. `parity`, `have` and `rows` of a GET or PUT are the ground's */
+    void          *user; /**< of no meaning to the ground */
+    /* for the ground only */
+    SKYC_Box_t *box;
+    SKYC_Op_t  *next;
+    void       *own; /* memory of parity, have and rows */
+    uint8_t     state;
+    bool        is_cancelled;
+};
+
+/**
+ * Open the socket. The thread starts with the first operation.
+ * @param error  receives an errno if the result is NULL. EINVAL: a number is out of range
+ */
+SKYC_Ground_t *SKYC_Ground_Open(const SKYC_GroundConfig_t *config, const SKYC_Config_t *client, int *error);
+/** End all that runs as CANCELLED, and wait until no other thread is in a function of the ground; safe to call twice. What has ended can
+ *  still be taken from its box. Functions fail with ESHUTDOWN from now on. In a forked child this closes the descriptors only. */
+void SKYC_Ground_Close(SKYC_Ground_t *ground);
+/** Close and free a ground, which nobody uses any more. Boxes outlive it. NULL is none. */
+void SKYC_Ground_Free(SKYC_Ground_t *ground);
+/** Rows of a schedule, of the ground's torus and servers. */
+typedef struct
+{
+    uint32_t                 layout; /**< SKY_LayoutId_t */
+    const SKY_ScheduleRow_t *rows;
+    uint32_t                 count;
+    uint64_t                 epoch_us; /**< epoch of the schedule on CLOCK_MONOTONIC; modulo 2^64 if that clock began later */
+} SKYC_SkyRows_t;
+
+/**
+ * Set the sky that operations see from now on. What it points to is copied.
+ * @param sky  its schedule does not count: @p rows make it
+ * @return 0; EINVAL: SKY_Schedule_Init or SKY_Ground_SetSky refuses it; ENOMEM; ESHUTDOWN; ECHILD
+ */
+int SKYC_Ground_SetSky(SKYC_Ground_t *ground, const SKY_GroundSky_t *sky, const SKYC_SkyRows_t *rows);
+/**
+ * Submit operations. They end in the box, in any order.
+ * @return 0; EAGAIN: so many are not taken back that there is no room for all of these; EINVAL: one contradicts itself, or there is no sky;
+ *         ENOMEM; EBADF: somebody has closed the socket's descriptor; ESHUTDOWN: the ground was closed; ECHILD. After an error none was taken
+ */
+int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count);
+/** Return why the ground takes no operations: EBADF, ESHUTDOWN or ECHILD, as SKYC_Ground_Submit; 0: it does. */
+int SKYC_Ground_Error(SKYC_Ground_t *ground);
+/** Ask an operation to end; it ends in its box in any case. One that has ended already stays as it is. */
+void SKYC_Ground_Cancel(SKYC_Ground_t *ground, SKYC_Op_t *op);
+
+/** Make a box. @param has_descriptor  true: SKYC_Box_Descriptor is readable while something has ended and was not taken. @return NULL with an errno */
+SKYC_Box_t *SKYC_Box_New(SKYC_Ground_t *ground, bool has_descriptor, int *error);
+/** Free a box, to which no operation comes any more. NULL is none. */
+void SKYC_Box_Free(SKYC_Box_t *box);
+/** Return the descriptor of a box, or -1. */
+int SKYC_Box_Descriptor(const SKYC_Box_t *box);
+/** Wait until so many operations have ended and were not taken, or the time. @return number of them */
+uint32_t SKYC_Box_Await(SKYC_Box_t *box, uint32_t count, uint32_t timeout_us);
+/** Take the operation that has ended first. @return NULL if there is none */
+SKYC_Op_t *SKYC_Box_Take(SKYC_Box_t *box);
+
+/* ---- what the host knows: the thread waits meanwhile -------------------------------------------------------------------------- */
+
+/** See SKY_Host_PatienceUs and SKY_Host_HurryUs; 0 after ECHILD. */
+uint64_t SKYC_Ground_PatienceUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count);
+uint64_t SKYC_Ground_HurryUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count);
+/** Knowledge of satellites that do not answer (sky_reach.h). */
+typedef struct
+{
+    bool        is_silent; /**< nobody answers */
+    uint32_t    losses;    /**< times that a satellite was found lost */
+    SKY_Addr_t *lost;      /**< lost satellites in ascending order: the caller frees them; NULL if there are none */
+    uint32_t    lost_count;
+} SKYC_Reach_t;
+
+/** Get what is known of satellites that do not answer; nothing after ECHILD, or without memory. */
+void SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach);
+/** See SKY_Host_Expect. */
+void SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us);
+/** Take another host number, from 1 on; 0 draws one at random. Questions on their way are asked again under it. */
+void SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number);
+void SKYC_Ground_Counters(SKYC_Ground_t *ground, SKYC_Counters_t *counters);
+/** Keep telemetry from now on that comes of satellites which were asked for it (RELAY with flag TLM). @return 0 or ENOMEM */
+int SKYC_Ground_Listen(SKYC_Ground_t *ground);
+/** Wait for a message of telemetry, and get the oldest one. @return false: none came in time */
+bool SKYC_Ground_NextTelemetry(SKYC_Ground_t *ground, SKYC_Telemetry_t *telemetry, uint32_t timeout_us);
+
+#endif

@@ -1,0 +1,420 @@
+/**
+ * @file
+ * Calls of other threads: who is inside, operations that they submit, boxes in which these end.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "skyc_ground_priv.h"
+
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_S  UINT64_C(1000000000)
+
+/* ---- lists and times ---------------------------------------------------------------------------------------------------- */
+
+void SKYC_Ground_After(uint32_t timeout_us, struct timespec *until)
+{
+    uint64_t ns;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, until);
+    ns             = (uint64_t)until->tv_nsec + timeout_us * NS_PER_US;
+    until->tv_sec  = until->tv_sec + (time_t)(ns / NS_PER_S);
+    until->tv_nsec = (long)(ns % NS_PER_S);
+}
+
+void SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op)
+{
+    op->next = NULL;
+    if (list->last == NULL)
+    {
+        list->first = op;
+    }
+    else
+    {
+        list->last->next = op;
+    }
+    list->last = op;
+}
+
+SKYC_Op_t *SKYC_List_Take(SKYC_List_t *list)
+{
+    SKYC_Op_t *op = list->first;
+
+    if (op != NULL)
+    {
+        list->first = op->next;
+        list->last  = list->first == NULL ? NULL : list->last;
+        op->next    = NULL;
+    }
+    return op;
+}
+
+void SKYC_Ground_BeginCondition(pthread_cond_t *condition)
+{
+    pthread_condattr_t by_clock;
+
+    (void)pthread_condattr_init(&by_clock);
+    (void)pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(condition, &by_clock);
+    (void)pthread_condattr_destroy(&by_clock);
+}
+
+/* ---- who is inside ------------------------------------------------------------------------------------------------------ */
+
+bool SKYC_Ground_IsChild(const SKYC_Ground_t *ground)
+{
+    return getpid() != ground->pid;
+}
+
+int SKYC_Ground_Enter(SKYC_Ground_t *ground)
+{
+    if (SKYC_Ground_IsChild(ground))
+    {
+        return ECHILD;
+    }
+    (void)pthread_mutex_lock(&ground->list);
+    if (ground->is_closed)
+    {
+        (void)pthread_mutex_unlock(&ground->list);
+        return ESHUTDOWN;
+    }
+    ++ground->inside;
+    return 0;
+}
+
+void SKYC_Ground_Leave(SKYC_Ground_t *ground)
+{
+    --ground->inside;
+    if (ground->inside == 0)
+    {
+        (void)pthread_cond_broadcast(&ground->left);
+    }
+    (void)pthread_mutex_unlock(&ground->list);
+}
+
+int SKYC_Ground_EnterRun(SKYC_Ground_t *ground)
+{
+    const int error = SKYC_Ground_Enter(ground);
+
+    if (error == 0)
+    {
+        (void)pthread_mutex_unlock(&ground->list);
+        (void)__atomic_add_fetch(&ground->wanting, 1, __ATOMIC_SEQ_CST);
+        (void)pthread_mutex_lock(&ground->run);
+        (void)__atomic_sub_fetch(&ground->wanting, 1, __ATOMIC_SEQ_CST);
+    }
+    return error;
+}
+
+void SKYC_Ground_LeaveRun(SKYC_Ground_t *ground)
+{
+    (void)pthread_mutex_unlock(&ground->run);
+    (void)pthread_mutex_lock(&ground->list);
+    SKYC_Ground_Leave(ground);
+}
+
+void SKYC_Ground_Kick(SKYC_Ground_t *ground)
+{
+    if (ground->sleeps)
+    {
+        ground->sleeps = false;
+        SKYC_Socket_Wake(ground->sock);
+    }
+}
+
+/* ---- operations --------------------------------------------------------------------------------------------------------- */
+
+/* Memory of an operation for the core's own use. */
+typedef struct
+{
+    uint64_t rows, held, parity, have; /* bytes of each; they lie in this order */
+} own_t;
+
+static own_t own_of(const SKY_GroundOp_t *op)
+{
+    const SKY_Stripe_t *stripe   = &op->facts.stripe;
+    const bool          is_coded = stripe->code_m > 0;
+    const uint64_t      rows     = is_coded ? SKY_Stripe_Rows(stripe) : 0;
+
+    if (op->kind == SKY_GROUND_CHECK)
+    {
+        return (own_t){0, rows * sizeof(SKY_HeldRow_t), 0, 0};
+    }
+    return (own_t){rows * sizeof(SKY_HostRow_t), 0, SKY_Stripe_ParityBytes(stripe), ((uint64_t)stripe->chunk_total + 7) / 8};
+}
+
+/* Give an operation its own memory. @return 0, EINVAL: its block is none; or ENOMEM */
+static int give_own(SKYC_Op_t *op)
+{
+    SKY_GroundOp_t *core  = &op->core;
+    const bool      moves = core->kind == SKY_GROUND_GET || core->kind == SKY_GROUND_PUT;
+
+    if (!moves && core->kind != SKY_GROUND_CHECK)
+    {
+        return 0;
+    }
+    if (!SKY_Stripe_Check(&core->facts.stripe) || (moves && core->data == NULL))
+    {
+        return EINVAL;
+    }
+    const own_t    own   = own_of(core);
+    const uint64_t bytes = own.rows + own.held + own.parity + own.have;
+    uint8_t       *at    = bytes > 0 ? malloc(bytes) : NULL;
+
+    if (bytes > 0 && at == NULL)
+    {
+        return ENOMEM;
+    }
+    op->own         = at;
+    core->rows      = own.rows > 0 ? (SKY_HostRow_t *)(void *)at : NULL;
+    core->held_rows = own.held > 0 ? (SKY_HeldRow_t *)(void *)at : NULL;
+    core->parity    = own.parity > 0 ? at + own.rows : NULL;
+    core->have      = own.have > 0 ? at + own.rows + own.parity : NULL;
+    return 0;
+}
+
+static void take_own(SKYC_Op_t *op)
+{
+    free(op->own);
+    op->own = NULL;
+}
+
+/* Put operations into the list. With `list`. @return as SKYC_Ground_Submit */
+static int submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
+{
+    int error = 0;
+
+    if (ground->is_gone)
+    {
+        return EBADF;
+    }
+    if (count > ground->config.queued - ground->taken_in)
+    {
+        return EAGAIN;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        if (!ground->has_sky && ops[i]->core.kind != SKY_GROUND_EXCHANGE)
+        {
+            return EINVAL;
+        }
+    }
+    if (!ground->has_thread)
+    {
+        error = SKYC_Ground_StartThread(ground);
+    }
+    if (error == 0)
+    {
+        ground->taken_in += count;
+        for (uint32_t i = 0; i < count; ++i)
+        {
+            ops[i]->core.status  = SKY_STATUS_RUNNING;
+            ops[i]->is_cancelled = false;
+            ops[i]->box          = box;
+            ops[i]->state        = SKYC_OP_RUNS;
+            SKYC_List_Append(&ground->submitted, ops[i]);
+        }
+        SKYC_Ground_Kick(ground);
+    }
+    return error;
+}
+
+int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
+{
+    uint32_t given = 0;
+    int      error = 0;
+
+    while (error == 0 && given < count)
+    {
+        error = give_own(ops[given]);
+        given += error == 0 ? 1u : 0u;
+    }
+    if (error == 0)
+    {
+        error = SKYC_Ground_Enter(ground);
+    }
+    else
+    {
+        error = SKYC_Ground_IsChild(ground) ? ECHILD : error;
+    }
+    if (error == 0)
+    {
+        error = submit(ground, box, ops, count);
+        SKYC_Ground_Leave(ground);
+    }
+    for (uint32_t i = 0; error != 0 && i < given; ++i)
+    {
+        take_own(ops[i]);
+    }
+    return error;
+}
+
+int SKYC_Ground_Error(SKYC_Ground_t *ground)
+{
+    int error = SKYC_Ground_Enter(ground);
+
+    if (error == 0)
+    {
+        error = ground->is_gone ? EBADF : 0;
+        SKYC_Ground_Leave(ground);
+    }
+    return error;
+}
+
+void SKYC_Ground_Cancel(SKYC_Ground_t *ground, SKYC_Op_t *op)
+{
+    if (SKYC_Ground_Enter(ground) == 0)
+    {
+        if (op->state == SKYC_OP_RUNS)
+        {
+            op->is_cancelled    = true;
+            ground->has_cancels = true;
+            SKYC_Ground_Kick(ground);
+        }
+        SKYC_Ground_Leave(ground);
+    }
+}
+
+/* ---- boxes -------------------------------------------------------------------------------------------------------------- */
+
+void SKYC_Ground_Drop(SKYC_Ground_t *ground)
+{
+    if (SKYC_Ground_IsChild(ground))
+    {
+        return;
+    }
+    (void)pthread_mutex_lock(&ground->list);
+    --ground->references;
+    const bool is_last = ground->references == 0;
+
+    (void)pthread_mutex_unlock(&ground->list);
+    if (is_last)
+    {
+        (void)pthread_mutex_destroy(&ground->list);
+        (void)pthread_mutex_destroy(&ground->run);
+        (void)pthread_cond_destroy(&ground->left);
+        (void)pthread_cond_destroy(&ground->told);
+        free(ground);
+    }
+}
+
+void SKYC_Box_Deliver(SKYC_Op_t *op)
+{
+    SKYC_Box_t    *box = op->box;
+    const uint64_t one = 1;
+
+    op->state = SKYC_OP_ENDED;
+    SKYC_List_Append(&box->ended, op);
+    ++box->count;
+    if (box->fd >= 0 && box->count == 1)
+    {
+        (void)!write(box->fd, &one, sizeof(one)); /* it was empty, so this is taken */
+    }
+    (void)pthread_cond_broadcast(&box->more);
+}
+
+SKYC_Box_t *SKYC_Box_New(SKYC_Ground_t *ground, bool has_descriptor, int *error)
+{
+    SKYC_Box_t *box = calloc(1, sizeof(*box));
+
+    if (box == NULL)
+    {
+        *error = ENOMEM;
+        return NULL;
+    }
+    box->ground = ground;
+    box->fd     = has_descriptor ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    *error      = has_descriptor && box->fd < 0 ? errno : SKYC_Ground_Enter(ground);
+    if (*error != 0)
+    {
+        if (box->fd >= 0)
+        {
+            (void)close(box->fd);
+        }
+        free(box);
+        return NULL;
+    }
+    ++ground->references;
+    SKYC_Ground_BeginCondition(&box->more);
+    SKYC_Ground_Leave(ground);
+    return box;
+}
+
+void SKYC_Box_Free(SKYC_Box_t *box)
+{
+    if (box == NULL)
+    {
+        return;
+    }
+    SKYC_Ground_t *ground = box->ground;
+
+    if (box->fd >= 0)
+    {
+        (void)close(box->fd);
+    }
+    if (!SKYC_Ground_IsChild(ground))
+    {
+        (void)pthread_cond_destroy(&box->more);
+    }
+    free(box);
+    SKYC_Ground_Drop(ground);
+}
+
+int SKYC_Box_Descriptor(const SKYC_Box_t *box)
+{
+    return box->fd;
+}
+
+uint32_t SKYC_Box_Await(SKYC_Box_t *box, uint32_t count, uint32_t timeout_us)
+{
+    SKYC_Ground_t  *ground = box->ground;
+    struct timespec until;
+
+    if (SKYC_Ground_IsChild(ground))
+    {
+        return 0;
+    }
+    SKYC_Ground_After(timeout_us, &until);
+    (void)pthread_mutex_lock(&ground->list);
+    while (box->count < count && pthread_cond_timedwait(&box->more, &ground->list, &until) == 0)
+    {
+        /* look again */
+    }
+    const uint32_t ended = box->count;
+
+    (void)pthread_mutex_unlock(&ground->list);
+    return ended;
+}
+
+SKYC_Op_t *SKYC_Box_Take(SKYC_Box_t *box)
+{
+    SKYC_Ground_t *ground = box->ground;
+    SKYC_Op_t     *op     = NULL;
+    uint64_t       count;
+
+    if (SKYC_Ground_IsChild(ground))
+    {
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&ground->list);
+    op = SKYC_List_Take(&box->ended);
+    if (op != NULL)
+    {
+        --box->count;
+        --ground->taken_in;
+        op->state = SKYC_OP_FREE;
+        if (box->fd >= 0 && box->count == 0)
+        {
+            (void)!read(box->fd, &count, sizeof(count)); /* there was something, so this takes it */
+        }
+    }
+    (void)pthread_mutex_unlock(&ground->list);
+    if (op != NULL)
+    {
+        take_own(op);
+    }
+    return op;
+}

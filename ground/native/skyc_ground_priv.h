@@ -1,0 +1,105 @@
+/**
+ * @file
+ * Inside of a ground: what its files share. Private to the library.
+ *
+ * Two locks. `list` guards what callers and thread share: operations that were submitted, those that have ended, callers inside, telemetry.
+ * `run` guards the core and the socket; whoever holds it may take `list`, never the other way round.
+ */
+#ifndef SKYC_GROUND_PRIV_H
+#define SKYC_GROUND_PRIV_H
+
+#include <pthread.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "skyc_ground.h"
+#include "skyc_keyring.h"
+#include "skyc_socket.h"
+
+/** Messages of telemetry that are kept until they are asked for; later ones are dropped. */
+#define SKYC_GROUND_TELEMETRY 1024u
+
+/** States of an operation. */
+enum
+{
+    SKYC_OP_FREE = 0, /* its owner's */
+    SKYC_OP_RUNS,     /* submitted, and not ended */
+    SKYC_OP_ENDED     /* in its box */
+};
+
+typedef struct
+{
+    SKYC_Op_t *first, *last;
+} SKYC_List_t;
+
+struct SKYC_Box
+{
+    SKYC_Ground_t *ground;
+    SKYC_List_t    ended;
+    uint32_t       count;
+    int            fd; /* -1: it has none */
+    pthread_cond_t more;
+};
+
+struct SKYC_Ground
+{
+    pid_t               pid; /* of the process that has the thread */
+    pthread_mutex_t     list, run;
+    pthread_cond_t      left;    /* nobody is inside any more */
+    pthread_cond_t      told;    /* telemetry has come */
+    uint32_t            wanting; /* callers that want `run`; atomic */
+    SKYC_GroundConfig_t config;
+    uint64_t           *endpoints;
+    SKYC_Keyring_t      keyring;
+    /* under `list` */
+    SKYC_List_t       submitted;
+    uint32_t          inside;     /* callers that are in a function */
+    uint32_t          taken_in;   /* operations that were not taken back */
+    uint32_t          references; /* who has the ground, and its boxes: the last of them frees this structure */
+    bool              sleeps, has_cancels, has_thread, has_sky;
+    bool              is_closed; /* nobody may enter */
+    bool              is_gone;   /* somebody has closed the socket's descriptor */
+    pthread_t         thread;
+    SKYC_Telemetry_t *telemetry; /* a ring; NULL until somebody listens */
+    uint32_t          telemetry_first, telemetry_count;
+    /* under `run` */
+    SKY_Ground_t       core;
+    void              *memory;
+    SKYC_Socket_t     *sock;
+    SKYC_Counters_t    counters;
+    SKYC_List_t        waiting; /* operations for which the core has no room yet */
+    uint64_t           now_us;
+    SKY_Schedule_t     schedule;
+    SKY_ScheduleRow_t *rows;
+    SKY_Addr_t        *seen;
+};
+
+/* ---- skyc_ground_calls.c: who is inside, lists and boxes ------------------------------------------------------------------ */
+
+void       SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op);
+SKYC_Op_t *SKYC_List_Take(SKYC_List_t *list); /**< the first; NULL: there is none */
+/** Begin a condition whose waits end by CLOCK_MONOTONIC. */
+void SKYC_Ground_BeginCondition(pthread_cond_t *condition);
+/** Find the time after @p timeout_us from now. */
+void SKYC_Ground_After(uint32_t timeout_us, struct timespec *until);
+/** Return true in a forked child, where locks may be held by threads that this process does not have. */
+bool SKYC_Ground_IsChild(const SKYC_Ground_t *ground);
+/** Enter a function, with `list`. @return 0; ECHILD or ESHUTDOWN without it */
+int  SKYC_Ground_Enter(SKYC_Ground_t *ground);
+void SKYC_Ground_Leave(SKYC_Ground_t *ground);
+/** Enter a function with `run`, which the thread leaves to us between two rounds. @return as SKYC_Ground_Enter */
+int  SKYC_Ground_EnterRun(SKYC_Ground_t *ground);
+void SKYC_Ground_LeaveRun(SKYC_Ground_t *ground);
+/** Let the thread go on. With `list`. */
+void SKYC_Ground_Kick(SKYC_Ground_t *ground);
+/** Put an operation that has ended into its box. With `list`. */
+void SKYC_Box_Deliver(SKYC_Op_t *op);
+/** Drop a reference. The last one frees the structure and its locks. */
+void SKYC_Ground_Drop(SKYC_Ground_t *ground);
+
+/* ---- skyc_ground_thread.c -------------------------------------------------------------------------------------------------- */
+
+/** Start the thread. With `list`. @return 0 or an errno */
+int SKYC_Ground_StartThread(SKYC_Ground_t *ground);
+
+#endif

@@ -1,0 +1,220 @@
+/**
+ * @file
+ * The thread of a ground: it takes what was submitted, reads the socket, lets the core run, and delivers what has ended.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "sky_endpoint.h"
+#include "skyc_ground_priv.h"
+
+#define NS_PER_US 1000u
+#define US_PER_S  1000000u
+
+static uint64_t clock_us(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
+}
+
+static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data, size_t len)
+{
+    SKYC_Ground_t *ground = context;
+
+    SKY_Ground_Receive(&ground->core, ground->now_us, SKY_Endpoint_Of(from.ipv4, from.port), data, len);
+}
+
+/* ---- ends --------------------------------------------------------------------------------------------------------------- */
+
+/* Deliver all that has ended. With `run`. @return false: nothing has */
+static bool deliver_ended(SKYC_Ground_t *ground)
+{
+    SKY_GroundOp_t *core = SKY_Ground_Ended(&ground->core);
+    const bool      any  = core != NULL;
+
+    if (any)
+    {
+        (void)pthread_mutex_lock(&ground->list);
+        for (; core != NULL; core = SKY_Ground_Ended(&ground->core))
+        {
+            SKYC_Box_Deliver((SKYC_Op_t *)(void *)core); /* `core` comes first in it */
+        }
+        (void)pthread_mutex_unlock(&ground->list);
+    }
+    return any;
+}
+
+/* End an operation that the core does not have. With `list`. */
+static void end_unbegun(SKYC_Op_t *op)
+{
+    op->core.status = SKY_STATUS_CANCELLED;
+    SKYC_Box_Deliver(op);
+}
+
+/* ---- the thread --------------------------------------------------------------------------------------------------------- */
+
+/* Cancel what is to be cancelled. With `run` and `list`. */
+static void cancel(SKYC_Ground_t *ground)
+{
+    SKYC_List_t left = {NULL, NULL};
+    SKYC_Op_t  *op;
+
+    while ((op = SKYC_List_Take(&ground->waiting)) != NULL)
+    {
+        if (op->is_cancelled)
+        {
+            end_unbegun(op);
+        }
+        else
+        {
+            SKYC_List_Append(&left, op);
+        }
+    }
+    ground->waiting = left;
+    for (SKY_GroundOp_t *core = ground->core.first; core != NULL; core = core->next)
+    {
+        if (((const SKYC_Op_t *)(void *)core)->is_cancelled)
+        {
+            SKY_Ground_Cancel(&ground->core, core);
+        }
+    }
+}
+
+/* Take what was submitted, as far as the core has room. With `run`. */
+static void take_submitted(SKYC_Ground_t *ground)
+{
+    SKYC_Op_t *op;
+
+    (void)pthread_mutex_lock(&ground->list);
+    while ((op = SKYC_List_Take(&ground->submitted)) != NULL)
+    {
+        SKYC_List_Append(&ground->waiting, op);
+    }
+    if (ground->has_cancels)
+    {
+        cancel(ground);
+        ground->has_cancels = false;
+    }
+    (void)pthread_mutex_unlock(&ground->list);
+    while (ground->waiting.first != NULL && SKY_Ground_Submit(&ground->core, ground->now_us, &ground->waiting.first->core))
+    {
+        (void)SKYC_List_Take(&ground->waiting);
+    }
+}
+
+/* Refuse the requests that are too large for their path. @return true if there were some */
+static bool refuse_too_large(SKYC_Ground_t *ground)
+{
+    uint64_t request_id = 0;
+    bool     any        = false;
+
+    while (SKYC_Socket_NextTooLarge(ground->sock, &request_id))
+    {
+        SKY_Host_RefuseTooLarge(&ground->core.host, ground->now_us, request_id);
+        any = true;
+    }
+    return any;
+}
+
+/* Read, run and send once. With `run`. @return time at which it is due next; the past: at once */
+static uint64_t go_round(SKYC_Ground_t *ground)
+{
+    ground->now_us = clock_us();
+    take_submitted(ground);
+    const bool has_come = SKYC_Socket_Receive(ground->sock, on_datagram, ground);
+
+    if (has_come)
+    {
+        ground->now_us = clock_us(); /* reading has taken time */
+    }
+    const uint64_t due_us = SKY_Ground_Run(&ground->core, ground->now_us);
+
+    SKYC_Socket_Flush(ground->sock);
+    const bool is_refused = refuse_too_large(ground);
+    const bool has_ended  = deliver_ended(ground);
+
+    /* What has ended leaves room for what waits. */
+    return has_come || is_refused || (has_ended && ground->waiting.first != NULL) ? 0 : due_us;
+}
+
+/* Sleep until something happens, at most until @p due_us. @return false: the ground is to be closed */
+static bool sleep_until(SKYC_Ground_t *ground, uint64_t due_us)
+{
+    const uint64_t now_us = clock_us();
+
+    (void)pthread_mutex_lock(&ground->list);
+    const bool goes_on = !ground->is_closed && !ground->is_gone;
+
+    ground->is_gone   = ground->is_gone || SKYC_Socket_IsGone(ground->sock);
+    ground->sleeps    = goes_on && !ground->is_gone && due_us > now_us && ground->submitted.first == NULL && !ground->has_cancels;
+    const bool sleeps = ground->sleeps;
+
+    (void)pthread_mutex_unlock(&ground->list);
+    if (sleeps)
+    {
+        SKYC_Socket_Wait(ground->sock, due_us - now_us < UINT32_MAX ? due_us - now_us : UINT32_MAX);
+        (void)pthread_mutex_lock(&ground->list);
+        ground->sleeps = false;
+        (void)pthread_mutex_unlock(&ground->list);
+    }
+    return goes_on;
+}
+
+/* End all that the core does not have, and what it has, whose memory it uses no more from now on. With `run`. */
+static void end_all(SKYC_Ground_t *ground)
+{
+    SKYC_Op_t *op;
+
+    (void)deliver_ended(ground);
+    (void)pthread_mutex_lock(&ground->list);
+    while ((op = SKYC_List_Take(&ground->submitted)) != NULL || (op = SKYC_List_Take(&ground->waiting)) != NULL)
+    {
+        end_unbegun(op);
+    }
+    for (SKY_GroundOp_t *core = ground->core.first; core != NULL; core = ground->core.first)
+    {
+        ground->core.first = core->next;
+        end_unbegun((SKYC_Op_t *)(void *)core);
+    }
+    (void)pthread_mutex_unlock(&ground->list);
+}
+
+static void *run(void *argument)
+{
+    SKYC_Ground_t *ground = argument;
+    uint64_t       due_us;
+
+    do
+    {
+        while (__atomic_load_n(&ground->wanting, __ATOMIC_SEQ_CST) > 0)
+        {
+            (void)sched_yield();
+        }
+        (void)pthread_mutex_lock(&ground->run);
+        due_us = go_round(ground);
+        (void)pthread_mutex_unlock(&ground->run);
+    } while (sleep_until(ground, due_us));
+    (void)pthread_mutex_lock(&ground->run);
+    end_all(ground);
+    (void)pthread_mutex_unlock(&ground->run);
+    return NULL;
+}
+
+/* Start the thread, with all signals blocked. With `list`. @return 0 or an errno */
+int SKYC_Ground_StartThread(SKYC_Ground_t *ground)
+{
+    sigset_t all;
+    sigset_t before;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&ground->thread, NULL, run, ground);
+
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    ground->has_thread = error == 0;
+    return error;
+}

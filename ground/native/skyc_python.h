@@ -1,0 +1,65 @@
+/**
+ * @file
+ * Extension module for Python: what its files share. Private to the module.
+ */
+#ifndef SKYC_PYTHON_H
+#define SKYC_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include "skyc_ground.h"
+
+typedef struct
+{
+    PyObject_HEAD SKYC_Ground_t *ground;
+} SKYC_PyGround_t;
+
+/* ---- skyc_python.c: numbers from Python, errors to it, waits ---------------------------------------------------------------- */
+
+/** Raise an OSError. @return NULL */
+PyObject *SKYC_Py_Fail(int error);
+/** Convert an item to a number of at most @p most. @return 0 with an exception if it is none */
+uint64_t SKYC_Py_Number(PyObject *item, uint64_t most, const char *name);
+/** Convert an item of a tuple. @return as SKYC_Py_Number */
+uint16_t SKYC_Py_Number16(PyObject *tuple, Py_ssize_t at, const char *name);
+uint32_t SKYC_Py_Number32(PyObject *tuple, Py_ssize_t at, const char *name);
+/** Check that an item is a tuple of @p count. @return false with an exception */
+bool SKYC_Py_IsTuple(PyObject *item, Py_ssize_t count, const char *name);
+/** Get satellites from an iterable of (plane, slot). @return memory to free, room for one at least; NULL with an exception */
+SKY_Addr_t *SKYC_Py_Satellites(PyObject *iterable, uint32_t *count);
+/** Wait until all of these operations have ended in a box, and take them back. All are cancelled if a signal raises. @return false with an
+ *  exception */
+bool SKYC_Py_Await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count);
+
+/* ---- skyc_python_blocks.c: operations on blocks --------------------------------------------------------------------------------- */
+
+/** An operation, the memory of its block, and whose it is. */
+typedef struct
+{
+    SKYC_Op_t op; /**< it comes first */
+    Py_buffer data;
+    bool      has_data;
+    PyObject *user; /**< of a box; may be NULL */
+} SKYC_PyRun_t;
+
+/** Read a request (skymemory/link/operations.py). @return NULL with an exception */
+SKYC_PyRun_t *SKYC_PyRun_New(PyObject *request);
+/** Return the outcome as a tuple; NULL with an exception. */
+PyObject *SKYC_PyRun_Outcome(const SKYC_PyRun_t *run);
+/** Give back an operation that does not run. NULL is none. */
+void SKYC_PyRun_Free(SKYC_PyRun_t *run);
+
+/* ---- skyc_python_box.c ---------------------------------------------------------------------------------------------------------- */
+
+/** Make the type of boxes. @return NULL with an exception */
+PyObject *SKYC_PyBox_Type(PyTypeObject *ground);
+
+/* ---- skyc_python_blocks.c: methods of a ground ------------------------------------------------------------------------------ */
+
+PyObject *SKYC_Py_SetSky(PyObject *object, PyObject *arguments);
+PyObject *SKYC_Py_Run(PyObject *object, PyObject *requests);
+PyObject *SKYC_Py_Reach(PyObject *object, PyObject *unused);
+
+#endif

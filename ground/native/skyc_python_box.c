@@ -1,0 +1,244 @@
+/**
+ * @file
+ * Boxes for Python: operations that are submitted now, and whose outcomes are taken as they come. A caller that gets blocks one after another has
+ * one, and each loop of events.
+ */
+#include "skyc_python.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define LOOK_US 100000u /* between two looks at signals */
+
+typedef struct
+{
+    PyObject_HEAD SKYC_PyGround_t *ground;
+    SKYC_Box_t                    *box;
+    SKYC_PyRun_t                 **runs; /* those that were submitted and not taken */
+    Py_ssize_t                     count, room;
+} box_t;
+
+static PyTypeObject *ground_type;
+
+static int box_init(PyObject *object, PyObject *arguments, PyObject *names)
+{
+    box_t    *self   = (box_t *)(void *)object;
+    PyObject *ground = NULL;
+    int       has_descriptor;
+    int       error = 0;
+
+    if (names != NULL || self->box != NULL || !PyArg_ParseTuple(arguments, "O!p", ground_type, &ground, &has_descriptor))
+    {
+        if (PyErr_Occurred() == NULL)
+        {
+            PyErr_SetString(PyExc_TypeError, "a box takes its ground, and whether it has a descriptor, once");
+        }
+        return -1;
+    }
+    self->box = SKYC_Box_New(((SKYC_PyGround_t *)(void *)ground)->ground, has_descriptor != 0, &error);
+    if (self->box == NULL)
+    {
+        (void)SKYC_Py_Fail(error);
+        return -1;
+    }
+    Py_INCREF(ground);
+    self->ground = (SKYC_PyGround_t *)(void *)ground;
+    return 0;
+}
+
+/* Note an operation that was submitted. @return false with an exception; there is room after this for one that failed */
+static bool make_room(box_t *self, Py_ssize_t count)
+{
+    const Py_ssize_t room = self->count + count;
+    SKYC_PyRun_t   **runs = self->runs;
+
+    if (room > self->room)
+    {
+        runs = realloc(runs, (size_t)(2 * room) * sizeof(SKYC_PyRun_t *));
+        if (runs == NULL)
+        {
+            (void)PyErr_NoMemory();
+            return false;
+        }
+        self->runs = runs;
+        self->room = 2 * room;
+    }
+    return true;
+}
+
+static void forget(box_t *self, const SKYC_PyRun_t *run)
+{
+    Py_ssize_t at = 0;
+
+    while (at < self->count && self->runs[at] != run)
+    {
+        ++at;
+    }
+    if (at < self->count)
+    {
+        --self->count;
+        self->runs[at] = self->runs[self->count];
+    }
+}
+
+/* submit(request, user) */
+static PyObject *box_submit(PyObject *object, PyObject *arguments)
+{
+    box_t        *self = (box_t *)(void *)object;
+    PyObject     *request, *user;
+    SKYC_PyRun_t *run;
+
+    if (!PyArg_ParseTuple(arguments, "OO", &request, &user) || !make_room(self, 1))
+    {
+        return NULL;
+    }
+    run = SKYC_PyRun_New(request);
+    if (run == NULL)
+    {
+        return NULL;
+    }
+    Py_INCREF(user);
+    run->user              = user;
+    SKYC_Op_t *const op    = &run->op;
+    const int        error = SKYC_Ground_Submit(self->ground->ground, self->box, &op, 1);
+
+    if (error != 0)
+    {
+        SKYC_PyRun_Free(run);
+        return SKYC_Py_Fail(error);
+    }
+    self->runs[self->count] = run;
+    ++self->count;
+    Py_RETURN_NONE;
+}
+
+/* cancel(user): all operations of this user */
+static PyObject *box_cancel(PyObject *object, PyObject *user)
+{
+    box_t *self = (box_t *)(void *)object;
+
+    for (Py_ssize_t i = 0; i < self->count; ++i)
+    {
+        if (self->runs[i]->user == user)
+        {
+            SKYC_Ground_Cancel(self->ground->ground, &self->runs[i]->op);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+/* wait(timeout_us): until something has ended, or nothing runs */
+static PyObject *box_wait(PyObject *object, PyObject *argument)
+{
+    box_t   *self    = (box_t *)(void *)object;
+    uint64_t left_us = SKYC_Py_Number(argument, UINT64_MAX, "timeout_us");
+    uint32_t ended   = 0;
+
+    if (PyErr_Occurred() != NULL)
+    {
+        return NULL;
+    }
+    do
+    {
+        const uint32_t wait_us = left_us < LOOK_US ? (uint32_t)left_us : LOOK_US;
+
+        Py_BEGIN_ALLOW_THREADS;
+        ended = SKYC_Box_Await(self->box, self->count > 0 ? 1 : 0, wait_us);
+        Py_END_ALLOW_THREADS;
+        left_us -= wait_us;
+        if (ended == 0 && PyErr_CheckSignals() != 0)
+        {
+            return NULL;
+        }
+    } while (ended == 0 && left_us > 0 && self->count > 0);
+    return PyBool_FromLong(ended > 0);
+}
+
+/* take(): (user, outcome) of the operation that ended first, or None */
+static PyObject *box_take(PyObject *object, PyObject *unused)
+{
+    box_t        *self = (box_t *)(void *)object;
+    SKYC_PyRun_t *run  = (SKYC_PyRun_t *)(void *)SKYC_Box_Take(self->box); /* the operation comes first in it */
+    PyObject     *told;
+
+    (void)unused;
+    if (run == NULL)
+    {
+        Py_RETURN_NONE;
+    }
+    forget(self, run);
+    told = Py_BuildValue("(ON)", run->user, SKYC_PyRun_Outcome(run));
+    SKYC_PyRun_Free(run);
+    return told;
+}
+
+static PyObject *box_fileno(PyObject *object, PyObject *unused)
+{
+    const box_t *self = (const box_t *)(const void *)object;
+
+    (void)unused;
+    return PyLong_FromLong(SKYC_Box_Descriptor(self->box));
+}
+
+/* Cancel what runs, and wait for its end: the ground uses the memory of the blocks until then. */
+static void box_dealloc(PyObject *object)
+{
+    box_t        *self = (box_t *)(void *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    for (Py_ssize_t i = 0; i < self->count; ++i)
+    {
+        SKYC_Ground_Cancel(self->ground->ground, &self->runs[i]->op);
+    }
+    if (self->count > 0)
+    {
+        Py_BEGIN_ALLOW_THREADS;
+        while (SKYC_Ground_Error(self->ground->ground) != ECHILD &&
+               SKYC_Box_Await(self->box, (uint32_t)self->count, LOOK_US) < (uint32_t)self->count)
+        {
+            /* it ends within the next round of the thread */
+        }
+        Py_END_ALLOW_THREADS;
+    }
+    for (Py_ssize_t i = 0; i < self->count; ++i)
+    {
+        SKYC_Op_t *op = SKYC_Box_Take(self->box);
+
+        SKYC_PyRun_Free((SKYC_PyRun_t *)(void *)op); /* nothing in a forked child, which has no thread that uses the memory */
+    }
+    SKYC_Box_Free(self->box);
+    free(self->runs);
+    Py_XDECREF((PyObject *)self->ground);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+static PyMethodDef box_methods[] = {
+    {"submit", box_submit, METH_VARARGS, "submit(request, user): begin an operation, whose outcome comes with `user`."},
+    {"cancel", box_cancel, METH_O, "Ask all operations of a user to end; their outcomes come in any case."},
+    {"wait", box_wait, METH_O,
+     "wait(timeout_us): wait until an outcome can be taken, and return True; False: nothing runs, or it is late."},
+    {"take", box_take, METH_NOARGS, "Return (user, outcome) of the operation that ended first, or None."},
+    {"fileno", box_fileno, METH_NOARGS, "Return the descriptor that is readable while an outcome can be taken, or -1."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Python's slots hold functions as void *, which POSIX allows. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+static PyType_Slot     box_slots[] = {
+        {Py_tp_doc, "Operations of one caller: submitted now, taken as they end. Not thread-safe."},
+        {Py_tp_init, box_init},
+        {Py_tp_dealloc, box_dealloc},
+        {Py_tp_methods, box_methods},
+        {0, NULL},
+};
+#pragma GCC diagnostic pop
+
+static PyType_Spec box_spec = {"skymemory._native.ground.Box", sizeof(box_t), 0, Py_TPFLAGS_DEFAULT, box_slots};
+
+PyObject *SKYC_PyBox_Type(PyTypeObject *ground)
+{
+    ground_type = ground; /* the module, which is never unloaded, has a reference to it */
+    return PyType_FromSpec(&box_spec);
+}

@@ -1,0 +1,367 @@
+/**
+ * @file
+ * A ground with its thread, over real sockets: operations end in their boxes, whoever submits, cancels, closes or forks.
+ */
+#define _GNU_SOURCE
+#include "satellites.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "skyc_ground.h"
+
+#define WAIT_US  10000000u /* longer than anything here takes */
+#define BYTES    2000u
+#define CHUNK    500u
+#define CALLERS  8u
+#define A_CALLER 50u
+
+typedef struct
+{
+    SKYC_Op_t          op;
+    SKY_HostQuestion_t request;
+    uint8_t            data[BYTES];
+} run_t;
+
+static bool is_mute; /* atomic: no response comes through */
+
+static void before_responses(uint32_t satellite)
+{
+    (void)satellite;
+}
+
+static bool passes(uint32_t satellite, rig_out_t *response)
+{
+    (void)satellite;
+    (void)response;
+    return !__atomic_load_n(&is_mute, __ATOMIC_RELAXED);
+}
+
+static SKYC_Ground_t *open_ground(uint32_t operations, uint32_t queued)
+{
+    const uint64_t            endpoints[SATELLITES] = {servers[0].endpoint, servers[1].endpoint};
+    const SKYC_GroundConfig_t config                = {.planes      = 1,
+                                                       .slots       = SATELLITES,
+                                                       .servers     = SATELLITES,
+                                                       .operations  = operations,
+                                                       .queued      = queued,
+                                                       .chunk_bytes = CHUNK,
+                                                       .endpoints   = endpoints};
+    const SKYC_Config_t       client                = {0};
+    int                       error                 = -1;
+    SKYC_Ground_t            *ground                = SKYC_Ground_Open(&config, &client, &error);
+
+    CHECK(ground != NULL && error == 0);
+    return ground;
+}
+
+static void set_sky(SKYC_Ground_t *ground)
+{
+    const SKY_ScheduleRow_t row  = {0, {1, 1}};
+    const SKYC_SkyRows_t    rows = {SKY_LAYOUT_ROTATION_HOP, &row, 1, 0};
+    const SKYC_SkyRows_t    none = {SKY_LAYOUT_ROTATION_HOP, &row, 0, 0};
+    SKY_GroundSky_t         sky  = {.changes = 1, .lazy_purge = true};
+
+    CHECK_EQ(SKYC_Ground_SetSky(ground, &sky, &none), EINVAL);
+    CHECK_EQ(SKYC_Ground_SetSky(ground, &sky, &rows), 0);
+    sky.parity = SATELLITES; /* no more servers than that */
+    CHECK_EQ(SKYC_Ground_SetSky(ground, &sky, &rows), EINVAL);
+}
+
+static SKYC_Box_t *new_box(SKYC_Ground_t *ground, bool has_descriptor)
+{
+    int         error = -1;
+    SKYC_Box_t *box   = SKYC_Box_New(ground, has_descriptor, &error);
+
+    CHECK(box != NULL && error == 0);
+    return box;
+}
+
+/* A question to a satellite: PING. */
+static SKYC_Op_t *ping(run_t *one, uint32_t satellite)
+{
+    (void)memset(one, 0, sizeof(*one));
+    one->request.place         = servers[satellite];
+    one->request.apid          = SKY_APID_KVC;
+    one->request.op            = SKY_OP_PING;
+    one->op.core.kind          = SKY_GROUND_EXCHANGE;
+    one->op.core.requests      = &one->request;
+    one->op.core.request_count = 1;
+    one->op.core.deadline_ms   = 5000;
+    return &one->op;
+}
+
+static SKYC_Op_t *move(run_t *one, SKY_GroundKind_t kind, uint8_t key)
+{
+    (void)memset(one, 0, sizeof(*one));
+    one->op.core.kind        = kind;
+    one->op.core.data        = one->data;
+    one->op.core.deadline_ms = 5000;
+    (void)memset(one->op.core.key, key, SKY_KEY_BYTES);
+    CHECK(SKY_Stripe_Cut(&one->op.core.facts.stripe, BYTES, CHUNK, 0, 0));
+    return &one->op;
+}
+
+static uint32_t status_of(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *op)
+{
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &op, 1), 0);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+    CHECK(SKYC_Box_Take(box) == op && SKYC_Box_Take(box) == NULL);
+    return op->core.status;
+}
+
+static void test_operations_end_in_their_box(void)
+{
+    SKYC_Ground_t *ground = open_ground(4, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          one;
+    run_t          other;
+
+    CHECK_EQ(status_of(ground, box, ping(&one, 1)), SKY_STATUS_DONE);
+    CHECK(one.request.status == SKY_STATUS_DONE && one.request.answer.status == SKY_STATUS_OK);
+    SKYC_Op_t *early = move(&one, SKY_GROUND_PUT, 7);
+
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &early, 1), EINVAL); /* there is no sky yet */
+    set_sky(ground);
+    SKYC_Reach_t reach;
+
+    SKYC_Ground_Reach(ground, &reach);
+    CHECK(!reach.is_silent && reach.losses == 0 && reach.lost == NULL);
+    SKYC_Op_t *put = move(&one, SKY_GROUND_PUT, 7);
+
+    (void)memset(one.data, 0x5a, BYTES);
+    CHECK_EQ(status_of(ground, box, put), SKY_STATUS_DONE);
+    CHECK_EQ(status_of(ground, box, move(&other, SKY_GROUND_GET, 7)), SKY_STATUS_DONE);
+    CHECK(memcmp(one.data, other.data, BYTES) == 0);
+    CHECK_EQ(status_of(ground, box, move(&other, SKY_GROUND_GET, 8)), SKY_STATUS_MISS);
+    SKYC_Op_t *wrong = move(&other, SKY_GROUND_GET, 8);
+
+    other.op.core.facts.stripe.chunk_len = 0;
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &wrong, 1), EINVAL);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_what_satellites_are_asked_is_checked(void)
+{
+    SKYC_Ground_t *ground = open_ground(1, 1);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          one;
+    SKYC_Op_t     *op = ping(&one, 0);
+
+    one.request.place.slot = 9;
+    CHECK_EQ(status_of(ground, box, op), SKY_STATUS_REFUSED);
+    CHECK_EQ(one.request.sent, 0);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_a_full_list_says_so(void)
+{
+    SKYC_Ground_t *ground = open_ground(1, 2);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          runs[3];
+    SKYC_Op_t     *ops[3] = {ping(&runs[0], 0), ping(&runs[1], 1), ping(&runs[2], 0)};
+
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 3), EAGAIN);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 2), 0);
+    CHECK_EQ(SKYC_Box_Await(box, 2, WAIT_US), 2);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &ops[2], 1), EAGAIN); /* they were not taken */
+    CHECK(SKYC_Box_Take(box) != NULL);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &ops[2], 1), 0);
+    CHECK_EQ(SKYC_Box_Await(box, 2, WAIT_US), 2);
+    while (SKYC_Box_Take(box) != NULL)
+    {
+    }
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_a_loop_of_events_has_a_descriptor(void)
+{
+    SKYC_Ground_t *ground = open_ground(4, 16);
+    SKYC_Box_t    *box    = new_box(ground, true);
+    struct pollfd  ready  = {SKYC_Box_Descriptor(box), POLLIN, 0};
+    run_t          one;
+    SKYC_Op_t     *op = ping(&one, 0);
+
+    CHECK_EQ(poll(&ready, 1, 0), 0);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &op, 1), 0);
+    CHECK_EQ(poll(&ready, 1, 10000), 1);
+    CHECK(SKYC_Box_Take(box) == op);
+    CHECK_EQ(poll(&ready, 1, 0), 0);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_cancel_ends_what_runs_and_what_waits(void)
+{
+    SKYC_Ground_t *ground = open_ground(1, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          runs[3];
+    SKYC_Op_t     *ops[3] = {ping(&runs[0], 0), ping(&runs[1], 1), ping(&runs[2], 0)};
+
+    __atomic_store_n(&is_mute, true, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 3), 0);
+    SKYC_Ground_Cancel(ground, ops[1]);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+    CHECK(SKYC_Box_Take(box) == ops[1] && ops[1]->core.status == SKY_STATUS_CANCELLED);
+    SKYC_Ground_Cancel(ground, ops[1]); /* it has ended */
+    SKYC_Ground_Cancel(ground, ops[0]);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+    CHECK(SKYC_Box_Take(box) == ops[0] && ops[0]->core.status == SKY_STATUS_CANCELLED);
+    __atomic_store_n(&is_mute, false, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+    CHECK(SKYC_Box_Take(box) == ops[2] && ops[2]->core.status == SKY_STATUS_DONE);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_close_ends_all(void)
+{
+    SKYC_Ground_t *ground = open_ground(1, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          runs[2];
+    SKYC_Op_t     *ops[2] = {ping(&runs[0], 0), ping(&runs[1], 1)};
+    int            error  = 0;
+
+    __atomic_store_n(&is_mute, true, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 2), 0);
+    SKYC_Ground_Close(ground);
+    SKYC_Ground_Close(ground);
+    __atomic_store_n(&is_mute, false, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Box_Await(box, 2, 0), 2);
+    for (uint32_t i = 0; i < 2; ++i)
+    {
+        CHECK(SKYC_Box_Take(box)->core.status == SKY_STATUS_CANCELLED);
+    }
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 1), ESHUTDOWN);
+    CHECK(SKYC_Box_New(ground, false, &error) == NULL && error == ESHUTDOWN);
+    SKYC_Ground_Free(ground);
+    SKYC_Box_Free(box);
+}
+
+static void *call(void *argument)
+{
+    SKYC_Ground_t *ground = argument;
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          runs[2];
+
+    for (uint32_t i = 0; i < A_CALLER; ++i)
+    {
+        SKYC_Op_t *ops[2] = {ping(&runs[0], i % SATELLITES), ping(&runs[1], 0)};
+
+        CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 2), 0);
+        CHECK_EQ(SKYC_Box_Await(box, 2, WAIT_US), 2);
+        CHECK(SKYC_Box_Take(box) != NULL && SKYC_Box_Take(box) != NULL);
+        CHECK(ops[0]->core.status == SKY_STATUS_DONE && ops[1]->core.status == SKY_STATUS_DONE);
+        SKYC_Ground_Expect(ground, (SKY_Addr_t){1, 1}, 1000);
+        CHECK(SKYC_Ground_PatienceUs(ground, &(SKY_Addr_t){1, 1}, 1) > 0);
+    }
+    SKYC_Box_Free(box);
+    return NULL;
+}
+
+static void test_many_callers_at_once(void)
+{
+    SKYC_Ground_t  *ground = open_ground(4, 64);
+    pthread_t       callers[CALLERS];
+    SKYC_Counters_t counters;
+
+    for (uint32_t i = 0; i < CALLERS; ++i)
+    {
+        CHECK(pthread_create(&callers[i], NULL, call, ground) == 0);
+    }
+    for (uint32_t i = 0; i < CALLERS; ++i)
+    {
+        (void)pthread_join(callers[i], NULL);
+    }
+    SKYC_Ground_SetNumber(ground, 77);
+    SKYC_Ground_Counters(ground, &counters);
+    CHECK(counters.host_number == 77 && counters.tx_packets >= 2u * CALLERS * A_CALLER);
+    SKYC_Ground_SetNumber(ground, 0);
+    SKYC_Ground_Counters(ground, &counters);
+    CHECK(counters.host_number != 0);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_a_forked_child_gets_an_error(void)
+{
+    SKYC_Ground_t *ground = open_ground(4, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          one;
+    SKYC_Op_t     *op = ping(&one, 0);
+
+    CHECK_EQ(status_of(ground, box, op), SKY_STATUS_DONE);
+    const pid_t child = fork();
+
+    if (child == 0)
+    {
+        const bool is_told = SKYC_Ground_Submit(ground, box, &op, 1) == ECHILD && SKYC_Box_Await(box, 1, WAIT_US) == 0 &&
+                             SKYC_Box_Take(box) == NULL && SKYC_Ground_PatienceUs(ground, &(SKY_Addr_t){1, 1}, 1) == 0;
+
+        SKYC_Ground_Cancel(ground, op);
+        SKYC_Box_Free(box);
+        SKYC_Ground_Free(ground);
+        _exit(is_told ? 0 : 1);
+    }
+    int status = -1;
+
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK_EQ(status_of(ground, box, ping(&one, 0)), SKY_STATUS_DONE);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_a_descriptor_that_somebody_closed_is_told(void)
+{
+    SKYC_Ground_t  *ground = open_ground(4, 16);
+    SKYC_Box_t     *box    = new_box(ground, false);
+    SKYC_Counters_t counters;
+    run_t           one;
+    SKYC_Op_t      *op   = ping(&one, 0);
+    int             last = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    CHECK_EQ(status_of(ground, box, op), SKY_STATUS_DONE);
+    SKYC_Ground_Counters(ground, &counters);
+    for (int fd = last - 1; fd > 2; --fd) /* the socket is the one with that port */
+    {
+        struct sockaddr_in at     = {0};
+        socklen_t          at_len = sizeof(at);
+
+        if (getsockname(fd, (struct sockaddr *)&at, &at_len) == 0 && ntohs(at.sin_port) == counters.port)
+        {
+            (void)close(fd);
+        }
+    }
+    (void)close(last);
+    int error = SKYC_Ground_Submit(ground, box, &op, 1);
+
+    if (error == 0) /* else the thread has seen it first */
+    {
+        CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+        CHECK(SKYC_Box_Take(box)->core.status == SKY_STATUS_CANCELLED);
+        error = SKYC_Ground_Submit(ground, box, &op, 1);
+    }
+    CHECK_EQ(error, EBADF);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+int main(void)
+{
+    const pthread_t flight = launch();
+
+    RUN(test_operations_end_in_their_box);
+    RUN(test_what_satellites_are_asked_is_checked);
+    RUN(test_a_full_list_says_so);
+    RUN(test_a_loop_of_events_has_a_descriptor);
+    RUN(test_cancel_ends_what_runs_and_what_waits);
+    RUN(test_close_ends_all);
+    RUN(test_many_callers_at_once);
+    RUN(test_a_forked_child_gets_an_error);
+    RUN(test_a_descriptor_that_somebody_closed_is_told);
+    land(flight);
+    return CHECK_RESULT();
+}
