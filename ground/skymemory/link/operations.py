@@ -108,7 +108,7 @@ class Outcome(NamedTuple):
 
 
 class Sky(NamedTuple):
-    """What a ground sees from now on, as the extension takes it: `SKY_GroundSky_t` and the rows of a schedule."""
+    """The sky that a ground sees from now on, as the extension takes it: `SKY_GroundSky_t` and the rows of a schedule."""
 
     layout: int
     rows: Sequence[tuple[int, int, int]]

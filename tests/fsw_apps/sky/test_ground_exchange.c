@@ -67,8 +67,8 @@ static void test_nobody_is_asked_beside_the_torus(void)
 
     questions[2].place.slot = SLOTS + 1u;
     CHECK_EQ(finish(op), SKY_STATUS_REFUSED);
-    op                             = ask(QUESTIONS, 700);
-    questions[1].place.entry_plane = 0;
+    op                            = ask(QUESTIONS, 700);
+    questions[1].place.entry_slot = 0;
     CHECK_EQ(finish(op), SKY_STATUS_REFUSED);
     CHECK_EQ(asked_count, 0);
     close_ground();
@@ -93,6 +93,55 @@ static void test_before_a_sky_was_set_satellites_can_be_asked(void)
     ground.sky.schedule = NULL;
     CHECK_EQ(finish(ask(QUESTIONS, 700)), SKY_STATUS_DONE);
     CHECK_EQ(questions[0].status, SKY_STATUS_DONE);
+    SKY_GroundOp_t *op = ask(1, 700);
+
+    questions[0].place.entry_plane = 0; /* nobody knows the way yet */
+    CHECK_EQ(finish(op), SKY_STATUS_REFUSED);
+    close_ground();
+}
+
+static void test_the_ground_finds_the_way(void)
+{
+    open_ground(1);
+    sky.uplink     = (uint32_t)SKY_UPLINK_FIRST;
+    seen[0]        = (SKY_Addr_t){2, 2};
+    sky.seen_count = 1;
+    set_sky();
+    SKY_GroundOp_t *op = ask(1, 700);
+
+    questions[0].place.entry_plane = 0;
+    CHECK_EQ(finish(op), SKY_STATUS_DONE);
+    CHECK_EQ(questions[0].status, SKY_STATUS_DONE);
+    CHECK_EQ(asked_at[0], endpoint_of(NULL, seen[0]));
+    sky.seen_count = 0;
+    set_sky();
+    op                             = ask(2, 700);
+    questions[0].place.entry_plane = 0;
+    CHECK_EQ(finish(op), SKY_STATUS_DONE);
+    CHECK_EQ(questions[0].status, SKY_STATUS_NO_SATELLITE);
+    CHECK_EQ(questions[1].status, SKY_STATUS_DONE); /* its way was named */
+    close_ground();
+}
+
+static void test_who_answers_is_not_lost(void)
+{
+    SKY_Addr_t away;
+
+    open_ground(1);
+    away = home_of(prepare(&run, SKY_GROUND_PUT, 1, 950, 5), 1, 2);
+    silence(away, true);
+    CHECK_EQ(finish(&run.op), SKY_STATUS_DONE);
+    CHECK(SKY_Ground_IsLost(&ground, away));
+    SKY_GroundOp_t *op = ask(1, 700);
+
+    questions[0].place = (SKY_HostPlace_t){away.plane, away.slot, away.plane, away.slot, 0, 0, 0};
+    CHECK_EQ(finish(op), SKY_STATUS_DONE);
+    CHECK(SKY_Ground_IsLost(&ground, away));
+    silence(away, false);
+    op                 = ask(1, 700);
+    questions[0].place = (SKY_HostPlace_t){away.plane, away.slot, away.plane, away.slot, 0, 0, 0};
+    CHECK_EQ(finish(op), SKY_STATUS_DONE);
+    CHECK(!SKY_Ground_IsLost(&ground, away));
     close_ground();
 }
 
@@ -118,6 +167,8 @@ int main(void)
     RUN(test_nobody_is_asked_beside_the_torus);
     RUN(test_no_question_and_wrong_ones_end_at_once);
     RUN(test_before_a_sky_was_set_satellites_can_be_asked);
+    RUN(test_the_ground_finds_the_way);
+    RUN(test_who_answers_is_not_lost);
     RUN(test_what_is_asked_goes_on_under_another_number);
     return CHECK_RESULT();
 }

@@ -160,7 +160,7 @@ struct SKY_GroundOp
     bool           is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
     bool           is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
     /** EXCHANGE: questions of the shell, each with an end of its own. The ground sets their deadlines and endpoints; of the places only
-     *  satellites and entry satellites count. */
+     *  satellites and entry satellites count. Entry plane 0: the ground finds the way, once it has a sky. Who answers is not lost. */
     SKY_HostQuestion_t *requests;
     uint32_t            request_count;
     /* outcome */

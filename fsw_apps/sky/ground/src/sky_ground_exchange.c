@@ -9,8 +9,14 @@
 #include "sky_assert.h"
 #include "sky_ground_priv.h"
 
-/* Return true if all satellites are of the torus. The shell may have them from a person. */
-static bool AreOfTorus(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+/* Return true if the way to a satellite is the ground's to find. */
+static bool IsWayOpen(const SKY_HostPlace_t *place)
+{
+    return place->entry_plane == 0u;
+}
+
+/* Return true if all satellites are of the torus, and ways are found where there is a sky. The shell may have them from a person. */
+static bool AreSound(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 {
     bool are = true;
 
@@ -18,10 +24,12 @@ static bool AreOfTorus(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
     for (uint32_t i = 0; are && i < op->request_count; ++i)
     {
         const SKY_HostPlace_t *place = &op->requests[i].place;
+        const SKY_Addr_t       entry = {place->entry_plane, place->entry_slot};
 
         are = SKY_Torus_Contains(&ground->limits.torus, (SKY_Addr_t){place->plane, place->slot}) &&
-              SKY_Torus_Contains(&ground->limits.torus, (SKY_Addr_t){place->entry_plane, place->entry_slot});
+              (IsWayOpen(place) ? ground->sky.schedule != NULL : SKY_Torus_Contains(&ground->limits.torus, entry));
     }
+    SKY_ASSERT(are || op->request_count > 0u);
     return are;
 }
 
@@ -49,11 +57,55 @@ void SKY_GroundExchange_Begin(SKY_GroundOp_t *op)
     op->has_asked = false;
 }
 
+/* Ask a question. @return false if it has ended already */
+static bool AskOne(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQuestion_t *request, uint32_t deadline_ms)
+{
+    const SKY_Addr_t satellite = {request->place.plane, request->place.slot};
+    SKY_Addr_t       entry     = {request->place.entry_plane, request->place.entry_slot};
+
+    SKY_ASSERT(deadline_ms >= 1u);
+    if (IsWayOpen(&request->place))
+    {
+        const SKY_HostPlace_t place = SKY_GroundWays_Place(ground, satellite);
+
+        entry = (SKY_Addr_t){place.entry_plane, place.entry_slot};
+    }
+    if (entry.plane == 0u)
+    {
+        request->status = SKY_STATUS_NO_SATELLITE;
+        return false;
+    }
+    request->deadline_ms       = deadline_ms;
+    request->owner             = op;
+    request->place.entry_plane = entry.plane;
+    request->place.entry_slot  = entry.slot;
+    request->place.endpoint    = ground->shell.EndpointOf(ground->shell.context, entry);
+    SKY_ASSERT(request->place.plane == satellite.plane);
+    return SKY_GroundQuestion_Ask(ground, request);
+}
+
+/* Take in who has answered. One on the way says for another why it cannot be reached. */
+static void Hear(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    for (uint32_t i = 0; i < op->request_count; ++i)
+    {
+        const SKY_HostQuestion_t *request   = &op->requests[i];
+        const SKY_Addr_t          satellite = {request->place.plane, request->place.slot};
+
+        SKY_ASSERT(request->status != SKY_STATUS_RUNNING);
+        if (request->status == SKY_STATUS_DONE && SKY_Addr_Equal(request->answer.src, satellite))
+        {
+            SKY_Reach_Heard(&ground->reach, satellite);
+        }
+    }
+    SKY_ASSERT(op->asking == 0u);
+}
+
 bool SKY_GroundExchange_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_ASSERT(op->kind == SKY_GROUND_EXCHANGE);
     SKY_ASSERT(op->asking == 0u);
-    if (!op->has_asked && !AreOfTorus(ground, op))
+    if (!op->has_asked && !AreSound(ground, op))
     {
         op->status = SKY_STATUS_REFUSED;
         return false;
@@ -65,19 +117,14 @@ bool SKY_GroundExchange_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         op->has_asked = true;
         for (uint32_t i = 0; i < op->request_count; ++i)
         {
-            SKY_HostQuestion_t *request = &op->requests[i];
-
-            request->deadline_ms    = deadline_ms;
-            request->owner          = op;
-            request->place.endpoint = ground->shell.EndpointOf(
-                ground->shell.context, (SKY_Addr_t){request->place.entry_plane, request->place.entry_slot});
-            op->asking += SKY_GroundQuestion_Ask(ground, request) ? 1u : 0u;
+            op->asking += AskOne(ground, op, &op->requests[i], deadline_ms) ? 1u : 0u;
         }
         if (op->asking > 0u)
         {
             return true;
         }
     }
+    Hear(ground, op);
     op->status = SKY_STATUS_DONE;
     return false;
 }
