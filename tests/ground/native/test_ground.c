@@ -279,7 +279,7 @@ static void test_many_callers_at_once(void)
     }
     SKYC_Ground_SetNumber(ground, 77);
     SKYC_Ground_Counters(ground, &counters);
-    CHECK(counters.host_number == 77 && counters.tx_packets >= 2u * CALLERS * A_CALLER);
+    CHECK(counters.host_number == 77 && counters.tx_packets >= UINT64_C(2) * CALLERS * A_CALLER);
     SKYC_Ground_SetNumber(ground, 0);
     SKYC_Ground_Counters(ground, &counters);
     CHECK(counters.host_number != 0);
