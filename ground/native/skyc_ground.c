@@ -208,8 +208,11 @@ void SKYC_Ground_Close(SKYC_Ground_t *ground)
 {
     if (SKYC_Ground_IsChild(ground)) /* its locks may be held by threads that this process does not have */
     {
-        SKYC_Socket_Close(ground->sock);
-        ground->sock = NULL;
+        if (ground->sock != NULL)
+        {
+            SKYC_Socket_Close(ground->sock);
+            ground->sock = NULL;
+        }
         return;
     }
     (void)pthread_mutex_lock(&ground->list);

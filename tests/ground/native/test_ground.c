@@ -303,6 +303,7 @@ static void test_a_forked_child_gets_an_error(void)
 
         SKYC_Ground_Cancel(ground, op);
         SKYC_Box_Free(box);
+        SKYC_Ground_Close(ground);
         SKYC_Ground_Free(ground);
         _exit(is_told ? 0 : 1);
     }
