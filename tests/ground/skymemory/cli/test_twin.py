@@ -103,7 +103,7 @@ def test_some_seeds(tmp_path: Path) -> None:
 def test_seeds_that_lose_what_parity_bears(tmp_path: Path) -> None:
     report = json.loads(skymem(tmp_path, "--seeds", "2", "--seed", "10", "--lost", "--json").stdout)
     assert report["faults"]["crash"] >= 2
-    assert (report["misses"], report["failed"]) == ({}, [])
+    assert (set(report["misses"]) - {"cancelled"}, report["failed"]) == (set(), [])  # what a host calls back is not lost
 
 
 def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch) -> None:

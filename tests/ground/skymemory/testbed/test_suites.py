@@ -1,7 +1,6 @@
 """The security suites in use, as satellites granted them, wherever people look for them."""
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,15 +39,15 @@ def test_everybody_sees_the_suite_that_was_asked_for(keyed: Constellation, suite
         assert store.suites() == frozenset()
         assert store.put([(KEY, b"x" * 20_000)])[0].status is Status.DONE
         assert store.suites() == {suite}
-        with closing(Survey(store)) as survey:
-            assert survey.sky()["security"] == NONE_YET
-            before = survey.version
-            survey.take()
-            assert survey.sky()["security"] == f"secured: {suite}"
-            assert survey.version > before  # so the page asks again
-            now = survey.version
-            survey.take()
-            assert survey.version == now
+        survey = Survey(store)
+        assert survey.sky()["security"] == NONE_YET
+        before = survey.version
+        survey.take()
+        assert survey.sky()["security"] == f"secured: {suite}"
+        assert survey.version > before  # so the page asks again
+        now = survey.version
+        survey.take()
+        assert survey.version == now
 
 
 def test_the_default_is_named_as_it_was_granted(keyed: Constellation) -> None:
@@ -64,6 +63,7 @@ def test_without_a_keyring_there_is_none(start_sky: StartSky) -> None:
     sky = start_sky().constellation
     none = {"secured": False, "asked": None, "suites": [], "generations": [], "keys_refused": 0}
     assert collect(sky)["security"] == none
-    with SkyStore(sky) as store, closing(Survey(store)) as survey:
+    with SkyStore(sky) as store:
+        survey = Survey(store)
         survey.take()
         assert survey.sky()["security"] == "not secured: no keyring"
