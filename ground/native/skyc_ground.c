@@ -14,7 +14,7 @@
 #include "sky_endpoint.h"
 #include "skyc_ground_priv.h"
 
-#define QUESTIONS    256u  /* on their way at a time: their answers must fit the socket's buffer */
+#define QUESTIONS    2048u /* on their way at a time: their answers must fit the socket's buffer */
 #define PIECES_AN_OP 64u   /* an attempt that has ended may leave pieces in queues */
 #define LANES        4096u /* pieces that run at a time */
 
@@ -162,6 +162,7 @@ static void end_ground(SKYC_Ground_t *ground)
     if (ground->sock != NULL)
     {
         SKYC_Socket_Close(ground->sock);
+        ground->sock = NULL;
     }
     SKYC_Keyring_End(&ground->keyring);
     free(ground->endpoints);

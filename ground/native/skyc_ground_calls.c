@@ -97,7 +97,7 @@ void SKYC_Ground_Leave(SKYC_Ground_t *ground)
 
 int SKYC_Ground_EnterRun(SKYC_Ground_t *ground)
 {
-    const int error = SKYC_Ground_Enter(ground);
+    int error = SKYC_Ground_Enter(ground);
 
     if (error == 0)
     {
@@ -105,6 +105,11 @@ int SKYC_Ground_EnterRun(SKYC_Ground_t *ground)
         (void)__atomic_add_fetch(&ground->wanting, 1, __ATOMIC_SEQ_CST);
         (void)pthread_mutex_lock(&ground->run);
         (void)__atomic_sub_fetch(&ground->wanting, 1, __ATOMIC_SEQ_CST);
+        if (ground->is_over) /* its questions are their owners' again */
+        {
+            SKYC_Ground_LeaveRun(ground);
+            error = ESHUTDOWN;
+        }
     }
     return error;
 }

@@ -63,6 +63,7 @@ struct SKYC_Ground
     SKYC_Telemetry_t *telemetry; /* a ring; NULL until somebody listens */
     uint32_t          telemetry_first, telemetry_count;
     /* under `run` */
+    bool               is_over; /* the core must not be called any more */
     SKY_Ground_t       core;
     void              *memory;
     SKYC_Socket_t     *sock;

@@ -170,6 +170,7 @@ static void end_all(SKYC_Ground_t *ground)
     SKYC_Op_t *op;
 
     (void)deliver_ended(ground);
+    ground->is_over = true;
     (void)pthread_mutex_lock(&ground->list);
     while ((op = SKYC_List_Take(&ground->submitted)) != NULL || (op = SKYC_List_Take(&ground->waiting)) != NULL)
     {

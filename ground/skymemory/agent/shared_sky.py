@@ -158,11 +158,12 @@ class SharedSky:
     @property
     def unready(self) -> str | None:
         """Return why no block can be fetched now; None: blocks can be fetched."""
-        if self.store is None:
+        store = self.store
+        if store is None:
             return self._why
         if self.reachable:
             return None
-        refusal = self.store.control.refusal()
+        refusal = store.control.refusal()
         versions = "" if self.window is None else self.window.version_words
         return refusal or self._no_keyring or versions or "no satellite of the constellation answers"
 

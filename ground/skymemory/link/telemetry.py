@@ -51,6 +51,7 @@ def listen(
             told = ground.next_telemetry(min(end_s, now_s + _LOOK_S) - time.monotonic())
             while told is not None:
                 yield told
-                told = ground.next_telemetry(0.0)
+                is_due = time.monotonic() >= min(end_s, renew_s) or stopped()
+                told = None if is_due else ground.next_telemetry(0.0)
     finally:
         ground.close()
