@@ -4,7 +4,7 @@
  *
  * Sans I/O. Time comes in as an argument, memory is handed in. The shell around it moves bytes: it submits operations, calls
  * SKY_Ground_Receive for each datagram and SKY_Ground_Run when it is due, and takes back operations that have ended. Shells are the twin
- * and, in time, the ground's native client.
+ * and the ground's thread (ground/native/skyc_ground.h).
  *
  *     GET    moves a block here, from all places where it may be                          sky_ground_move.c
  *     PUT    moves a block to the places of now                                           sky_ground_move.c
