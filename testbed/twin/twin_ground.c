@@ -10,6 +10,11 @@
 #define BUDGET_CHUNKS 65536u /* large, so that the receive buffer is no limit */
 #define DENIAL_BYTES  1024u  /* no longer packet denies chunks */
 #define SPARE_PIECES  8u     /* pieces of attempts that have ended wait in queues for a while */
+/* Limits that are reached, so that operations wait for their turn. */
+#define OPERATIONS_PART 2u
+#define BLOCKS_AT_ONCE  3u
+#define BLOCKS_OF_ONE   2u
+#define TENANTS         2u
 
 /* ---- what the core asks of us ------------------------------------------------------------------------------------------ */
 
@@ -130,13 +135,17 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
                          twin->config.asks_all != 0,
                          {0}};
 
-    SKY_GroundLimits_t limits = {twin->torus,
-                                 twin->config.servers,
-                                 twin->config.active_max,
-                                 SPARE_PIECES * twin->config.active_max,
-                                 SPARE_PIECES * shares,
-                                 shares,
-                                 1};
+    SKY_GroundLimits_t limits = {.torus        = twin->torus,
+                                       .servers      = twin->config.servers,
+                                       .operations   = twin->config.active_max / OPERATIONS_PART + 1u,
+                                       .works        = twin->config.active_max,
+                                       .pieces       = SPARE_PIECES * shares,
+                                       .lanes        = shares,
+                                       .questions    = 1,
+                                       .queued       = twin->config.active_max,
+                                       .tenants      = TENANTS,
+                                       .bytes        = (uint64_t)BLOCKS_AT_ONCE * twin->config.block_bytes,
+                                       .tenant_bytes = (uint64_t)BLOCKS_OF_ONE * twin->config.block_bytes};
 
     limits.questions = SKY_Ground_QuestionsMost(&limits); /* who waited for a place would pass for silent */
     if (twin->keys != NULL)

@@ -112,7 +112,7 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     {
         write_data(active);
     }
-    (void)SKY_Ground_Submit(&ground_of(twin, active)->core, twin->now_us, core); /* there is room for all that run */
+    (void)SKY_Ground_Submit(&ground_of(twin, active)->core, twin->now_us, core); /* all may wait in line */
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
 }
 
@@ -554,10 +554,11 @@ void SKYT_Op_Checked(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, S
 static uint64_t mark_of(const SKYT_Active_t *active)
 {
     const SKY_GroundOp_t *core    = &active->core;
-    const uint64_t        parts[] = {active->phase,       core->waits,           core->waits_for,         core->asks,
-                                     core->asking > 0u,   core->find.count,      core->attempts.step,     core->attempts.asks,
-                                     core->attempts.ways, core->confirms,        core->find.core.step,    core->find.at,
-                                     core->check.step,    core->purge.core.step, core->purge.core.rounds, core->block.status};
+    const uint64_t        parts[] = {active->phase,           core->is_queued,     core->wants,         core->waits,
+                                     core->waits_for,         core->asks,          core->asking > 0u,   core->find.count,
+                                     core->attempts.step,     core->attempts.asks, core->attempts.ways, core->confirms,
+                                     core->find.core.step,    core->find.at,       core->check.step,    core->purge.core.step,
+                                     core->purge.core.rounds, core->block.status};
     uint64_t              mark    = active->op + 1u;
 
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i)
@@ -573,7 +574,7 @@ static uint64_t limit_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     const SKY_GroundOp_t *core  = &active->core;
     uint64_t              until = twin->now_us;
 
-    if (core->waits != SKY_GROUND_WAIT_NOT)
+    if (core->is_queued || core->wants > 0u || core->waits != SKY_GROUND_WAIT_NOT)
     {
         return twin->now_us + WAIT_US;
     }

@@ -14,6 +14,8 @@
 
 #define SERVERS    4u
 #define OPERATIONS 4u
+#define QUEUED     64u
+#define TENANTS    2u
 #define RTT_US     20000u
 #define CHUNK      100u
 #define BYTES_MAX  2000u
@@ -64,6 +66,9 @@ static uint32_t          told_lost, told_searched, told_moved, told_placed, told
 
 /* What a test has satellites say instead. @return false: nothing */
 static bool (*forge)(const SKY_Packet_t *question, SKY_Packet_t *answer);
+
+/* What a test has other limits for. */
+static void (*limit)(SKY_GroundLimits_t *limits);
 
 static void node_send(const SKY_Out_t *out)
 {
@@ -221,17 +226,25 @@ static inline void open_watched(uint32_t rows, bool is_watched)
 
     (void)memset(&limits, 0, sizeof(limits));
     CHECK(SKY_Torus_Init(&limits.torus, PLANES, SLOTS, false));
-    limits.servers    = SERVERS;
-    limits.operations = OPERATIONS;
-    limits.works      = 8u * OPERATIONS;
-    limits.pieces     = 32u * OPERATIONS;
-    limits.lanes      = 16u * OPERATIONS;
-    limits.questions  = SKY_Ground_QuestionsMost(&limits);
-    now_us            = START_US;
-    wire_first        = 0;
-    wire_count        = 0;
-    asked_count       = 0;
-    forge             = NULL;
+    limits.servers      = SERVERS;
+    limits.operations   = OPERATIONS;
+    limits.works        = 8u * OPERATIONS;
+    limits.pieces       = 32u * OPERATIONS;
+    limits.lanes        = 16u * OPERATIONS;
+    limits.queued       = QUEUED;
+    limits.tenants      = TENANTS;
+    limits.bytes        = UINT32_MAX;
+    limits.tenant_bytes = UINT32_MAX;
+    if (limit != NULL)
+    {
+        limit(&limits);
+    }
+    limits.questions = SKY_Ground_QuestionsMost(&limits);
+    now_us      = START_US;
+    wire_first  = 0;
+    wire_count  = 0;
+    asked_count = 0;
+    forge       = NULL;
     told_lost = told_searched = told_moved = told_placed = told_checked = 0;
     (void)memset(is_silent, 0, sizeof(is_silent));
     free(ground_memory);
@@ -332,7 +345,7 @@ static inline void step(void)
         CHECK(!run->has_ended && op->status != SKY_STATUS_RUNNING);
         run->has_ended = true;
     }
-    if (ground.running > 0u && !hear(due_us))
+    if (ground.running + ground.queue.waiting > 0u && !hear(due_us))
     {
         CHECK(due_us != UINT64_MAX);
         now_us = due_us > now_us ? due_us : now_us;
@@ -343,7 +356,7 @@ static inline void run_all(void)
 {
     uint32_t steps = 0;
 
-    for (; ground.running > 0u && steps < STEPS_MAX; ++steps)
+    for (; ground.running + ground.queue.waiting > 0u && steps < STEPS_MAX; ++steps)
     {
         step();
     }

@@ -23,17 +23,12 @@ static void test_what_is_put_comes_back(void)
 static void test_no_more_run_than_there_is_memory_for(void)
 {
     open_ground(1);
-    for (uint32_t i = 0; i < OPERATIONS; ++i)
+    for (uint32_t i = 0; i <= OPERATIONS; ++i)
     {
-        submit(prepare(&runs[i], SKY_GROUND_PUT, i, 350, 0));
+        submit(prepare(&runs[i], SKY_GROUND_PUT, 64u * i, 90, 0));
     }
-    (void)prepare(&runs[OPERATIONS], SKY_GROUND_PUT, 64, 350, 0);
-    CHECK(!SKY_Ground_Submit(&ground, now_us, &runs[OPERATIONS].op));
-    while (!runs[0].has_ended)
-    {
-        step();
-    }
-    submit(&runs[OPERATIONS].op);
+    step();
+    CHECK(ground.running == OPERATIONS && runs[OPERATIONS].op.is_queued);
     run_all();
     for (uint32_t i = 0; i <= OPERATIONS; ++i)
     {
@@ -41,12 +36,12 @@ static void test_no_more_run_than_there_is_memory_for(void)
     }
     for (uint32_t i = 0; i < OPERATIONS; ++i) /* all memory is free again, and nobody has that of another */
     {
-        submit(prepare(&runs[i], SKY_GROUND_GET, i, 350, 0));
+        submit(prepare(&runs[i], SKY_GROUND_GET, 64u * i, 90, 0));
     }
     run_all();
     for (uint32_t i = 0; i < OPERATIONS; ++i)
     {
-        CHECK(runs[i].op.status == SKY_STATUS_DONE && is_as_put(&runs[i], i, 0));
+        CHECK(runs[i].op.status == SKY_STATUS_DONE && is_as_put(&runs[i], 64u * i, 0));
     }
     close_ground();
 }

@@ -16,6 +16,8 @@
  * An operation waits for one of three: its own questions to satellites (sky_ground_ask.c), its transfer (sky_host.h), or an inquiry of the
  * ground (sky_ground_inquiry.c), for which several operations may wait. It ends once, with a status.
  *
+ * Any number may be submitted: what the tables do not hold, or is too much data at once, waits for its turn (sky_ground_queue.c).
+ *
  * The sky that the ground sees (SKY_GroundSky_t) may be changed while operations run. Each looks at it when it asks the next satellites:
  * what is on its way stays as it was asked.
  */
@@ -156,6 +158,7 @@ struct SKY_GroundOp
     uint8_t       *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
     SKY_HostRow_t *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
     SKY_HeldRow_t *held_rows;   /**< CHECK: room for SKY_Stripe_Rows; may be NULL without a code */
+    bool           is_calm;     /**< of no hurry, as mending and prefetching are: it begins after others of its tenant */
     bool           is_way_made; /**< PURGE: another block is to be put under the key */
     bool           is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
     bool           is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
@@ -177,11 +180,17 @@ struct SKY_GroundOp
     bool            is_passed; /**< GET: it needed more than the first places of its shares */
     SKY_HostBlock_t block;     /**< GET, PUT: the last transfer */
     /* for the ground only */
-    SKY_GroundOp_t        *next, *previous;
-    bool                   is_cancelled; /**< it ends in the next run */
-    uint32_t               outcome;      /**< status with which it would end now */
-    uint32_t               memory;       /**< number of its part of the ground's memory */
-    SKY_HostPlace_t       *places;       /**< places at round x servers + share */
+    SKY_GroundOp_t *next, *previous;
+    bool            is_queued;      /**< it has not begun */
+    bool            is_cancelled;   /**< it ends in the next run */
+    bool            is_small;       /**< nothing of it is longer than a chunk */
+    uint32_t class;                 /**< SKY_GroundClass_t */
+    uint32_t               account; /**< number of its tenant's account */
+    uint64_t               bytes;   /**< of its block, as they count for limits */
+    uint64_t               wants;   /**< free pieces that its transfer waits for */
+    uint32_t               outcome; /**< status with which it would end now */
+    uint32_t               memory;  /**< number of its part of the ground's memory */
+    SKY_HostPlace_t       *places;  /**< places at round x servers + share */
     SKY_HostQuestion_t    *questions;
     uint32_t               asks;      /**< satellites that are asked at once */
     uint32_t               asking;    /**< those of them that have yet to answer */
@@ -204,6 +213,52 @@ struct SKY_GroundOp
     SKY_GroundCheck_t      check;
     SKY_GroundPurge_t      purge;
 };
+
+/** Operations of a tenant whose shares of the beginnings differ: four bytes of gets to one of puts, and few of calm ones. */
+typedef enum
+{
+    SKY_GROUND_CLASS_GET = 0, /**< all that only asks, too */
+    SKY_GROUND_CLASS_PUT,     /**< purges, too */
+    SKY_GROUND_CLASS_CALM,
+    SKY_GROUND_CLASSES
+} SKY_GroundClass_t;
+
+/** Operations that wait in line. */
+typedef struct
+{
+    SKY_GroundOp_t *first, *last;
+} SKY_GroundLine_t;
+
+/** Operations of a class that wait. */
+typedef struct
+{
+    SKY_GroundLine_t small, large;
+    uint64_t         used;  /**< bytes that have begun, by weight */
+    uint64_t         ahead; /**< bytes of small ones that began while the first large one waited */
+} SKY_GroundLines_t;
+
+/** What a tenant has begun and waits for. Tenants share one if there are not enough. */
+typedef struct
+{
+    uint32_t          tenant;
+    uint32_t          waiting, running; /**< operations; none: another tenant may have the account */
+    uint64_t          used;             /**< bytes that have begun */
+    uint64_t          clock;            /**< `used` of the class from which one began last */
+    uint64_t          bytes;            /**< of large blocks under way, */
+    uint64_t          calm_bytes;       /**< and of calm ones among them */
+    SKY_GroundLines_t classes[SKY_GROUND_CLASSES];
+} SKY_GroundAccount_t;
+
+/** Operations that wait for their beginning. */
+typedef struct
+{
+    SKY_GroundAccount_t *accounts;
+    uint32_t             waiting;
+    uint32_t             large;   /**< large operations that run */
+    uint32_t             wanting; /**< operations whose transfers wait for free pieces */
+    uint64_t             clock;   /**< `used` of the tenant of which one began last */
+    uint64_t             bytes;   /**< of large blocks under way */
+} SKY_GroundQueue_t;
 
 /** Questions of the ground to many satellites, one inquiry at a time. */
 typedef struct
@@ -230,9 +285,12 @@ typedef struct
 {
     SKY_Torus_t torus;
     uint32_t    servers;              /**< servers of a block */
-    uint32_t    operations;           /**< operations at a time, from 1 */
+    uint32_t    operations;           /**< operations at a time, from 1; large ones have three quarters of them at most */
     uint32_t    works, pieces, lanes; /**< for transfers: SKY_HostBlockMemory_t */
     uint32_t questions; /**< questions on their way at a time, at most SKY_HOST_QUESTIONS_MAX; others wait, and may expire so */
+    uint32_t    queued;               /**< operations that wait for their beginning, from 1 */
+    uint32_t    tenants;              /**< tenants that are told apart, from 1 */
+    uint64_t    bytes, tenant_bytes;  /**< of large blocks under way: in all, and of one tenant. A longer block is one alone */
 } SKY_GroundLimits_t;
 
 /** Functions with which a shell watches the ground. Any may be NULL. They change nothing, unless the shell plants faults. */
@@ -278,16 +336,17 @@ typedef struct
     SKY_Addr_t         *spares;     /**< late ones that may have stood in for others */
     uint32_t            spare_count;
     SKY_GroundInquiry_t inquiry;
-    SKY_Addr_t         *entries;         /**< satellites of all servers for SKY_UPLINK_SERVERS, nearest to the centre first, */
-    uint32_t            entries_row;     /**< in this row; 0: they were not found yet */
-    uint32_t            entries_changes; /**< of this schedule */
-    uint32_t            entries_losses;  /**< when satellites had been found lost so often, */
-    uint32_t            entries_lost;    /**< and so many were */
-    SKY_Addr_t         *placed;          /**< scratch, by server */
-    SKY_Cell_t         *cells;           /**< scratch, a cell for each satellite */
-    bool               *aside;           /**< scratch, by satellite: it stands in first */
-    SKY_Shares_t        shares;          /**< places of the shares of the block that was looked at last */
-    SKY_GroundOp_t     *first, *last;    /**< operations that run, in the order in which they were submitted */
+    SKY_GroundQueue_t   queue;
+    SKY_Addr_t         *entries;                  /**< satellites of all servers for SKY_UPLINK_SERVERS, nearest to the centre first, */
+    uint32_t            entries_row;              /**< in this row; 0: they were not found yet */
+    uint32_t            entries_changes;          /**< of this schedule */
+    uint32_t            entries_losses;           /**< when satellites had been found lost so often, */
+    uint32_t            entries_lost;             /**< and so many were */
+    SKY_Addr_t         *placed;                   /**< scratch, by server */
+    SKY_Cell_t         *cells;                    /**< scratch, a cell for each satellite */
+    bool               *aside;                    /**< scratch, by satellite: it stands in first */
+    SKY_Shares_t        shares;                   /**< places of the shares of the block that was looked at last */
+    SKY_GroundOp_t     *first, *last;             /**< operations that run, in the order in which they began */
     SKY_GroundOp_t     *ended_first, *ended_last; /**< operations that have ended */
     uint32_t            running;
     uint32_t           *memory_free; /**< numbers of free parts of the memory of operations */
@@ -319,8 +378,8 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
  *         is none of the torus. Nothing has changed then
  */
 bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky);
-/** Begin an operation; before a sky was set only an EXCHANGE. Nothing is sent before SKY_Ground_Run. @return false if as many run as there is
- *  memory for */
+/** Take in an operation; before a sky was set only an EXCHANGE. It begins in SKY_Ground_Run, when its turn has come. @return false if
+ *  limits.queued wait for that */
 bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op);
 /**
  * Ask for the end of an operation. It ends as CANCELLED, within the next SKY_Ground_Run, and nothing of it is sent any more. Of a PUT satellites

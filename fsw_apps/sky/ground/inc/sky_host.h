@@ -303,6 +303,8 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory);
 void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks);
 /** Return the pieces of a block, which SKY_Host_Begin needs free; 0 if its numbers contradict each other. */
 uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block);
+/** Return true if a block of so many pieces may begin now. */
+bool SKY_Host_HasRoom(const SKY_Host_t *host, uint64_t pieces);
 /** Begin a report: SKY_Host_Served tells what is done from now on. */
 void SKY_Host_BeginReport(SKY_Host_t *host);
 

@@ -89,13 +89,14 @@ static void TakeOperations(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY
 
     SKY_ASSERT(operations >= 1u);
     SKY_ASSERT(shares >= operations);
-    ground->memory_free = Take(arena, operations, sizeof(*ground->memory_free));
-    ground->places      = Take(arena, shares * (SKY_HOST_ROUNDS + 1u), sizeof(*ground->places));
-    ground->questions   = Take(arena, operations * InquiryMost(limits), sizeof(*ground->questions));
-    ground->held        = Take(arena, shares, sizeof(*ground->held));
-    ground->held_pieces = Take(arena, shares, sizeof(*ground->held_pieces));
-    ground->held_bytes  = Take(arena, shares, (size_t)2 * SKY_CHUNKSET_MAX_BYTES);
-    ground->held_addrs  = Take(arena, shares * SKY_PLACES_MAX, 2u * sizeof(*ground->held_addrs));
+    ground->memory_free    = Take(arena, operations, sizeof(*ground->memory_free));
+    ground->places         = Take(arena, shares * (SKY_HOST_ROUNDS + 1u), sizeof(*ground->places));
+    ground->questions      = Take(arena, operations * InquiryMost(limits), sizeof(*ground->questions));
+    ground->held           = Take(arena, shares, sizeof(*ground->held));
+    ground->held_pieces    = Take(arena, shares, sizeof(*ground->held_pieces));
+    ground->held_bytes     = Take(arena, shares, (size_t)2 * SKY_CHUNKSET_MAX_BYTES);
+    ground->held_addrs     = Take(arena, shares * SKY_PLACES_MAX, 2u * sizeof(*ground->held_addrs));
+    ground->queue.accounts = Take(arena, limits->tenants, sizeof(*ground->queue.accounts));
 }
 
 /* Memory of the parts that have an interface of their own. */
@@ -228,35 +229,36 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
 {
     SKY_ASSERT(now_us >= ground->now_us);
     SKY_ASSERT(ground->sky.schedule != NULL || op->kind == SKY_GROUND_EXCHANGE);
-    if (ground->running == ground->limits.operations)
-    {
-        return false;
-    }
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     SKY_ASSERT(op->asking == 0u);
     SKY_ASSERT(!op->has_moved);
-    SKY_ASSERT((ground->last == NULL) == (ground->running == 0u));
+    if (ground->queue.waiting == ground->limits.queued)
+    {
+        return false;
+    }
     ground->now_us = now_us;
     op->status     = SKY_STATUS_RUNNING;
     op->verdict    = (uint32_t)SKY_VERDICT_KEEP;
     op->gone       = SKY_HOST_NONE;
-    op->is_due     = true;
-    op->next       = NULL;
-    op->previous   = ground->last;
-    op->memory     = ground->memory_free[ground->limits.operations - 1u - ground->running];
+    SKY_GroundQueue_Add(ground, op);
+    return true;
+}
+
+/* Begin an operation whose turn it is. */
+static void Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(ground->running < ground->limits.operations);
+    SKY_ASSERT((ground->last == NULL) == (ground->running == 0u));
+    op->is_due   = true;
+    op->next     = NULL;
+    op->previous = ground->last;
+    op->memory   = ground->memory_free[ground->limits.operations - 1u - ground->running];
     SKY_ASSERT(op->memory < ground->limits.operations);
     op->places    = &ground->places[(size_t)op->memory * ground->limits.servers * (SKY_HOST_ROUNDS + 1u)];
     op->questions = &ground->questions[(size_t)op->memory * InquiryMost(&ground->limits)];
     ++ground->running;
-    if (ground->last == NULL)
-    {
-        ground->first = op;
-    }
-    else
-    {
-        ground->last->next = op;
-    }
-    ground->last = op;
+    *(ground->last == NULL ? &ground->first : &ground->last->next) = op;
+    ground->last                                                   = op;
     switch (op->kind)
     {
         case SKY_GROUND_FIND:
@@ -275,14 +277,35 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
             SKY_GroundMove_Begin(ground, op);
             break;
     }
-    SKY_ASSERT(ground->running <= ground->limits.operations);
-    return true;
 }
 
-/* Take an operation that has ended out of those that run, and put it behind the others that have ended. */
-static void End(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+/* Begin operations for which there is room. */
+static void BeginAll(SKY_Ground_t *ground)
+{
+    SKY_GroundOp_t *op = SKY_GroundQueue_Take(ground);
+
+    while (op != NULL)
+    {
+        Begin(ground, op);
+        op = SKY_GroundQueue_Take(ground);
+    }
+    SKY_ASSERT(ground->running <= ground->limits.operations);
+    SKY_ASSERT(ground->running > 0u || ground->queue.waiting == 0u); /* what is alone has room */
+}
+
+/* Put an operation behind the others that have ended. */
+static void Hand(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
+    SKY_ASSERT((ground->ended_first == NULL) == (ground->ended_last == NULL));
+    op->next                                                                         = NULL;
+    *(ground->ended_last == NULL ? &ground->ended_first : &ground->ended_last->next) = op;
+    ground->ended_last                                                               = op;
+}
+
+/* Take an operation that has ended out of those that run. */
+static void End(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
     SKY_ASSERT(op->asking == 0u);
     SKY_ASSERT(ground->running >= 1u);
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
@@ -293,22 +316,21 @@ static void End(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT((ground->first == NULL) == (ground->running == 0u));
     ground->memory_free[ground->limits.operations - 1u - ground->running] = op->memory;
     SKY_ASSERT(op->memory < ground->limits.operations);
-    op->next = NULL;
-    if (ground->ended_last == NULL)
-    {
-        ground->ended_first = op;
-    }
-    else
-    {
-        ground->ended_last->next = op;
-    }
-    ground->ended_last = op;
+    SKY_GroundQueue_Ended(ground, op);
+    Hand(ground, op);
 }
 
 void SKY_Ground_Cancel(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     if (op->status != SKY_STATUS_RUNNING)
     {
+        return;
+    }
+    if (op->is_queued)
+    {
+        SKY_GroundQueue_Remove(ground, op);
+        op->status = SKY_STATUS_CANCELLED;
+        Hand(ground, op);
         return;
     }
     SKY_ASSERT(ground->running >= 1u);
@@ -464,10 +486,12 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us)
     (void)TakeEnds(ground); /* of what was called back: it must not be asked for any more */
     for (uint32_t runs = 0; due_us <= now_us && runs < RUNS_MAX; ++runs)
     {
+        BeginAll(ground);
         bool has_acted = GoAll(ground);
 
         due_us    = SKY_Host_Run(&ground->host, now_us, true);
         has_acted = TakeEnds(ground) || has_acted;
+        SKY_GroundQueue_Resume(ground);
         has_acted = GoAll(ground) || has_acted;
         has_acted = SKY_GroundInquiry_Run(ground) || has_acted;
         due_us    = has_acted ? now_us : due_us;

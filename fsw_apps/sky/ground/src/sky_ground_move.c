@@ -9,18 +9,22 @@
 
 /* ---- an attempt ------------------------------------------------------------------------------------------------------ */
 
-/* Begin a transfer. @return false if nobody is to be asked, or nothing to be gained; the attempts go on, or are over */
+/* Begin a transfer, or wait for room for it. @return false if nobody is to be asked, or nothing to be gained; the attempts go on, or are over */
 static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_ASSERT(!op->has_moved);
     SKY_ASSERT(op->asking == 0u);
-    op->has_asked_lost = false;
     if (!SKY_GroundWays_Find(ground, op))
     {
         op->outcome = SKY_STATUS_NO_SATELLITE;
         SKY_TransferAttempts_GiveUp(&op->attempts);
         return false;
     }
+    if (!SKY_GroundQueue_HasRoom(ground, op))
+    {
+        return true;
+    }
+    op->has_asked_lost    = false;
     const SKY_Rows_t rows = {ground->shares.rows, ground->shares.row_count};
 
     if (!SKY_TransferAttempts_Begin(&op->attempts, &rows, SKY_GroundWays_Number(ground, op)))
@@ -31,7 +35,7 @@ static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_Host_BeginReport(&ground->host);
     if (SKY_Host_Begin(&ground->host, ground->now_us, &op->block) != SKY_HOST_BEGUN)
     {
-        op->outcome = SKY_STATUS_REFUSED; /* its numbers contradict each other, or there is no room for it */
+        op->outcome = SKY_STATUS_REFUSED; /* its numbers contradict each other, or it is larger than the tables */
         SKY_TransferAttempts_GiveUp(&op->attempts);
         return false;
     }

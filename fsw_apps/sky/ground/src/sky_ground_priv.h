@@ -63,6 +63,21 @@ bool SKY_GroundInquiry_WaitsLate(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Begin and end inquiries. @return true if something has happened, or was asked */
 bool SKY_GroundInquiry_Run(SKY_Ground_t *ground);
 
+/* ---- sky_ground_queue.c: which operation begins next ---------------------------------------------------------------------- */
+
+/** Put an operation at the end of its line. */
+void SKY_GroundQueue_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+/** Take an operation out that is not to begin any more. */
+void SKY_GroundQueue_Remove(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+/** Take the operation out whose turn it is. @return NULL: none waits, or there is no room for the next */
+SKY_GroundOp_t *SKY_GroundQueue_Take(SKY_Ground_t *ground);
+/** Give back what an operation had of the limits, as it has ended. */
+void SKY_GroundQueue_Ended(SKY_Ground_t *ground, const SKY_GroundOp_t *op);
+/** Return true if the operation's transfer, described in its block, may begin. If not, it waits until there is room for it. */
+bool SKY_GroundQueue_HasRoom(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+/** Let operations go on for whose transfers there is room now. */
+void SKY_GroundQueue_Resume(SKY_Ground_t *ground);
+
 /* ---- sky_ground_ask.c: questions of one operation, and the wait for all their answers ------------------------------------- */
 
 /** Add a satellite to those that are to be asked (`asks` of them so far), unless it is among them or cannot be reached. */

@@ -115,6 +115,13 @@ static void Reset(SKY_HostBlock_t *block)
     block->ended_next   = NULL;
 }
 
+bool SKY_Host_HasRoom(const SKY_Host_t *host, uint64_t pieces)
+{
+    SKY_ASSERT(host->piece_free_count <= host->blocks.piece_count);
+    SKY_ASSERT(host->running <= host->blocks.work_count);
+    return host->work_free != SKY_HOST_NONE && pieces <= host->piece_free_count;
+}
+
 SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_t *block)
 {
     const uint64_t pieces = SKY_Host_Pieces(host, block);
@@ -127,7 +134,7 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
         block->last_status = SKY_STATUS_BAD_CHUNK;
         return SKY_HOST_WRONG;
     }
-    if (number == SKY_HOST_NONE || pieces > host->piece_free_count)
+    if (!SKY_Host_HasRoom(host, pieces))
     {
         return SKY_HOST_FULL;
     }
