@@ -14,9 +14,12 @@
 #include "sky_endpoint.h"
 #include "skyc_ground_priv.h"
 
-#define QUESTIONS    2048u /* on their way at a time: their answers must fit the socket's buffer */
-#define PIECES_AN_OP 64u   /* an attempt that has ended may leave pieces in queues */
-#define LANES        4096u /* pieces that run at a time */
+#define QUESTIONS    2048u                 /* on their way at a time: their answers must fit the socket's buffer */
+#define PIECES_AN_OP 64u                   /* an attempt that has ended may leave pieces in queues */
+#define LANES        4096u                 /* pieces that run at a time */
+#define TENANTS      64u                   /* that are told apart */
+#define BYTES        (UINT64_C(256) << 20) /* of large blocks under way */
+#define TENANT_BYTES (UINT64_C(128) << 20) /* of one tenant */
 
 /* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
  * much again (of 1.5 kB). If this guess is too large, loss makes the windows smaller. */
@@ -109,12 +112,16 @@ static int begin_core(SKYC_Ground_t *ground, const SKYC_Config_t *client)
     const SKYC_GroundConfig_t *config     = &ground->config;
     const size_t               satellites = (size_t)config->planes * config->slots;
     const SKY_GroundShell_t    shell      = {{ground, send_packet, payload, random_bytes}, {0}, endpoint_of, ground};
-    SKY_GroundLimits_t         limits     = {.servers    = config->servers,
-                                             .operations = config->operations,
-                                             .works      = 2u * config->operations,
-                                             .pieces     = PIECES_AN_OP * config->operations,
-                                             .lanes      = LANES,
-                                             .questions  = QUESTIONS};
+    SKY_GroundLimits_t         limits     = {.servers      = config->servers,
+                                             .operations   = config->operations,
+                                             .works        = 2u * config->operations,
+                                             .pieces       = PIECES_AN_OP * config->operations,
+                                             .lanes        = LANES,
+                                             .questions    = QUESTIONS,
+                                             .queued       = config->queued,
+                                             .tenants      = TENANTS,
+                                             .bytes        = BYTES,
+                                             .tenant_bytes = TENANT_BYTES};
     const SKY_ReachCfg_t       times      = {or_default_us(config->reach.lost_us, SKY_HOST_LOST_US),
                                              or_default_us(config->reach.doubt_us, SKY_HOST_DOUBT_US),
                                              or_default_us(config->reach.pause_first_us, SKY_HOST_PAUSE_FIRST_US),

@@ -70,6 +70,7 @@ struct SKYC_Ground
     SKYC_Counters_t    counters;
     SKYC_List_t        waiting; /* operations for which the core has no room yet */
     uint64_t           now_us;
+    uint64_t           empty_us; /* last time at which nothing was left to read */
     SKY_Schedule_t     schedule;
     SKY_ScheduleRow_t *rows;
     SKY_Addr_t        *seen;

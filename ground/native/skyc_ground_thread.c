@@ -10,8 +10,9 @@
 #include "sky_endpoint.h"
 #include "skyc_ground_priv.h"
 
-#define NS_PER_US 1000u
-#define US_PER_S  1000000u
+#define NS_PER_US      1000u
+#define US_PER_S       1000000u
+#define BACKLOG_MAX_US 100000u
 
 static uint64_t clock_us(void)
 {
@@ -120,6 +121,12 @@ static bool refuse_too_large(SKYC_Ground_t *ground)
     return any;
 }
 
+/* Let timers wait until the socket is empty, though not for ever: packets that came but were not read yet are not late. */
+static bool timers_may_act(const SKYC_Ground_t *ground)
+{
+    return ground->empty_us == ground->now_us || ground->now_us - ground->empty_us >= BACKLOG_MAX_US;
+}
+
 /* Read, run and send once. With `run`. @return time at which it is due next; the past: at once */
 static uint64_t go_round(SKYC_Ground_t *ground)
 {
@@ -131,7 +138,11 @@ static uint64_t go_round(SKYC_Ground_t *ground)
     {
         ground->now_us = clock_us(); /* reading has taken time */
     }
-    const uint64_t due_us = SKY_Ground_Run(&ground->core, ground->now_us);
+    else
+    {
+        ground->empty_us = ground->now_us;
+    }
+    const uint64_t due_us = SKY_Ground_Run(&ground->core, ground->now_us, timers_may_act(ground));
 
     SKYC_Socket_Flush(ground->sock);
     const bool is_refused = refuse_too_large(ground);

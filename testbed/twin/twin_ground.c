@@ -136,16 +136,16 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
                          {0}};
 
     SKY_GroundLimits_t limits = {.torus        = twin->torus,
-                                       .servers      = twin->config.servers,
-                                       .operations   = twin->config.active_max / OPERATIONS_PART + 1u,
-                                       .works        = twin->config.active_max,
-                                       .pieces       = SPARE_PIECES * shares,
-                                       .lanes        = shares,
-                                       .questions    = 1,
-                                       .queued       = twin->config.active_max,
-                                       .tenants      = TENANTS,
-                                       .bytes        = (uint64_t)BLOCKS_AT_ONCE * twin->config.block_bytes,
-                                       .tenant_bytes = (uint64_t)BLOCKS_OF_ONE * twin->config.block_bytes};
+                                 .servers      = twin->config.servers,
+                                 .operations   = twin->config.active_max / OPERATIONS_PART + 1u,
+                                 .works        = twin->config.active_max,
+                                 .pieces       = SPARE_PIECES * shares,
+                                 .lanes        = shares,
+                                 .questions    = 1,
+                                 .queued       = twin->config.active_max,
+                                 .tenants      = TENANTS,
+                                 .bytes        = (uint64_t)BLOCKS_AT_ONCE * twin->config.block_bytes,
+                                 .tenant_bytes = (uint64_t)BLOCKS_OF_ONE * twin->config.block_bytes};
 
     limits.questions = SKY_Ground_QuestionsMost(&limits); /* who waited for a place would pass for silent */
     if (twin->keys != NULL)
@@ -209,7 +209,7 @@ void SKYT_Ground_SetSeen(SKYT_Twin_t *twin, uint32_t index)
 void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
 {
     SKYT_Ground_t  *ground = &twin->grounds[index];
-    uint64_t        due_us = SKY_Ground_Run(&ground->core, twin->now_us);
+    uint64_t        due_us = SKY_Ground_Run(&ground->core, twin->now_us, true);
     SKY_GroundOp_t *ended;
 
     while (twin->stopped == SKYT_STOP_NOT && (ended = SKY_Ground_Ended(&ground->core)) != NULL)

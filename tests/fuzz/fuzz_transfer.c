@@ -426,7 +426,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const SKY_HostCfg_t            cfg    = {SKY_PeerCfg_OfHost(16, 4), PACKET_BYTES,         77, (setup & 1u) != 0,
                                              setup >> 1 & 31u,          (setup & 0x80u) != 0, {0}};
     const SKY_HostPeerMemory_t     memory = {peers, active, ways, hashes, PEERS};
-    const SKY_HostBlockMemory_t    blocks = {works, pieces, lanes, WORKS, PIECES, LANES};
+    const SKY_HostBlockMemory_t    blocks = {works, pieces, lanes, WORKS, PIECES, LANES, 0};
     const SKY_HostQuestionMemory_t rooms  = {asked, ASKED};
 
     ENSURE(SKY_Index_MemoryBytes(PEERS) <= sizeof(hashes));

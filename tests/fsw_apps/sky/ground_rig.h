@@ -240,11 +240,11 @@ static inline void open_watched(uint32_t rows, bool is_watched)
         limit(&limits);
     }
     limits.questions = SKY_Ground_QuestionsMost(&limits);
-    now_us      = START_US;
-    wire_first  = 0;
-    wire_count  = 0;
-    asked_count = 0;
-    forge       = NULL;
+    now_us           = START_US;
+    wire_first       = 0;
+    wire_count       = 0;
+    asked_count      = 0;
+    forge            = NULL;
     told_lost = told_searched = told_moved = told_placed = told_checked = 0;
     (void)memset(is_silent, 0, sizeof(is_silent));
     free(ground_memory);
@@ -335,7 +335,7 @@ static inline bool hear(uint64_t until_us)
 /* One run of the ground, then the next answer, or the time at which it is due. */
 static inline void step(void)
 {
-    const uint64_t  due_us = SKY_Ground_Run(&ground, now_us);
+    const uint64_t  due_us = SKY_Ground_Run(&ground, now_us, true);
     SKY_GroundOp_t *op;
 
     while ((op = SKY_Ground_Ended(&ground)) != NULL)

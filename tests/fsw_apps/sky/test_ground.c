@@ -204,7 +204,7 @@ static void test_a_miss_that_cannot_be_confirmed_purges_nothing(void)
         CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_PURGE);
         asked_count = 0;
         submit(prepare(&runs[1], SKY_GROUND_GET, 1, 950, 0));
-        (void)SKY_Ground_Run(&ground, now_us);
+        (void)SKY_Ground_Run(&ground, now_us, true);
         if (is_seen == 1u)
         {
             sky.seen_count = 0;

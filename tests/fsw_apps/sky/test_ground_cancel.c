@@ -35,7 +35,7 @@ static void call_back(run_t *run)
         while (hear(now_us))
         {
         }
-        (void)SKY_Ground_Run(&ground, now_us);
+        (void)SKY_Ground_Run(&ground, now_us, true);
         CHECK(SKY_Ground_Ended(&ground) == NULL);
     }
     CHECK_EQ(asked_about(&run->op, from), 0);
@@ -108,7 +108,7 @@ static void test_others_go_on(void)
     CHECK_EQ(runs[1].op.status, SKY_STATUS_DONE);
     SKY_Ground_Cancel(&ground, &runs[1].op); /* it has ended */
     CHECK_EQ(runs[1].op.status, SKY_STATUS_DONE);
-    CHECK(SKY_Ground_Run(&ground, now_us) > now_us && SKY_Ground_Ended(&ground) == NULL);
+    CHECK(SKY_Ground_Run(&ground, now_us, true) > now_us && SKY_Ground_Ended(&ground) == NULL);
     CHECK_EQ(get(&runs[2], 1, 950, 6), SKY_STATUS_DONE);
     CHECK(is_as_put(&runs[2], 1, 6));
     close_ground();
@@ -121,7 +121,7 @@ static void test_between_two_runs(void)
     submit(prepare(&runs[0], SKY_GROUND_PUT, 1, 350, 0));
     while (runs[0].op.block.status != SKY_STATUS_DONE)
     {
-        (void)SKY_Ground_Run(&ground, now_us);
+        (void)SKY_Ground_Run(&ground, now_us, true);
         CHECK(hear(now_us + SECOND_US));
     }
     CHECK(runs[0].op.status == SKY_STATUS_RUNNING);

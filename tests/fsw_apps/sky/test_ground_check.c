@@ -135,7 +135,7 @@ static void test_a_share_goes_on_whose_satellite_turned_out_silent_meanwhile(voi
     denied_chunk = UINT32_MAX;
     CHECK_EQ(finish(prepare_long(&runs[0])), SKY_STATUS_DONE);
     submit(prepare_long(&runs[0]));
-    (void)SKY_Ground_Run(&ground, now_us); /* it has asked for the first pieces */
+    (void)SKY_Ground_Run(&ground, now_us, true); /* it has asked for the first pieces */
     for (uint32_t share = 0; share < SERVERS; ++share)
     {
         silent[share] = home_of(&runs[0].op, 1, share);

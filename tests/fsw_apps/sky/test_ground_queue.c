@@ -392,6 +392,28 @@ static void test_what_no_table_holds_is_refused(void)
     close_ground();
 }
 
+/* ---- a run ----------------------------------------------------------------------------------------------------------------- */
+
+/* What has come is still being read: nothing is late, and what is begun is asked for all the same. */
+static void test_nothing_is_late_while_the_host_reads(void)
+{
+    open_with(many);
+    silence_all(true);
+    (void)add(SKY_GROUND_GET, SMALL, 0);
+    (void)add(SKY_GROUND_FIND, SMALL, 0);
+    CHECK_EQ(SKY_Ground_Run(&ground, now_us, false), now_us);
+    const uint32_t asked_first = asked_count;
+
+    CHECK(asked_first > 0u);
+    now_us += 10u * SECOND_US;
+    CHECK_EQ(SKY_Ground_Run(&ground, now_us, false), now_us);
+    CHECK(asked_count == asked_first && SKY_Ground_Ended(&ground) == NULL);
+    CHECK(SKY_Ground_Run(&ground, now_us, true) > now_us);
+    silence_all(false);
+    go();
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_small_ones_go_ahead_but_not_for_ever);
@@ -408,5 +430,6 @@ int main(void)
     RUN(test_transfers_wait_for_room);
     RUN(test_room_is_of_no_use_under_a_silent_sky);
     RUN(test_what_no_table_holds_is_refused);
+    RUN(test_nothing_is_late_while_the_host_reads);
     return CHECK_RESULT();
 }

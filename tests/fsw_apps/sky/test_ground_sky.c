@@ -291,7 +291,7 @@ static void test_answers_from_elsewhere_change_nothing(void)
     silence_all(true);
     asked_count = 0;
     submit(prepare(&runs[1], SKY_GROUND_FIND, 1, 950, 0));
-    (void)SKY_Ground_Run(&ground, now_us);
+    (void)SKY_Ground_Run(&ground, now_us, true);
     CHECK_EQ(asked_count, 1);
     for (uint32_t i = 0; i < 2u; ++i)
     {

@@ -90,7 +90,7 @@ static void test_small_shares_fill_all_lanes(void)
     }
     run_once();
     CHECK_EQ(rig.host.peers.peers[0].lanes_busy, (1u << SKY_HOST_LANES) - 1u);
-    CHECK(rig.host.peers.peers[0].piece_first != SKY_HOST_NONE);
+    CHECK(rig.host.peers.peers[0].small_first != SKY_HOST_NONE);
     host_run(&rig);
     for (uint32_t i = 0; i < SKY_HOST_LANES + 4u; ++i)
     {

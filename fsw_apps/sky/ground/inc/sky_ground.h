@@ -288,9 +288,9 @@ typedef struct
     uint32_t    operations;           /**< operations at a time, from 1; large ones have three quarters of them at most */
     uint32_t    works, pieces, lanes; /**< for transfers: SKY_HostBlockMemory_t */
     uint32_t questions; /**< questions on their way at a time, at most SKY_HOST_QUESTIONS_MAX; others wait, and may expire so */
-    uint32_t    queued;               /**< operations that wait for their beginning, from 1 */
-    uint32_t    tenants;              /**< tenants that are told apart, from 1 */
-    uint64_t    bytes, tenant_bytes;  /**< of large blocks under way: in all, and of one tenant. A longer block is one alone */
+    uint32_t queued;    /**< operations that wait for their beginning, from 1 */
+    uint32_t tenants;   /**< tenants that are told apart, from 1 */
+    uint64_t bytes, tenant_bytes; /**< of large blocks under way: in all, and of one tenant. A longer block is one alone */
 } SKY_GroundLimits_t;
 
 /** Functions with which a shell watches the ground. Any may be NULL. They change nothing, unless the shell plants faults. */
@@ -337,16 +337,16 @@ typedef struct
     uint32_t            spare_count;
     SKY_GroundInquiry_t inquiry;
     SKY_GroundQueue_t   queue;
-    SKY_Addr_t         *entries;                  /**< satellites of all servers for SKY_UPLINK_SERVERS, nearest to the centre first, */
-    uint32_t            entries_row;              /**< in this row; 0: they were not found yet */
-    uint32_t            entries_changes;          /**< of this schedule */
-    uint32_t            entries_losses;           /**< when satellites had been found lost so often, */
-    uint32_t            entries_lost;             /**< and so many were */
-    SKY_Addr_t         *placed;                   /**< scratch, by server */
-    SKY_Cell_t         *cells;                    /**< scratch, a cell for each satellite */
-    bool               *aside;                    /**< scratch, by satellite: it stands in first */
-    SKY_Shares_t        shares;                   /**< places of the shares of the block that was looked at last */
-    SKY_GroundOp_t     *first, *last;             /**< operations that run, in the order in which they began */
+    SKY_Addr_t         *entries;         /**< satellites of all servers for SKY_UPLINK_SERVERS, nearest to the centre first, */
+    uint32_t            entries_row;     /**< in this row; 0: they were not found yet */
+    uint32_t            entries_changes; /**< of this schedule */
+    uint32_t            entries_losses;  /**< when satellites had been found lost so often, */
+    uint32_t            entries_lost;    /**< and so many were */
+    SKY_Addr_t         *placed;          /**< scratch, by server */
+    SKY_Cell_t         *cells;           /**< scratch, a cell for each satellite */
+    bool               *aside;           /**< scratch, by satellite: it stands in first */
+    SKY_Shares_t        shares;          /**< places of the shares of the block that was looked at last */
+    SKY_GroundOp_t     *first, *last;    /**< operations that run, in the order in which they began */
     SKY_GroundOp_t     *ended_first, *ended_last; /**< operations that have ended */
     uint32_t            running;
     uint32_t           *memory_free; /**< numbers of free parts of the memory of operations */
@@ -389,8 +389,12 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
 void SKY_Ground_Cancel(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Take in a datagram. The next SKY_Ground_Run does what it makes possible. */
 void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len);
-/** Let operations go on, and packets leave. @return time of the next call, at the latest; UINT64_MAX: there is nothing to wait for */
-uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us);
+/**
+ * Let operations go on, and packets leave: of large puts a bundle of 64 KiB while small operations run, else four.
+ * @param timers  false: datagrams are still being read, so nothing counts as late yet
+ * @return time of the next call, at the latest; @p now_us: at once, after a look at what has come; UINT64_MAX: there is nothing to wait for
+ */
+uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers);
 /** Get the operation that has ended first of those that were not got yet. @return NULL if there is none */
 SKY_GroundOp_t *SKY_Ground_Ended(SKY_Ground_t *ground);
 /** Return the operation to whose transfer a block belongs. */

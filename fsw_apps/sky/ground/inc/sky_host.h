@@ -9,7 +9,7 @@
  *
  * A block is striped over servers: chunk i is of *share* i mod server_count, which is at one server (sky_spread.h). All that this header says of
  * the servers of a block is in the order of its shares. A share is cut into *pieces* of at most SKY_LIMIT_CHUNK_SET chunks. Each satellite has a queue of pieces, and a few *lanes* in which
- * they run.
+ * they run. *Small* blocks, of one data chunk, have a queue of their own, which goes ahead, and their packets are sent first.
  *
  * A block with an erasure code (sky_stripe.h) ends with the first chunks that suffice. A GET asks for its data chunks, and for parity once it
  * has a use for it: when a data chunk is lost, or when a satellite is silent for longer than most take (hedging), or at once for a while
@@ -27,6 +27,7 @@
 #include "sky_fetch.h"
 
 #define SKY_HOST_NONE      UINT32_MAX
+#define SKY_HOST_QUERIES   16u    /**< queries of a lane whose round trips are measured at a time */
 #define SKY_HOST_LANES_MAX 65536u /**< of all satellites: a lane has 16 bits of the request id */
 /** Number of the lane that has sent a request. It stands above the bits that count its requests. */
 #define SKY_HOST_LANE_OF(request_id) ((uint32_t)((request_id) / SKY_REQUEST_IDS) & (SKY_HOST_LANES_MAX - 1u))
@@ -117,6 +118,18 @@ typedef struct
     uint32_t room;  /**< room for chunks, as of then */
 } SKY_HostWay_t;
 
+/** Pace of PUTs to a satellite: sky_host_pace.c. */
+typedef struct
+{
+    uint32_t window;                  /**< chunks that may be on their way; 0: none were measured yet */
+    uint64_t age_us;                  /**< the last round trip behind a burst; 0: none */
+    uint64_t least_us, forget_us;     /**< the least of them, and when it is forgotten */
+    uint32_t ages;                    /**< round trips since the window changed, */
+    uint64_t shortest_us, longest_us; /**< and bounds of these */
+    uint64_t round_us;                /**< until then answers are to what was sent before the window changed */
+    bool     is_filled;               /**< a queue was seen */
+} SKY_HostPace_t;
+
 /** A satellite; its window and round trip are remembered. */
 typedef struct
 {
@@ -126,6 +139,7 @@ typedef struct
     uint32_t          way;
     uint32_t          active;                  /**< place among the active ones; SKY_HOST_NONE: it has no work */
     uint32_t          piece_first, piece_last; /**< ends of its queue */
+    uint32_t          small_first, small_last; /**< ends of its queue of small blocks' pieces */
     uint32_t          lanes_busy;              /**< bits of busy `lanes` */
     uint16_t          lanes[SKY_HOST_LANES];
     uint64_t          heard_us; /**< time of its last answer */
@@ -133,7 +147,9 @@ typedef struct
     uint64_t          used;     /**< count of the host when it last became active: the least is forgotten first */
     bool              ready;    /**< it may have something to send, after an event, or because others left it too little room */
     bool              slow;     /**< a block went on without it, and it has said nothing since */
-    bool              silent;   /**< it was passed over since it became active, and has said nothing since */
+    bool              has_more; /**< in this turn something of a small block was left */
+    SKY_HostPace_t    pace;
+    bool              silent; /**< it was passed over since it became active, and has said nothing since */
     SKY_HostOpening_t opening;
     uint64_t          lease_endpoint; /**< endpoint through which its telemetry was asked for; 0: it was not */
     uint64_t          lease_ids[2];   /**< request ids of the last two questions for it */
@@ -153,6 +169,7 @@ typedef struct
 {
     SKY_HostBlock_t *block; /**< NULL: it has ended */
     uint64_t         started_us, deadline_us;
+    bool             is_small;     /**< it has one data chunk */
     uint32_t         pieces_left;  /**< pieces that have not ended */
     uint32_t         pieces_alive; /**< pieces held, in a queue or a lane; with none and without a block the place is free */
     uint32_t         held;         /**< first piece with parity that is held back, or SKY_HOST_NONE */
@@ -184,8 +201,10 @@ typedef struct
         SKY_Push_t  push;
     } u;
     uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /**< memory of the push */
+    uint64_t queried_us[SKY_HOST_QUERIES];  /**< PUT: times at which its last queries left, by their number */
     uint64_t request_id;                    /**< its low 16 bits are 0; 0: the lane is free */
     uint32_t kind;
+    bool     is_small; /**< its block is */
     uint32_t peer;
     uint32_t place;    /**< among the lanes of its peer */
     uint64_t endpoint; /**< endpoint through which it asks */
@@ -218,6 +237,7 @@ typedef struct
     SKY_HostLane_t  *lanes;
     uint32_t         work_count, piece_count;
     uint32_t         lane_count; /**< at most SKY_HOST_LANES_MAX */
+    uint32_t         lanes_kept; /**< lanes that only small blocks take, fewer than all */
 } SKY_HostBlockMemory_t;
 
 /** Functions that the shell offers to the host. */
@@ -274,7 +294,7 @@ typedef struct
     uint64_t              queue_deadline_us; /* no piece in a queue is of a block with an earlier deadline */
     uint32_t              peer_used;         /* used entries of the table */
     uint32_t              work_free, piece_free, lane_free;
-    uint32_t              piece_free_count;
+    uint32_t              piece_free_count, lane_free_count;
     uint32_t              running; /* blocks */
     uint32_t              active_count, busy_count, way_count;
     uint32_t              turn;           /* peer that goes first */
@@ -283,9 +303,11 @@ typedef struct
     uint64_t              hedge_us;       /* silence after which a GET asks for parity; 0: too few answer times are known */
     uint64_t              lossy_until_us; /* until then a GET asks for parity at once, because links lose packets */
     uint32_t              redraws;
-    uint32_t              numbers; /* host numbers drawn so far */
-    uint32_t              drawn;   /* numbers for ids drawn so far */
-    uint32_t              budget;  /* chunks that may be on their way to this host from all satellites */
+    uint32_t              numbers;      /* host numbers drawn so far */
+    uint32_t              drawn;        /* numbers for ids drawn so far */
+    uint32_t              queue_us;     /* that PUTs may fill queues for; 0: any */
+    uint64_t              quantum_left; /* bytes of PUTs that may go until it is set anew */
+    uint32_t              budget;       /* chunks that may be on their way to this host from all satellites */
     uint16_t              seq_count;
     bool                  ways_changed;
     bool                  tells_use; /* a block has begun that has to tell so */
@@ -301,6 +323,10 @@ bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_Hos
 bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory);
 /** Set how many chunks may be on their way to this host: its receive buffer. */
 void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks);
+/** Set for how long packets to a satellite may wait behind chunks of PUTs in queues on the way, about; 0: for any time. */
+void SKY_Host_SetQueue(SKY_Host_t *host, uint32_t queue_us);
+/** Set how many bytes of PUTs are sent until this is called again, besides small blocks; UINT64_MAX, as at first: any number. */
+void SKY_Host_SetQuantum(SKY_Host_t *host, uint64_t bytes);
 /** Return the pieces of a block, which SKY_Host_Begin needs free; 0 if its numbers contradict each other. */
 uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block);
 /** Return true if a block of so many pieces may begin now. */
@@ -322,7 +348,7 @@ void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, cons
 /**
  * Begin pieces that can begin, let timers act, send packets for which there is room.
  * @param timers  false: received packets are still being read, so nothing counts as late yet
- * @return time of the next call, at the latest; @p now_us: at once; UINT64_MAX: there is nothing to wait for
+ * @return time of the next call, at the latest; @p now_us: at once, after a look at what has come; UINT64_MAX: there is nothing to wait for
  */
 uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers);
 /** End a block with TOO_LARGE, as no path here takes a packet of this request. */

@@ -12,6 +12,9 @@
 
 #define RUNS_MAX      64u /* runs of the host in one call: others have their turn then */
 #define ALIGNED_BYTES 16u
+#define QUEUE_US      2000u  /* that large puts may fill queues for */
+#define BUNDLE_BYTES  65536u /* of large puts that go between two looks at what has come, while small operations run; */
+#define BUNDLES       4u     /* and else so many */
 #define STATS_BYTES   ((size_t)8 * SKY_STATS_KVC_COUNT)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
@@ -122,6 +125,7 @@ static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t 
     parts->blocks.work_count  = limits->works;
     parts->blocks.piece_count = limits->pieces;
     parts->blocks.lane_count  = limits->lanes;
+    parts->blocks.lanes_kept  = limits->lanes / 4u;
     parts->blocks.works       = Take(arena, limits->works, sizeof(*parts->blocks.works));
     parts->blocks.pieces      = Take(arena, limits->pieces, sizeof(*parts->blocks.pieces));
     parts->blocks.lanes       = Take(arena, limits->lanes, sizeof(*parts->blocks.lanes));
@@ -181,6 +185,7 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
     {
         return false;
     }
+    SKY_Host_SetQueue(&ground->host, QUEUE_US);
     SKY_Reach_Init(&ground->reach, times, &limits->torus, parts.reach, parts.lost);
     SKY_Handovers_Init(&ground->handovers);
     SKY_Presence_Init(&ground->presence, &limits->torus, parts.presence);
@@ -477,24 +482,29 @@ static bool TakeEnds(SKY_Ground_t *ground)
     return has_taken;
 }
 
-uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us)
+uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
 {
     uint64_t due_us = now_us;
+    bool     goes   = true;
 
     SKY_ASSERT(now_us >= ground->now_us);
     ground->now_us = now_us;
+    BeginAll(ground);
+    SKY_Host_SetQuantum(&ground->host, ground->running > ground->queue.large ? BUNDLE_BYTES : BUNDLES * BUNDLE_BYTES);
     (void)TakeEnds(ground); /* of what was called back: it must not be asked for any more */
-    for (uint32_t runs = 0; due_us <= now_us && runs < RUNS_MAX; ++runs)
+    for (uint32_t runs = 0; goes && runs < RUNS_MAX; ++runs)
     {
-        BeginAll(ground);
         bool has_acted = GoAll(ground);
 
-        due_us    = SKY_Host_Run(&ground->host, now_us, true);
+        due_us    = SKY_Host_Run(&ground->host, now_us, timers);
         has_acted = TakeEnds(ground) || has_acted;
         SKY_GroundQueue_Resume(ground);
         has_acted = GoAll(ground) || has_acted;
         has_acted = SKY_GroundInquiry_Run(ground) || has_acted;
         due_us    = has_acted ? now_us : due_us;
+        goes =
+            (has_acted || (timers && due_us <= now_us)) && ground->host.quantum_left > 0u; /* without timers it is due at once */
+        BeginAll(ground);
     }
     SKY_ASSERT(due_us >= now_us);
     return due_us;

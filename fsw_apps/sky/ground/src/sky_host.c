@@ -28,6 +28,7 @@ bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_Hos
     host->piece_free        = SKY_HOST_NONE;
     host->lane_free         = SKY_HOST_NONE;
     host->budget            = SKY_LIMIT_CHUNK_SET;
+    host->quantum_left      = UINT64_MAX;
     host->queue_deadline_us = UINT64_MAX;
     if (memory->peer_count == 0u || (cfg->security.is_keyed && cfg->security.crypto->key_count / 2u < memory->peer_count))
     {
@@ -42,13 +43,14 @@ bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_Hos
 bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
 {
     if (host->running > 0u || memory->work_count == 0u || memory->piece_count == 0u || memory->lane_count == 0u ||
-        memory->lane_count > SKY_HOST_LANES_MAX)
+        memory->lane_count > SKY_HOST_LANES_MAX || memory->lanes_kept >= memory->lane_count)
     {
         return false;
     }
     for (uint32_t at = 0; at < host->active_count; ++at) /* these pieces are of blocks that have ended */
     {
         host->peers.peers[host->peers.active[at]].piece_first = SKY_HOST_NONE;
+        host->peers.peers[host->peers.active[at]].small_first = SKY_HOST_NONE;
     }
     SKY_HostPieces_Rest(host);
     SKY_ASSERT(host->active_count == 0u); /* without blocks no satellite has anything to do */
@@ -72,6 +74,7 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
     host->piece_free       = 0;
     host->piece_free_count = memory->piece_count;
     host->lane_free        = 0;
+    host->lane_free_count  = memory->lane_count;
     SKY_ASSERT(host->piece_free_count == memory->piece_count);
     SKY_ASSERT(host->running == 0u);
     SKY_ASSERT(host->ended == NULL || host->ended->status != SKY_STATUS_RUNNING);
@@ -82,6 +85,16 @@ void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks)
 {
     host->budget = chunks > 0u ? chunks : 1u;
     SKY_ASSERT(host->budget >= 1u); /* without a budget nothing would ever come */
+}
+
+void SKY_Host_SetQueue(SKY_Host_t *host, uint32_t queue_us)
+{
+    host->queue_us = queue_us;
+}
+
+void SKY_Host_SetQuantum(SKY_Host_t *host, uint64_t bytes)
+{
+    host->quantum_left = bytes;
 }
 
 void SKY_Host_BeginReport(SKY_Host_t *host)
@@ -150,6 +163,7 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
     work->deadline_us = now_us + US_PER_MS * block->deadline_ms;
     SKY_ASSERT(work->deadline_us > now_us);
     SKY_ASSERT(host->running <= host->blocks.work_count);
+    work->is_small    = block->stripe.block_len <= block->stripe.chunk_len;
     work->pieces_left = 0;
     work->lost        = 0;
     work->doubt       = (SKY_HostDoubt_t){0};

@@ -82,6 +82,7 @@ static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
     lane->request_id = 0;
     lane->next       = host->lane_free;
     host->lane_free  = (uint32_t)(lane - host->blocks.lanes);
+    ++host->lane_free_count;
     host->peers.peers[lane->peer].lanes_busy &= ~(1u << lane->place);
     SKY_ASSERT(host->lane_free < host->blocks.lane_count);
     SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) == 0u);

@@ -3,6 +3,8 @@
  * The exchange with one satellite that runs in a lane: the push of a PUT, or the fetch of a GET. No other file of the host looks
  * into these.
  */
+#include <string.h>
+
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
@@ -61,6 +63,28 @@ uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane)
     at = at < fetch->denied.count ? at : SKY_ChunkSet_Next(&fetch->missing, 0);
     SKY_ASSERT(at < fetch->denied.count); /* without a denied chunk all would have come */
     return SKY_ChunkSet_ChunkId(&fetch->denied, at);
+}
+
+uint32_t SKY_HostExchange_Pushed(const SKY_HostLane_t *lane)
+{
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
+    SKY_ASSERT(lane->request_id != 0u);
+    return lane->kind == SKY_HOST_PUT ? lane->u.push.on_way : 0u;
+}
+
+uint64_t SKY_HostExchange_AgeUs(const SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const uint16_t number = SKY_REQUEST_NUMBER(pkt->request_id);
+    const uint16_t before = (uint16_t)(lane->u.push.number - number); /* queries that were sent since */
+
+    SKY_ASSERT(lane->request_id != 0u);
+    if (lane->kind != SKY_HOST_PUT || pkt->op != SKY_OP_HAS || before >= SKY_HOST_QUERIES ||
+        lane->queried_us[number % SKY_HOST_QUERIES] == 0u)
+    {
+        return 0;
+    }
+    SKY_ASSERT(lane->queried_us[number % SKY_HOST_QUERIES] <= now_us);
+    return now_us - lane->queried_us[number % SKY_HOST_QUERIES];
 }
 
 /* Return the bytes of @p chunks chunks that a satellite has acknowledged. */
@@ -147,6 +171,7 @@ void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY
     if (lane->kind == SKY_HOST_PUT)
     {
         (void)SKY_Push_Init(&lane->u.push, cfg, peer, lane->asked_by);
+        (void)memset(lane->queried_us, 0, sizeof(lane->queried_us));
     }
     else
     {
@@ -245,7 +270,13 @@ SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, ui
 
     if (lane->kind == SKY_HOST_PUT)
     {
-        return SKY_Push_Next(&lane->u.push, now_us, room, pkt, payload);
+        const SKY_PushAction_t action = SKY_Push_Next(&lane->u.push, now_us, room, pkt, payload);
+
+        if (action == SKY_PUSH_QUERY)
+        {
+            lane->queried_us[lane->u.push.number % SKY_HOST_QUERIES] = now_us;
+        }
+        return action;
     }
     return SKY_Fetch_Next(&lane->u.fetch, now_us, room, pkt, payload) ? SKY_PUSH_QUERY : SKY_PUSH_NOTHING;
 }

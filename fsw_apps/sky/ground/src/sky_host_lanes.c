@@ -6,6 +6,7 @@
 #include "sky_host_priv.h"
 
 #define LANES_FULL    4u  /* lanes of a satellite with large shares */
+#define LANES_SMALL   2u  /* lanes of a satellite that only small blocks take */
 #define HEDGE_PERCENT 95u /* of the answers come earlier than two thirds of the time after which parity is asked for */
 
 static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
@@ -78,10 +79,12 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     cfg.gateway     = peer->entry;
     cfg.home        = (SKY_Addr_t){place->home_plane, place->home_slot}; /* a PUT, which names it, has no other place */
     /* The id is never 0, which means a free lane. */
-    cfg.request_id   = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | index * SKY_REQUEST_IDS;
-    host->lane_free  = lane->next;
+    cfg.request_id  = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | index * SKY_REQUEST_IDS;
+    host->lane_free = lane->next;
+    --host->lane_free_count;
     lane->request_id = cfg.request_id;
     lane->kind       = block->kind;
+    lane->is_small   = work->is_small;
     lane->peer       = (uint32_t)(peer - host->peers.peers);
     lane->place      = FreePlace(peer);
     SKY_ASSERT((peer->lanes_busy & 1u << lane->place) == 0u);
@@ -101,9 +104,9 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     SKY_ASSERT(lane->left_begun <= piece->count);
 }
 
-/* Return true if a satellite has enough to do for now. A few shares fill the window, with one that begins as another ends. Small
- * shares take more of them, because each that waits for another one waits a round trip. */
-static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
+/* Return true if a satellite has enough to do for now. A few large shares fill the window, with one that begins as another ends. Shorter
+ * ones take more of them, because each that waits for another one waits a round trip, and leave some to small blocks. */
+static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t *count)
 {
     uint32_t lanes  = 0;
     uint32_t chunks = 0;
@@ -111,14 +114,41 @@ static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 
     for (uint32_t place = 0; place < SKY_HOST_LANES; ++place)
     {
-        if ((peer->lanes_busy & 1u << place) != 0u)
+        const SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
+
+        if ((peer->lanes_busy & 1u << place) != 0u && !lane->is_small)
         {
             ++lanes;
-            chunks += SKY_HostExchange_Left(&host->blocks.lanes[peer->lanes[place]]);
+            chunks += SKY_HostExchange_Left(lane);
         }
     }
     SKY_ASSERT(lanes <= SKY_HOST_LANES);
-    return lanes >= LANES_FULL && chunks >= peer->peer.window;
+    *count = lanes;
+    return lanes >= SKY_HOST_LANES - LANES_SMALL || (lanes >= LANES_FULL && chunks >= peer->peer.window) ||
+           host->lane_free_count <= host->blocks.lanes_kept;
+}
+
+/* Return the queue of a satellite from which a piece begins next; NULL: none does. Small blocks go ahead, but leave the last lane to another
+ * piece if there is none in a lane. */
+static uint32_t *QueueOf(const SKY_Host_t *host, SKY_HostPeer_t *peer)
+{
+    const uint32_t free  = ~peer->lanes_busy & SKY_HOST_LANES_ALL;
+    const bool     waits = peer->piece_first != SKY_HOST_NONE;
+    uint32_t       count = 0;
+
+    if (free == 0u || host->lane_free == SKY_HOST_NONE)
+    {
+        return NULL;
+    }
+    const bool is_full = waits && IsFull(host, peer, &count);
+    const bool is_last = waits && !is_full && count == 0u && (free & (free - 1u)) == 0u;
+
+    SKY_ASSERT(host->lane_free_count > 0u);
+    if (peer->small_first != SKY_HOST_NONE && !is_last)
+    {
+        return &peer->small_first;
+    }
+    return waits && !is_full ? &peer->piece_first : NULL;
 }
 
 /* End the block of a piece that waits for a satellite, if its deadline has passed. */
@@ -136,6 +166,27 @@ static void EndIfLate(SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t num
     }
 }
 
+/* End blocks of a queue whose deadline has passed, and find the next one. @return number of pieces in the queue */
+static uint32_t EndLateIn(SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t first)
+{
+    uint32_t seen = 0;
+
+    for (uint32_t piece = first; piece != SKY_HOST_NONE; piece = host->blocks.pieces[piece].next)
+    {
+        const uint32_t        number = host->blocks.pieces[piece].work;
+        const SKY_HostWork_t *work   = &host->blocks.works[number];
+
+        ++seen;
+        SKY_ASSERT(seen <= host->blocks.piece_count); /* each piece is in one queue, once */
+        EndIfLate(host, peer, number);
+        if (work->block != NULL && work->deadline_us < host->queue_deadline_us)
+        {
+            host->queue_deadline_us = work->deadline_us;
+        }
+    }
+    return seen;
+}
+
 void SKY_HostLanes_EndLate(SKY_Host_t *host)
 {
     uint32_t seen = 0;
@@ -145,38 +196,28 @@ void SKY_HostLanes_EndLate(SKY_Host_t *host)
     {
         const SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
 
-        for (uint32_t piece = peer->piece_first; piece != SKY_HOST_NONE; piece = host->blocks.pieces[piece].next)
-        {
-            const uint32_t        number = host->blocks.pieces[piece].work;
-            const SKY_HostWork_t *work   = &host->blocks.works[number];
-
-            ++seen;
-            SKY_ASSERT(seen <= host->blocks.piece_count); /* each piece is in one queue, once */
-            EndIfLate(host, peer, number);
-            if (work->block != NULL && work->deadline_us < host->queue_deadline_us)
-            {
-                host->queue_deadline_us = work->deadline_us;
-            }
-        }
+        seen += EndLateIn(host, peer, peer->small_first);
+        seen += EndLateIn(host, peer, peer->piece_first);
     }
+    SKY_ASSERT(seen <= host->blocks.piece_count);
     SKY_ASSERT(host->queue_deadline_us > host->now_us);
 }
 
 bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
 {
-    bool began = false;
+    bool      began = false;
+    uint32_t *queue = QueueOf(host, peer);
 
-    while (peer->piece_first != SKY_HOST_NONE && peer->lanes_busy != SKY_HOST_LANES_ALL && host->lane_free != SKY_HOST_NONE &&
-           !IsFull(host, peer))
+    for (; queue != NULL; queue = QueueOf(host, peer))
     {
-        const uint32_t        number = peer->piece_first;
+        const uint32_t        number = *queue;
         const uint32_t        work   = host->blocks.pieces[number].work;
         const SKY_HostWork_t *one    = &host->blocks.works[work];
         SKY_ASSERT(number < host->blocks.piece_count);
         SKY_ASSERT(work < host->blocks.work_count);
         SKY_ASSERT(peer->active != SKY_HOST_NONE);
 
-        peer->piece_first = host->blocks.pieces[number].next;
+        *queue = host->blocks.pieces[number].next;
         EndIfLate(host, peer, work);
         if (one->block == NULL)
         {
@@ -314,6 +355,7 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
     peer->served.first_us = peer->served.first_us == 0u ? host->now_us : peer->served.first_us;
     peer->silent          = false;
     peer->due_us          = 0;
+    SKY_HostPace_Asked(host, peer, SKY_HostExchange_AgeUs(lane, host->now_us, pkt));
     SKY_HostExchange_OnPacket(lane, host->now_us, pkt);
     if (pkt->status == SKY_STATUS_NOT_FOUND && (pkt->word & SKY_WORD_SETTLED) == 0u)
     {

@@ -220,6 +220,7 @@ static uint32_t FindIdle(const SKY_Host_t *host)
     }
     SKY_ASSERT(best == SKY_HOST_NONE || host->peers.peers[best].lanes_busy == 0u);
     SKY_ASSERT(best == SKY_HOST_NONE || host->peers.peers[best].piece_first == SKY_HOST_NONE);
+    SKY_ASSERT(best == SKY_HOST_NONE || host->peers.peers[best].small_first == SKY_HOST_NONE);
     return best;
 }
 
@@ -251,6 +252,7 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
     SKY_HostKeys_Init(host, i);
     peer->active      = SKY_HOST_NONE;
     peer->piece_first = SKY_HOST_NONE;
+    peer->small_first = SKY_HOST_NONE;
     peer->report      = host->report - 1u; /* the satellite has done nothing in this report */
     SKY_Index_Insert(&host->index, HashOf(addr), i);
     SKY_ASSERT(peer->lanes_busy == 0u);
@@ -329,7 +331,7 @@ void SKY_HostPieces_Rest(SKY_Host_t *host)
         SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at - 1u]];
         SKY_ASSERT(peer->active == at - 1u);
 
-        if (peer->lanes_busy == 0u && peer->piece_first == SKY_HOST_NONE)
+        if (peer->lanes_busy == 0u && peer->piece_first == SKY_HOST_NONE && peer->small_first == SKY_HOST_NONE)
         {
             --host->active_count;
             host->peers.active[at - 1u]                           = host->peers.active[host->active_count];
@@ -389,18 +391,21 @@ bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece)
     SKY_ASSERT(piece < host->blocks.piece_count);
     SKY_ASSERT(one->count >= 1u);
 
+    uint32_t *first = work->is_small ? &peer->small_first : &peer->piece_first;
+    uint32_t *last  = work->is_small ? &peer->small_last : &peer->piece_last;
+
     one->next = SKY_HOST_NONE;
-    if (peer->piece_first == SKY_HOST_NONE)
+    if (*first == SKY_HOST_NONE)
     {
-        peer->piece_first = piece;
+        *first = piece;
     }
     else
     {
-        host->blocks.pieces[peer->piece_last].next = piece;
+        host->blocks.pieces[*last].next = piece;
     }
-    peer->piece_last        = piece;
+    *last                   = piece;
     host->queue_deadline_us = work->deadline_us < host->queue_deadline_us ? work->deadline_us : host->queue_deadline_us;
-    SKY_ASSERT(host->blocks.pieces[peer->piece_last].next == SKY_HOST_NONE);
+    SKY_ASSERT(host->blocks.pieces[*last].next == SKY_HOST_NONE);
     return true;
 }
 

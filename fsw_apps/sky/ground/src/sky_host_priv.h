@@ -98,6 +98,10 @@ bool SKY_HostExchange_IsTaken(const SKY_HostLane_t *lane, uint32_t i);
 bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane);
 /** Return a chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0 if it is no GET. */
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
+/** Return the chunks of a PUT on their way. */
+uint32_t SKY_HostExchange_Pushed(const SKY_HostLane_t *lane);
+/** Return the time since a query of a PUT left to which a packet is the answer, if it is one of the last ones; else 0. */
+uint64_t SKY_HostExchange_AgeUs(const SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt);
 /** Add up what a lane has done for its block and its satellite. */
 void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served);
 /** Begin a piece. The lane's request id, kind and patience are set. */
@@ -120,6 +124,13 @@ void SKY_HostExchange_Spare(SKY_HostLane_t *lane, SKY_HostWork_t *work);
  * @param room  chunks that may still go
  */
 SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload);
+
+/* ---- sky_host_pace.c: how much of PUTs is on the way ------------------------------------------------------------------------ */
+
+/** Return the chunks of PUTs that may go to a satellite in one burst now. */
+uint32_t SKY_HostPace_Room(const SKY_Host_t *host, const SKY_HostPeer_t *peer);
+/** Take in the round trip of a query, before its answer is. @param age_us  0: it was not measured */
+void SKY_HostPace_Asked(const SKY_Host_t *host, SKY_HostPeer_t *peer, uint64_t age_us);
 
 /* ---- sky_host_ends.c: ends of pieces and blocks -------------------------------------------------------------------------- */
 

@@ -165,46 +165,97 @@ static void Spare(const SKY_Host_t *host, SKY_HostLane_t *lane)
     }
 }
 
+/* A turn of all satellites. */
+typedef struct
+{
+    uint32_t budget; /* chunks that the receive buffer has room for */
+    bool     more;   /* more could go at once */
+} turn_t;
+
+/* Return the chunks of a lane that may go now. */
+static uint32_t LaneRoom(const SKY_Host_t *host, const SKY_HostPeer_t *peer, SKY_HostLane_t *lane, const turn_t *turn)
+{
+    const uint32_t room = RoomOf(host, peer, lane, turn->budget);
+
+    if (lane->kind != SKY_HOST_PUT || lane->is_small)
+    {
+        return room;
+    }
+    const uint64_t chunks =
+        host->quantum_left / SKY_HostExchange_Cfg(lane)->stripe.chunk_len + 1u; /* one more than fits, so that any goes */
+    const uint32_t paced = LessOf(room, SKY_HostPace_Room(host, peer));
+
+    SKY_ASSERT(host->quantum_left > 0u);
+    return chunks < paced ? (uint32_t)chunks : paced;
+}
+
+/* Let a lane of a satellite send. @return true if the satellite may have more to send soon, without any event */
+static bool SendOf(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostLane_t *lane, turn_t *turn)
+{
+    SKY_HostWay_t *way  = &host->peers.ways[peer->way];
+    bool           asks = false;
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(peer->way < host->way_count);
+
+    if (!IsOpen(host, peer, lane))
+    {
+        return false;
+    }
+    Spare(host, lane);
+    const uint32_t room = LaneRoom(host, peer, lane, turn);
+    const uint32_t used = SendLane(host, lane, room, &asks);
+
+    turn->more            = turn->more || asks;
+    turn->budget          = Minus(turn->budget, used);
+    way->room             = Minus(way->room, used);
+    peer->served.asked_us = peer->served.asked_us == 0u && used > 0u ? host->now_us : peer->served.asked_us;
+    if (lane->kind == SKY_HOST_PUT && !lane->is_small)
+    {
+        const uint64_t bytes = (uint64_t)used * SKY_HostExchange_Cfg(lane)->stripe.chunk_len;
+
+        host->quantum_left = bytes < host->quantum_left ? host->quantum_left - bytes : 0u;
+    }
+    return asks || room <= peer->peer.window; /* a satellite may have more when others have less */
+}
+
+/* Let the lanes of a satellite send that are of small blocks, or of others. @return as SendOf, of any of them */
+static bool SendPeer(SKY_Host_t *host, SKY_HostPeer_t *peer, bool is_small, turn_t *turn)
+{
+    bool has_more = false;
+
+    SKY_ASSERT(peer->active != SKY_HOST_NONE);
+    for (uint32_t place = 0; place < SKY_HOST_LANES && peer->ready; ++place)
+    {
+        SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
+
+        if ((peer->lanes_busy & 1u << place) != 0u && lane->is_small == is_small)
+        {
+            SKY_ASSERT(lane->place == place);
+            has_more = SendOf(host, peer, lane, turn) || has_more;
+        }
+    }
+    return has_more;
+}
+
 bool SKY_HostSend_All(SKY_Host_t *host)
 {
-    bool more = false;
+    turn_t   turn = {0, false};
+    uint32_t n    = 0;
 
     SKY_HostPieces_FindWays(host);
-    uint32_t budget = CountRoom(host);
-
-    for (uint32_t n = 0; n < host->active_count; ++n)
+    turn.budget = CountRoom(host);
+    for (; n < host->active_count; ++n)
     {
         SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[(host->turn + n) % host->active_count]];
-        SKY_HostWay_t  *way  = &host->peers.ways[peer->way];
 
-        bool is_ready = false;
-
-        for (uint32_t place = 0; place < SKY_HOST_LANES && peer->ready; ++place)
-        {
-            if ((peer->lanes_busy & 1u << place) != 0u)
-            {
-                SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
-                SKY_ASSERT(lane->place == place);
-                SKY_ASSERT(lane->request_id != 0u);
-                if (!IsOpen(host, peer, lane))
-                {
-                    continue;
-                }
-                Spare(host, lane);
-                const uint32_t room = RoomOf(host, peer, lane, budget);
-                bool           asks = false;
-                const uint32_t used = SendLane(host, lane, room, &asks);
-
-                more     = more || asks;
-                is_ready = is_ready || asks || room <= peer->peer.window; /* a satellite may have more when others have less */
-
-                budget                = Minus(budget, used);
-                way->room             = Minus(way->room, used);
-                peer->served.asked_us = peer->served.asked_us == 0u && used > 0u ? host->now_us : peer->served.asked_us;
-            }
-        }
-        peer->ready = is_ready;
+        peer->has_more = SendPeer(host, peer, true, &turn);
     }
-    ++host->turn;
-    return more;
+    for (n = 0; n < host->active_count && host->quantum_left > 0u; ++n)
+    {
+        SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[(host->turn + n) % host->active_count]];
+
+        peer->ready = SendPeer(host, peer, false, &turn) || peer->has_more;
+    }
+    host->turn += host->quantum_left == 0u ? n : 1u; /* who had no turn goes first */
+    return turn.more || n < host->active_count;
 }
