@@ -24,7 +24,7 @@ typedef struct
     uint16_t        planes, slots; /**< of the constellation */
     bool            seam_cut;      /**< no links lead over the seam */
     uint32_t        servers;       /**< servers of a block */
-    uint32_t        operations;    /**< operations that run at a time, from 1; later ones wait for these */
+    uint32_t        operations;    /**< operations that run at a time, from 1; later ones wait for their turn */
     uint32_t        queued;        /**< operations that may be submitted and not taken back, from 1 */
     uint32_t        chunk_bytes; /**< the usual chunk, from 1: how many of them the receive buffer holds is the windows' limit */
     const uint64_t *endpoints;   /**< of all satellites, plane after plane: ipv4 << 16 | port. They are copied */
@@ -51,7 +51,7 @@ struct SKYC_Op
     void          *user; /**< of no meaning to the ground */
     /* for the ground only */
     SKYC_Box_t *box;
-    SKYC_Op_t  *next;
+    SKYC_Op_t  *next, *previous;
     void       *own; /* memory of parity, have and rows */
     uint8_t     state;
     bool        is_cancelled;

@@ -27,7 +27,8 @@ void SKYC_Ground_After(uint32_t timeout_us, struct timespec *until)
 
 void SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op)
 {
-    op->next = NULL;
+    op->next     = NULL;
+    op->previous = list->last;
     if (list->last == NULL)
     {
         list->first = op;
@@ -39,15 +40,35 @@ void SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op)
     list->last = op;
 }
 
+void SKYC_List_Remove(SKYC_List_t *list, SKYC_Op_t *op)
+{
+    if (op->previous == NULL)
+    {
+        list->first = op->next;
+    }
+    else
+    {
+        op->previous->next = op->next;
+    }
+    if (op->next == NULL)
+    {
+        list->last = op->previous;
+    }
+    else
+    {
+        op->next->previous = op->previous;
+    }
+    op->next     = NULL;
+    op->previous = NULL;
+}
+
 SKYC_Op_t *SKYC_List_Take(SKYC_List_t *list)
 {
     SKYC_Op_t *op = list->first;
 
     if (op != NULL)
     {
-        list->first = op->next;
-        list->last  = list->first == NULL ? NULL : list->last;
-        op->next    = NULL;
+        SKYC_List_Remove(list, op);
     }
     return op;
 }

@@ -53,6 +53,7 @@ struct SKYC_Ground
     SKYC_Keyring_t      keyring;
     /* under `list` */
     SKYC_List_t       submitted;
+    SKYC_List_t       running;    /* operations that the core has */
     uint32_t          inside;     /* callers that are in a function */
     uint32_t          taken_in;   /* operations that were not taken back */
     uint32_t          references; /* who has the ground, and its boxes: the last of them frees this structure */
@@ -68,7 +69,6 @@ struct SKYC_Ground
     void              *memory;
     SKYC_Socket_t     *sock;
     SKYC_Counters_t    counters;
-    SKYC_List_t        waiting; /* operations for which the core has no room yet */
     uint64_t           now_us;
     uint64_t           empty_us; /* last time at which nothing was left to read */
     SKY_Schedule_t     schedule;
@@ -80,6 +80,7 @@ struct SKYC_Ground
 
 void       SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op);
 SKYC_Op_t *SKYC_List_Take(SKYC_List_t *list); /**< the first; NULL: there is none */
+void       SKYC_List_Remove(SKYC_List_t *list, SKYC_Op_t *op);
 /** Begin a condition whose waits end by CLOCK_MONOTONIC. */
 void SKYC_Ground_BeginCondition(pthread_cond_t *condition);
 /** Find the time after @p timeout_us from now. */

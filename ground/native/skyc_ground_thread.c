@@ -31,61 +31,28 @@ static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data
 
 /* ---- ends --------------------------------------------------------------------------------------------------------------- */
 
-/* Deliver all that has ended. With `run`. @return false: nothing has */
-static bool deliver_ended(SKYC_Ground_t *ground)
+/* Deliver all that has ended. With `run`. */
+static void deliver_ended(SKYC_Ground_t *ground)
 {
     SKY_GroundOp_t *core = SKY_Ground_Ended(&ground->core);
-    const bool      any  = core != NULL;
 
-    if (any)
+    if (core != NULL)
     {
         (void)pthread_mutex_lock(&ground->list);
         for (; core != NULL; core = SKY_Ground_Ended(&ground->core))
         {
-            SKYC_Box_Deliver((SKYC_Op_t *)(void *)core); /* `core` comes first in it */
+            SKYC_Op_t *op = (SKYC_Op_t *)(void *)core; /* `core` comes first in it */
+
+            SKYC_List_Remove(&ground->running, op);
+            SKYC_Box_Deliver(op);
         }
         (void)pthread_mutex_unlock(&ground->list);
     }
-    return any;
-}
-
-/* End an operation that the core does not have. With `list`. */
-static void end_unbegun(SKYC_Op_t *op)
-{
-    op->core.status = SKY_STATUS_CANCELLED;
-    SKYC_Box_Deliver(op);
 }
 
 /* ---- the thread --------------------------------------------------------------------------------------------------------- */
 
-/* Cancel what is to be cancelled. With `run` and `list`. */
-static void cancel(SKYC_Ground_t *ground)
-{
-    SKYC_List_t left = {NULL, NULL};
-    SKYC_Op_t  *op;
-
-    while ((op = SKYC_List_Take(&ground->waiting)) != NULL)
-    {
-        if (op->is_cancelled)
-        {
-            end_unbegun(op);
-        }
-        else
-        {
-            SKYC_List_Append(&left, op);
-        }
-    }
-    ground->waiting = left;
-    for (SKY_GroundOp_t *core = ground->core.first; core != NULL; core = core->next)
-    {
-        if (((const SKYC_Op_t *)(void *)core)->is_cancelled)
-        {
-            SKY_Ground_Cancel(&ground->core, core);
-        }
-    }
-}
-
-/* Take what was submitted, as far as the core has room. With `run`. */
+/* Take what was submitted, and call back what is to be. With `run`. */
 static void take_submitted(SKYC_Ground_t *ground)
 {
     SKYC_Op_t *op;
@@ -93,18 +60,18 @@ static void take_submitted(SKYC_Ground_t *ground)
     (void)pthread_mutex_lock(&ground->list);
     while ((op = SKYC_List_Take(&ground->submitted)) != NULL)
     {
-        SKYC_List_Append(&ground->waiting, op);
+        SKYC_List_Append(&ground->running, op);
+        (void)SKY_Ground_Submit(&ground->core, ground->now_us, &op->core); /* it has room for all that may be submitted */
     }
-    if (ground->has_cancels)
+    for (op = ground->has_cancels ? ground->running.first : NULL; op != NULL; op = op->next)
     {
-        cancel(ground);
-        ground->has_cancels = false;
+        if (op->is_cancelled)
+        {
+            SKY_Ground_Cancel(&ground->core, &op->core);
+        }
     }
+    ground->has_cancels = false;
     (void)pthread_mutex_unlock(&ground->list);
-    while (ground->waiting.first != NULL && SKY_Ground_Submit(&ground->core, ground->now_us, &ground->waiting.first->core))
-    {
-        (void)SKYC_List_Take(&ground->waiting);
-    }
 }
 
 /* Refuse the requests that are too large for their path. @return true if there were some */
@@ -146,10 +113,9 @@ static uint64_t go_round(SKYC_Ground_t *ground)
 
     SKYC_Socket_Flush(ground->sock);
     const bool is_refused = refuse_too_large(ground);
-    const bool has_ended  = deliver_ended(ground);
 
-    /* What has ended leaves room for what waits. */
-    return has_come || is_refused || (has_ended && ground->waiting.first != NULL) ? 0 : due_us;
+    deliver_ended(ground);
+    return has_come || is_refused ? 0 : due_us;
 }
 
 /* Sleep until something happens, at most until @p due_us. @return false: the ground is to be closed */
@@ -175,22 +141,18 @@ static bool sleep_until(SKYC_Ground_t *ground, uint64_t due_us)
     return goes_on;
 }
 
-/* End all that the core does not have, and what it has, whose memory it uses no more from now on. With `run`. */
+/* End all that runs: the core, which is never called again, uses its memory no more. With `run`. */
 static void end_all(SKYC_Ground_t *ground)
 {
     SKYC_Op_t *op;
 
-    (void)deliver_ended(ground);
+    deliver_ended(ground);
     ground->is_over = true;
     (void)pthread_mutex_lock(&ground->list);
-    while ((op = SKYC_List_Take(&ground->submitted)) != NULL || (op = SKYC_List_Take(&ground->waiting)) != NULL)
+    while ((op = SKYC_List_Take(&ground->submitted)) != NULL || (op = SKYC_List_Take(&ground->running)) != NULL)
     {
-        end_unbegun(op);
-    }
-    for (SKY_GroundOp_t *core = ground->core.first; core != NULL; core = ground->core.first)
-    {
-        ground->core.first = core->next;
-        end_unbegun((SKYC_Op_t *)(void *)core);
+        op->core.status = SKY_STATUS_CANCELLED;
+        SKYC_Box_Deliver(op);
     }
     (void)pthread_mutex_unlock(&ground->list);
 }
