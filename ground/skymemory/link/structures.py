@@ -376,6 +376,12 @@ class Block(Structure):
     """bytes of these chunks"""
     duration_us: int
     """time from the beginning to the block's end"""
+    asked_us: int
+    """time at which its first request (PUT: chunk) left; 0: none has"""
+    heard_us: int
+    """time of the last answer to one; 0: there was none"""
+    moved: int
+    """while it runs: chunks that have come, or were acknowledged, so far"""
     ended_next: int | None
     """the host's own"""
     _fields_ = (
@@ -414,6 +420,9 @@ class Block(Structure):
         ("corrupt", c_uint32),
         ("bytes", c_uint64),
         ("duration_us", c_uint64),
+        ("asked_us", c_uint64),
+        ("heard_us", c_uint64),
+        ("moved", c_uint32),
         ("ended_next", c_void_p),
     )
 

@@ -392,6 +392,36 @@ static void test_what_no_table_holds_is_refused(void)
     close_ground();
 }
 
+/* ---- what is told of an operation --------------------------------------------------------------------------------------------- */
+
+static void test_times_do_not_overlap(void)
+{
+    uint32_t total = 0;
+
+    open_with(one_at_a_time);
+    const uint64_t start_us = now_us;
+    const uint32_t first    = add(SKY_GROUND_PUT, LARGE, 0);
+    const uint32_t next     = add(SKY_GROUND_GET, LARGE, 0);
+
+    (void)add(SKY_GROUND_FIND, SMALL, 0);
+    go();
+    CHECK(SKY_Ground_Progress(&runs[first].op, &total) == 19u && total == 19u);
+    CHECK(SKY_Ground_Progress(&runs[next].op, &total) == 19u && total == 19u);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        const SKY_GroundOp_t *op = &runs[i].op;
+
+        CHECK(op->submitted_us == start_us && op->network_us >= RTT_US && op->rest_us < RTT_US);
+        CHECK(i == order[0] ? op->queue_us == 0u : op->queue_us >= RTT_US);
+    }
+    const uint32_t silent = add(SKY_GROUND_PUT, SMALL, 0);
+
+    SKY_Ground_Cancel(&ground, &runs[silent].op); /* nothing was asked */
+    go();
+    CHECK(runs[silent].op.network_us == 0u && runs[silent].op.rest_us == 0u);
+    close_ground();
+}
+
 /* ---- a run ----------------------------------------------------------------------------------------------------------------- */
 
 /* What has come is still being read: nothing is late, and what is begun is asked for all the same. */
@@ -430,6 +460,7 @@ int main(void)
     RUN(test_transfers_wait_for_room);
     RUN(test_room_is_of_no_use_under_a_silent_sky);
     RUN(test_what_no_table_holds_is_refused);
+    RUN(test_times_do_not_overlap);
     RUN(test_nothing_is_late_while_the_host_reads);
     return CHECK_RESULT();
 }

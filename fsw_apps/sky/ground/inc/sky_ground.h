@@ -174,13 +174,19 @@ struct SKY_GroundOp
      * CANCELLED: SKY_Ground_Cancel.
      */
     uint32_t        status;
-    uint32_t        verdict;   /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
-    uint32_t        tries;     /**< pieces, their moves to another place, and questions */
-    uint32_t        gone;      /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
-    bool            is_passed; /**< GET: it needed more than the first places of its shares */
-    SKY_HostBlock_t block;     /**< GET, PUT: the last transfer */
+    uint32_t        verdict;    /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
+    uint32_t        tries;      /**< pieces, their moves to another place, and questions */
+    uint32_t        gone;       /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
+    bool            is_passed;  /**< GET: it needed more than the first places of its shares */
+    SKY_HostBlock_t block;      /**< GET, PUT: the last transfer */
+    uint64_t        queue_us;   /**< time from Submit to its first request: it waited for its turn, */
+    uint64_t        network_us; /**< from that to the last answer, */
+    uint64_t        rest_us;    /**< and from that to its end, for instance to decode it */
     /* for the ground only */
     SKY_GroundOp_t *next, *previous;
+    uint64_t        submitted_us;
+    uint64_t        asked_us;       /**< time of its first request; 0: none yet, */
+    uint64_t        heard_us;       /**< and of the last answer */
     bool            is_queued;      /**< it has not begun */
     bool            is_cancelled;   /**< it ends in the next run */
     bool            is_small;       /**< nothing of it is longer than a chunk */
@@ -397,6 +403,12 @@ void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint
 uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers);
 /** Get the operation that has ended first of those that were not got yet. @return NULL if there is none */
 SKY_GroundOp_t *SKY_Ground_Ended(SKY_Ground_t *ground);
+/**
+ * Return how far the transfer of a GET or PUT has come.
+ * @param total  receives its chunks, but for parity of a GET
+ * @return chunks of these that have come, or were acknowledged; each attempt begins anew
+ */
+uint32_t SKY_Ground_Progress(const SKY_GroundOp_t *op, uint32_t *total);
 /** Return the operation to whose transfer a block belongs. */
 SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block);
 

@@ -94,6 +94,9 @@ typedef struct
     uint32_t requests, repeats, duplicates, corrupt;
     uint64_t bytes;       /**< bytes of these chunks */
     uint64_t duration_us; /**< time from the beginning to the block's end */
+    uint64_t asked_us;    /**< time at which its first request (PUT: chunk) left; 0: none has */
+    uint64_t heard_us;    /**< time of the last answer to one; 0: there was none */
+    uint32_t moved;       /**< while it runs: chunks that have come, or were acknowledged, so far */
     void    *ended_next;  /**< the host's own */
 } SKY_HostBlock_t;
 

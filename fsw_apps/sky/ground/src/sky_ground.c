@@ -241,10 +241,11 @@ bool SKY_Ground_Submit(SKY_Ground_t *ground, uint64_t now_us, SKY_GroundOp_t *op
     {
         return false;
     }
-    ground->now_us = now_us;
-    op->status     = SKY_STATUS_RUNNING;
-    op->verdict    = (uint32_t)SKY_VERDICT_KEEP;
-    op->gone       = SKY_HOST_NONE;
+    ground->now_us   = now_us;
+    op->submitted_us = now_us;
+    op->status       = SKY_STATUS_RUNNING;
+    op->verdict      = (uint32_t)SKY_VERDICT_KEEP;
+    op->gone         = SKY_HOST_NONE;
     SKY_GroundQueue_Add(ground, op);
     return true;
 }
@@ -301,6 +302,14 @@ static void BeginAll(SKY_Ground_t *ground)
 /* Put an operation behind the others that have ended. */
 static void Hand(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    const uint64_t asked_us = op->asked_us != 0u ? op->asked_us : ground->now_us;
+    const uint64_t heard_us = op->heard_us > asked_us ? op->heard_us : asked_us;
+
+    op->queue_us   = asked_us - op->submitted_us;
+    op->network_us = heard_us - asked_us;
+    op->rest_us    = ground->now_us - heard_us;
+    SKY_ASSERT(op->submitted_us <= asked_us);
+    SKY_ASSERT(heard_us <= ground->now_us);
     SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
     SKY_ASSERT((ground->ended_first == NULL) == (ground->ended_last == NULL));
     op->next                                                                         = NULL;
@@ -433,6 +442,24 @@ void SKY_Ground_Receive(SKY_Ground_t *ground, uint64_t now_us, uint64_t endpoint
     SKY_Host_Receive(&ground->host, now_us, endpoint, data, len);
 }
 
+/* Note when something of an operation was asked, and answered. @param heard_us  0: it was not */
+static void NoteTimes(SKY_GroundOp_t *op, uint64_t asked_us, uint64_t heard_us)
+{
+    SKY_ASSERT(heard_us == 0u || asked_us != 0u);
+    SKY_ASSERT(heard_us == 0u || heard_us >= asked_us);
+    op->asked_us = op->asked_us == 0u ? asked_us : op->asked_us;
+    op->heard_us = heard_us > op->heard_us ? heard_us : op->heard_us;
+}
+
+uint32_t SKY_Ground_Progress(const SKY_GroundOp_t *op, uint32_t *total)
+{
+    const SKY_Stripe_t *stripe = &op->facts.stripe;
+
+    SKY_ASSERT(op->kind == SKY_GROUND_GET || op->kind == SKY_GROUND_PUT);
+    *total = stripe->chunk_total - (op->kind == SKY_GROUND_GET ? SKY_Stripe_Rows(stripe) * stripe->code_m : 0u);
+    return op->block.moved < *total ? op->block.moved : *total; /* parity may come beside data */
+}
+
 /* Hand the end of a question to who has asked it. */
 static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
 {
@@ -447,6 +474,7 @@ static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
 
     SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
     SKY_ASSERT(op->asking >= 1u);
+    NoteTimes(op, question->first_us, question->status == SKY_STATUS_DONE && question->sent > 0u ? ground->now_us : 0u);
     if (op->kind == SKY_GROUND_CHECK && op->check.step == SKY_GROUND_CHECK_HELD && !op->is_cancelled)
     {
         SKY_GroundCheck_Answered(ground, op, question);
@@ -470,6 +498,7 @@ static bool TakeEnds(SKY_Ground_t *ground)
         SKY_ASSERT(block->status != SKY_STATUS_RUNNING);
         SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
         SKY_ASSERT(!op->has_moved);
+        NoteTimes(op, block->asked_us, block->heard_us);
         op->has_moved = true;
         op->is_due    = true;
         has_taken     = true;

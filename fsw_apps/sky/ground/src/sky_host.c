@@ -125,6 +125,9 @@ static void Reset(SKY_HostBlock_t *block)
     block->corrupt      = 0;
     block->bytes        = 0;
     block->duration_us  = 0;
+    block->asked_us     = 0;
+    block->heard_us     = 0;
+    block->moved        = 0;
     block->ended_next   = NULL;
 }
 

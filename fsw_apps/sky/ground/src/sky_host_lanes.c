@@ -23,6 +23,7 @@ static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
     SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
     host->counters.chunks += lane->left_seen - left;
+    WorkOf(host, lane)->block->moved += lane->left_seen - left;
     lane->left_seen = left;
 }
 
@@ -350,11 +351,12 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
             NoteAnswerTime(host, lane);
         }
     }
-    peer->slow            = false;
-    peer->heard_us        = host->now_us;
-    peer->served.first_us = peer->served.first_us == 0u ? host->now_us : peer->served.first_us;
-    peer->silent          = false;
-    peer->due_us          = 0;
+    peer->slow                          = false;
+    peer->heard_us                      = host->now_us;
+    WorkOf(host, lane)->block->heard_us = host->now_us;
+    peer->served.first_us               = peer->served.first_us == 0u ? host->now_us : peer->served.first_us;
+    peer->silent                        = false;
+    peer->due_us                        = 0;
     SKY_HostPace_Asked(host, peer, SKY_HostExchange_AgeUs(lane, host->now_us, pkt));
     SKY_HostExchange_OnPacket(lane, host->now_us, pkt);
     if (pkt->status == SKY_STATUS_NOT_FOUND && (pkt->word & SKY_WORD_SETTLED) == 0u)

@@ -205,6 +205,9 @@ static bool SendOf(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostLane_t *lane,
     const uint32_t room = LaneRoom(host, peer, lane, turn);
     const uint32_t used = SendLane(host, lane, room, &asks);
 
+    SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
+
+    block->asked_us       = block->asked_us == 0u && used > 0u ? host->now_us : block->asked_us;
     turn->more            = turn->more || asks;
     turn->budget          = Minus(turn->budget, used);
     way->room             = Minus(way->room, used);
