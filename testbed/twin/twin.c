@@ -211,6 +211,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->uses);
     free(twin->owners);
     free(twin->known);
+    free(twin->words);
     free(twin->ops);
     free(twin->results);
     free(twin->faults);
@@ -292,7 +293,7 @@ bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t coun
         twin->truth[i].epoch = blocks[i].epoch;
     }
     twin->block_count = count;
-    return SKYT_Use_Init(twin) && SKYT_Version_Init(twin) && SKYT_Rows_Init(twin);
+    return SKYT_Use_Init(twin) && SKYT_Version_Init(twin) && SKYT_Words_Init(twin) && SKYT_Rows_Init(twin);
 }
 
 bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)

@@ -288,6 +288,10 @@ void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const 
     {
         ground->answered_us[answered] = ground->core.inquiry.began_us;
     }
+    if (core->counters.untrusted == untrusted && core->counters.stale == stale && core->counters.undecoded == undecoded)
+    {
+        SKYT_Words_Hear(twin, host, data, len);
+    }
     if (unsettled != NULL && core->counters.untrusted == untrusted && core->counters.stale == stale)
     {
         unsettled->is_unsettled = true;

@@ -4,6 +4,8 @@
  *
  *     twin_ground.c           a ground host: its memory, its sky, its packets
  *     twin_op.c               an operation of a host: what it submits to the core, and what follows from the end
+ *     twin_find.c             look-ups: of a block, and of the blocks of a prompt
+ *     twin_words.c            what satellites have said of values
  *     twin_share_record.c     whom hosts have asked for a share
  */
 #ifndef TWIN_HOST_H
@@ -37,6 +39,17 @@ typedef enum
     SKYT_PHASE_PURGE
 } SKYT_Phase_t;
 
+#define SKYT_PROMPT_MAX 12u /**< blocks of a prompt that are looked up at once */
+
+/** A block that is looked up. */
+typedef struct
+{
+    uint32_t     block;
+    SKYT_Cause_t excuse;       /**< excuse for a miss that was known when the look-up began */
+    uint64_t     promised;     /**< version that it has to find at least; 0: any */
+    uint64_t     acknowledged; /**< newest version of which a put had ended well; 0: none */
+} SKYT_Looked_t;
+
 /** An operation that runs. */
 struct SKYT_Active
 {
@@ -46,11 +59,12 @@ struct SKYT_Active
     uint32_t       op; /**< number of the operation */
     uint32_t       kind;
     uint32_t       block, host;
-    uint32_t       epoch;    /**< row that the host takes the block to be prefetched for */
-    uint64_t       version;  /**< of a value; 0: the block has none, or it is not known yet */
-    uint64_t       known;    /**< newest version that the host knew when it began */
-    uint64_t       promised; /**< version that it has to find at least; 0: any */
-    uint32_t       silences; /**< questions of its look-up without an answer */
+    uint32_t       epoch;        /**< row that the host takes the block to be prefetched for */
+    uint64_t       version;      /**< of a value; 0: the block has none, or it is not known yet */
+    uint64_t       known;        /**< newest version that the host knew when it began */
+    uint64_t       promised;     /**< version that it has to find at least; 0: any */
+    uint64_t       acknowledged; /**< newest version of which a put had ended well when it began; 0: none */
+    uint32_t       silences;     /**< questions of its look-up without an answer */
     uint64_t       started_us;
     uint32_t       deadline_ms; /**< deadline of an attempt */
     uint64_t       deadline_us; /**< deadline of the running attempt */
@@ -80,7 +94,9 @@ struct SKYT_Active
     bool           is_useless;   /**< servers said before the get that a chunk is gone for good */
     bool           is_missed;    /**< the block was looked up, and not found */
     bool is_calm; /**< a purge: no satellite had anything to hand over at its begin, and the first one asked knows the block */
-    uint64_t aside_us; /**< time at which stand-ins were asked what they hold */
+    uint64_t          aside_us;                /**< time at which stand-ins were asked what they hold */
+    SKYT_Looked_t     looked[SKYT_PROMPT_MAX]; /**< what the core looks up: first the block, then others of its prompt, */
+    SKY_GroundFound_t found[SKYT_PROMPT_MAX];  /**< and what it finds */
 };
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
@@ -106,6 +122,22 @@ void SKYT_Op_Placed(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, SK
                     uint32_t count);
 void SKYT_Op_Moved(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_done);
 void SKYT_Op_Checked(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, SKY_Addr_t satellite);
+
+/* ---- twin_find.c ------------------------------------------------------------------------------------------------------ */
+
+/** Let the core look up the operation's block, and in some operations others of a prompt with it, as a chain or each for itself. */
+void SKYT_Find_Prepare(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Judge what was found of the others. */
+void SKYT_Find_Judge(SKYT_Twin_t *twin, const SKYT_Active_t *active);
+
+/* ---- twin_words.c ----------------------------------------------------------------------------------------------------- */
+
+/** Take memory. @return false if there is not enough */
+bool SKYT_Words_Init(SKYT_Twin_t *twin);
+/** Note what a satellite has said to a host, if it is the answer to a question about a value. */
+void SKYT_Words_Hear(SKYT_Twin_t *twin, uint16_t host, const uint8_t *data, uint32_t len);
+/** Check that a host that takes a value for absent (@p version 0), or for older than it is, has the word of as many satellites as has to suffice. */
+void SKYT_Words_Check(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t version);
 
 /* ---- twin_ground.c --------------------------------------------------------------------------------------------------- */
 

@@ -112,6 +112,10 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     {
         write_data(active);
     }
+    if (phase == SKYT_PHASE_FIND)
+    {
+        SKYT_Find_Prepare(twin, active);
+    }
     (void)SKY_Ground_Submit(&ground_of(twin, active)->core, twin->now_us, core); /* all may wait in line */
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
 }
@@ -256,8 +260,10 @@ static SKYT_Cause_t cause_of(const SKYT_Twin_t *twin, const SKYT_Active_t *activ
 /* A look-up is over. */
 static void end_find(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    active->silences = active->core.find.silences;
-    switch (active->core.status)
+    active->silences   = active->found[0].silences;
+    active->core.facts = active->found[0].facts;
+    SKYT_Find_Judge(twin, active);
+    switch (active->found[0].status)
     {
         case SKY_STATUS_DONE:
             if (!SKYT_Version_IsValue(twin, active->block) || SKYT_Version_Take(twin, active))
@@ -272,9 +278,10 @@ static void end_find(SKYT_Twin_t *twin, SKYT_Active_t *active)
             active->failed = SKYT_CAUSE_ABSENT;
             break;
         default:
-            active->failed = active->core.find.count == 0u ? SKYT_CAUSE_NOBODY /* at first, or when the last were to be asked */
-                             : twin->sky_links_down > 0u   ? SKYT_CAUSE_UNREACHABLE
-                                                           : SKYT_CAUSE_EXPIRED;
+            active->failed = active->core.find.row_count == 0u
+                                 ? SKYT_CAUSE_NOBODY /* at first, or when the last were to be asked */
+                             : twin->sky_links_down > 0u ? SKYT_CAUSE_UNREACHABLE
+                                                         : SKYT_CAUSE_EXPIRED;
             break;
     }
     active->is_missed = true;
@@ -337,6 +344,10 @@ static void end_move(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->denied    = active->core.gone;
     active->aside_us  = active->core.aside_us;
     active->fell_back = active->fell_back || active->core.is_passed;
+    if (active->failed == SKYT_CAUSE_ABSENT)
+    {
+        SKYT_Words_Check(twin, active, 0);
+    }
     if (!get_again(twin, active) && !put_above(twin, active))
     {
         finish(twin, active, active->failed);
@@ -555,9 +566,9 @@ static uint64_t mark_of(const SKYT_Active_t *active)
 {
     const SKY_GroundOp_t *core    = &active->core;
     const uint64_t        parts[] = {active->phase,           core->is_queued,     core->wants,         core->waits,
-                                     core->waits_for,         core->asks,          core->asking > 0u,   core->find.count,
+                                     core->waits_for,         core->asks,          core->asking > 0u,   core->tries,
                                      core->attempts.step,     core->attempts.asks, core->attempts.ways, core->confirms,
-                                     core->find.core.step,    core->find.at,       core->check.step,    core->purge.core.step,
+                                     core->check.step,        core->purge.core.step,
                                      core->purge.core.rounds, core->block.status};
     uint64_t              mark    = active->op + 1u;
 
@@ -582,9 +593,12 @@ static uint64_t limit_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return active->deadline_us + 1u;
     }
-    for (uint32_t i = 0; i < (core->check.step == SKY_GROUND_CHECK_HELD ? twin->config.servers : core->asks); ++i)
+    for (uint32_t i = 0; i < ground_of(twin, active)->core.asks_most; ++i)
     {
-        until = core->questions[i].deadline_us > until ? core->questions[i].deadline_us : until;
+        const SKY_HostQuestion_t *question = &core->questions[i];
+        const bool                is_its   = question->owner == core && question->status == SKY_STATUS_RUNNING;
+
+        until = is_its && question->deadline_us > until ? question->deadline_us : until;
     }
     return until + GRACE_US;
 }

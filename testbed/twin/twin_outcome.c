@@ -154,7 +154,8 @@ static bool was_there(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
  * asks. */
 static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
-    const bool is_late = active->kind == SKYT_OP_GET && only_crashes(twin, active) &&
+    const bool needs_all = active->is_missed && SKYT_Version_IsValue(twin, active->block); /* of a value one word is not enough */
+    const bool is_late   = active->kind == SKYT_OP_GET && !needs_all && only_crashes(twin, active) &&
                          active->core.attempts.searches < SKY_ATTEMPT_SEARCHES_MAX &&
                          (cause == SKYT_CAUSE_EXPIRED || cause == SKYT_CAUSE_UNREACHABLE);
 

@@ -187,10 +187,12 @@ struct SKYT_Twin
     uint32_t      *asked;     /**< operation x nodes + node: servers (bit: number mod 32) for whose shares it was asked */
     uint8_t       *scratch, *scratch2, *scratch3, *scratch4; /**< a packet each */
     /* script */
-    SKYT_Block_t  *blocks;
-    SKYT_Truth_t  *truth;
-    uint8_t       *seen;  /**< scratch of twin_rows.c, by chunk */
-    uint64_t      *known; /**< host x block_count + block: newest version of a value that the host knows */
+    SKYT_Block_t *blocks;
+    SKYT_Truth_t *truth;
+    uint8_t      *seen;  /**< scratch of twin_rows.c, by chunk */
+    uint64_t     *known; /**< host x block_count + block: newest version of a value that the host knows */
+    uint64_t *
+        words; /**< (host x block_count + block) x nodes + node: time at which the satellite last said what it holds of the value */
     SKYT_Op_t     *ops;
     SKYT_Result_t *results;
     SKYT_Fault_t  *faults;

@@ -6,7 +6,8 @@
  *                     but what it has to spare (twin_purge.c); what is held under a version is of that version
  *     at a host       what a get brings is of one version, and none older than the newest that the host knew when it began: by a put or a
  *                     get of its own. A look-up finds none older than the newest that was acknowledged to any host before, if all homes but
- *                     as many as hold parity had that or a newer one all the time, and answer
+ *                     as many as hold parity had that or a newer one all the time, and answer. None says that it is absent, or older, without
+ *                     the word of one more than hold parity (twin_words.c)
  *
  * A version is the clock of the host that puts, or one above the newest that it knows, with the host's number below. Clocks of hosts differ,
  * so a later put may have an older version; it is then refused, and repeated above the one that is held. A bit of the version says that it is
@@ -110,12 +111,14 @@ void SKYT_Version_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const bool is_value = SKYT_Version_IsValue(twin, active->block);
 
-    active->known    = SKYT_Version_Known(twin, active);
-    active->promised = is_value && count_away(twin, active) <= twin->config.parity ? twin->truth[active->block].acknowledged : 0u;
+    active->known        = SKYT_Version_Known(twin, active);
+    active->acknowledged = is_value ? twin->truth[active->block].acknowledged : 0u;
+    active->promised     = is_value && count_away(twin, active) <= twin->config.parity ? active->acknowledged : 0u;
 }
 
 void SKYT_Version_Found(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t version)
 {
+    SKYT_Words_Check(twin, active, version);
     if (version < active->promised && version < twin->truth[active->block].acknowledged &&
         count_away(twin, active) <= twin->config.parity)
     {

@@ -39,13 +39,14 @@ typedef struct
 /* An operation, and memory for its block. */
 typedef struct
 {
-    SKY_GroundOp_t op;
-    bool           has_ended;
-    uint8_t        data[BYTES_MAX];
-    uint8_t        parity[BYTES_MAX];
-    uint8_t        have[8];
-    SKY_HostRow_t  rows[8];
-    SKY_HeldRow_t  held_rows[8];
+    SKY_GroundOp_t    op;
+    bool              has_ended;
+    uint8_t           data[BYTES_MAX];
+    uint8_t           parity[BYTES_MAX];
+    uint8_t           have[8];
+    SKY_HostRow_t     rows[8];
+    SKY_HeldRow_t     held_rows[8];
+    SKY_GroundFound_t one; /* FIND: what is known of the block */
 } run_t;
 
 static SKY_Ground_t      ground;
@@ -303,6 +304,9 @@ static inline SKY_GroundOp_t *prepare(run_t *run, SKY_GroundKind_t kind, uint32_
     op->have          = run->have;
     op->rows          = run->rows;
     op->held_rows     = run->held_rows;
+    op->found         = &run->one;
+    op->found_count   = 1;
+    (void)memcpy(run->one.key, op->key, SKY_KEY_BYTES);
     for (uint32_t i = 0; kind == SKY_GROUND_PUT && i < bytes; ++i)
     {
         run->data[i] = (uint8_t)(number * 31u + version * 7u + i);
@@ -379,6 +383,11 @@ static inline uint32_t put(run_t *run, uint32_t number, uint32_t bytes, uint64_t
 static inline uint32_t get(run_t *run, uint32_t number, uint32_t bytes, uint64_t version)
 {
     return finish(prepare(run, SKY_GROUND_GET, number, bytes, version));
+}
+
+static inline uint32_t find(run_t *run, uint32_t number)
+{
+    return finish(prepare(run, SKY_GROUND_FIND, number, 1, 0));
 }
 
 static inline bool is_as_put(const run_t *run, uint32_t number, uint64_t version)

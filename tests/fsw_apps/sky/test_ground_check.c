@@ -45,7 +45,7 @@ static void test_a_block_is_whole_or_broken(void)
         is_silent[i] = ground.aside[i];
     }
     CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
-    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_KEEP);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
     close_ground();
 }
 
@@ -245,6 +245,95 @@ static void test_a_lost_server_may_have_what_its_stand_in_denies(void)
     close_ground();
 }
 
+static uint64_t told_rows; /* rows of the schedule that satellites follow, by their word */
+
+static bool tells_rows(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    static uint8_t stats[8u * SKY_STATS_KVC_COUNT];
+
+    answer->word |= SKY_WORD_SETTLED;
+    if (question->op == SKY_OP_STATS)
+    {
+        (void)memset(stats, 0, sizeof(stats));
+        stats[8u * SKY_STATS_KVC_ROWS + 7u] = (uint8_t)told_rows;
+        answer->payload                     = stats;
+        answer->length                      = sizeof(stats);
+    }
+    return true;
+}
+
+/* Satellites follow a schedule, and the host follows none: it has asked at wrong places. */
+static void test_a_host_that_knows_no_schedule_purges_nothing(void)
+{
+    for (uint32_t kind = 0; kind < 2u; ++kind)
+    {
+        const SKY_GroundKind_t what = kind == 0u ? SKY_GROUND_CHECK : SKY_GROUND_GET;
+
+        open_ground(1);
+        forge     = tells_rows;
+        told_rows = 0;
+        CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+        forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+        CHECK_EQ(finish(prepare(&runs[1], what, 1, 950, 0)), SKY_STATUS_MISS);
+        CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_PURGE);
+        sky.is_unscheduled = true;
+        set_sky();
+        CHECK_EQ(finish(prepare(&runs[1], what, 1, 950, 0)), SKY_STATUS_MISS);
+        CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_PURGE);
+        told_rows = 3;
+        CHECK_EQ(finish(prepare(&runs[1], what, 1, 950, 0)), SKY_STATUS_MISS);
+        CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
+        close_ground();
+    }
+}
+
+/* The last satellite in sight sets before they are asked. */
+static void test_nobody_is_in_sight_who_could_say_so(void)
+{
+    open_ground(1);
+    forge     = tells_rows;
+    told_rows = 3;
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+    sky.is_unscheduled = true;
+    set_sky();
+    submit(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 0));
+    while (runs[1].op.check.step != SKY_GROUND_CHECK_AHEAD)
+    {
+        step();
+    }
+    sky.uplink = (uint32_t)SKY_UPLINK_SEEN;
+    set_sky();
+    run_all();
+    CHECK_EQ(runs[1].op.status, SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET); /* nor do stand-ins say that they hold nothing */
+    close_ground();
+}
+
+static bool is_for_next_row(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    answer->word |= SKY_WORD_SETTLED;
+    answer->epoch = question->op == SKY_OP_HAS && (question->flags & SKY_FLAG_ANY) != 0u ? 2u : answer->epoch;
+    return true;
+}
+
+/* Another host has prefetched it for the next row: what is left of it is of use there. */
+static void test_what_is_prefetched_is_not_purged(void)
+{
+    open_ground(3);
+    forge = is_settled;
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_PURGE);
+    now_us = START_US + ROW_US - 3u * SECOND_US;
+    forge  = is_for_next_row;
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
+    CHECK_EQ(runs[1].op.facts.epoch, 2);
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_a_block_is_whole_or_broken);
@@ -256,5 +345,8 @@ int main(void)
     RUN(test_nobody_is_asked_while_shares_may_be_on_their_way);
     RUN(test_nobody_can_be_asked);
     RUN(test_a_lost_server_may_have_what_its_stand_in_denies);
+    RUN(test_a_host_that_knows_no_schedule_purges_nothing);
+    RUN(test_nobody_is_in_sight_who_could_say_so);
+    RUN(test_what_is_prefetched_is_not_purged);
     return CHECK_RESULT();
 }

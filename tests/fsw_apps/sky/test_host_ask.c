@@ -345,6 +345,52 @@ static void test_a_packet_that_no_path_takes(void)
     check_none_ended();
 }
 
+/* Nobody waits for a question any more: another one goes on in its place, or nothing does. */
+static void test_what_is_left_ends_nowhere(void)
+{
+    SKY_HostQuestion_t all[4] = {question(0), question(1), question(2), question(3)};
+    SKY_HostQuestion_t heir;
+
+    start(false);
+    ask(&all[0]);
+    CHECK(!SKY_Host_Leave(&host, &all[0], &heir)); /* it has not been sent: there is nothing to wait for */
+    CHECK(all[0].status == SKY_STATUS_EXPIRED && SKY_Host_Asking(&host) == 0);
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        ask(&all[i]);
+    }
+    (void)run();
+    CHECK(sent_count == PLACES && SKY_Host_Asking(&host) == 4u);
+    CHECK(!SKY_Host_Leave(&host, &all[2], NULL)); /* it waits for a place, and the one behind it goes on doing so */
+    CHECK(!SKY_Host_Leave(&host, &all[1], NULL));
+    CHECK(SKY_Host_Leave(&host, &all[0], &heir));
+    CHECK(all[0].status == SKY_STATUS_EXPIRED && heir.status == SKY_STATUS_RUNNING);
+    (void)run();
+    CHECK(sent_count == PLACES + 1u && SKY_Addr_Equal(sent[PLACES].pkt.dst, satellite(3)));
+    answer(1, SKY_STATUS_OK);
+    check_none_ended();
+    answer(0, SKY_STATUS_OK);
+    check_ended(&heir, SKY_STATUS_DONE);
+    answer(PLACES, SKY_STATUS_OK);
+    check_ended(&all[3], SKY_STATUS_DONE);
+    check_none_ended();
+    CHECK_EQ(SKY_Host_Asking(&host), 0);
+}
+
+/* With keys it waits for a session, although it has a place. */
+static void test_what_is_left_unsent_has_no_heir(void)
+{
+    SKY_HostQuestion_t one = question(0);
+    SKY_HostQuestion_t heir;
+
+    start(false);
+    ask(&one);
+    (void)run();
+    one.sent = 0;
+    CHECK(!SKY_Host_Leave(&host, &one, &heir));
+    CHECK_EQ(SKY_Host_Asking(&host), 0);
+}
+
 int main(void)
 {
     RUN(test_a_question_is_sent_as_asked_and_its_answer_kept);
@@ -358,6 +404,8 @@ int main(void)
     RUN(test_waiting_in_vain);
     RUN(test_stop_ends_all);
     RUN(test_an_owner_withdraws_its_questions);
+    RUN(test_what_is_left_ends_nowhere);
+    RUN(test_what_is_left_unsent_has_no_heir);
     RUN(test_a_packet_that_no_path_takes);
     return CHECK_RESULT();
 }

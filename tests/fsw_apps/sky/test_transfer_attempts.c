@@ -356,6 +356,25 @@ static void test_a_new_row_may_be_late(void)
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_CONFIRM);
 }
 
+/* A miss that purges nothing is confirmed, too, if it is in doubt. */
+static void test_a_miss_in_doubt_is_confirmed(void)
+{
+    SKY_TransferAttempts_t get = get_of(settled);
+
+    get.denied.lazy_purge = false;
+    SKY_TransferAttempts_Doubt(&get); /* it has not begun yet */
+    attempt(&get, 1, SKY_STATUS_MISS);
+    CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
+    SKY_TransferAttempts_Doubt(&get);
+    CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_CONFIRM);
+    SKY_TransferAttempts_Confirmed(&get, false, false, false);
+    CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
+    get = get_of(settled);
+    attempt(&get, 1, SKY_STATUS_DONE);
+    SKY_TransferAttempts_Doubt(&get);
+    CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
+}
+
 static void test_nobody_can_be_asked(void)
 {
     SKY_TransferAttempts_t get = get_of(settled);
@@ -393,6 +412,7 @@ int main(void)
     RUN(test_what_may_be_late_is_searched_for);
     RUN(test_behind_silence_somebody_may_be_late);
     RUN(test_a_new_row_may_be_late);
+    RUN(test_a_miss_in_doubt_is_confirmed);
     RUN(test_nobody_can_be_asked);
     return CHECK_RESULT();
 }

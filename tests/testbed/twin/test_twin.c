@@ -154,7 +154,7 @@ static void test_nobody_in_sight(void)
     SKYT_Destroy(twin);
 }
 
-/* While shares move, a look-up asks one satellite after the other. The first has been asked when the sky goes out of sight: there is nobody to
+/* While shares move, a look-up asks one satellite after the other for a block whose server moves. The first has been asked when the sky goes out of sight: there is nobody to
  * ask next. */
 static void test_nobody_in_sight_in_the_midst_of_a_look_up(void)
 {
@@ -167,7 +167,7 @@ static void test_nobody_in_sight_in_the_midst_of_a_look_up(void)
     rig_init(&rig, 1);
     rig.config.uplink  = SKYT_UPLINK_ENTRIES;
     rig.config.look_up = 1;
-    rig.ops[0]         = (SKYT_Op_t){soon_us, SKYT_OP_GET, 0, 1, 5000, 0};
+    rig.ops[0]         = (SKYT_Op_t){soon_us, SKYT_OP_GET, 17, 1, 5000, 0};
     rig.op_count       = 1;
     twin               = rig_create(&rig);
     CHECK(SKYT_SetEntries(twin, &entry, 1));

@@ -8,7 +8,7 @@
  *
  *     GET    moves a block here, from all places where it may be                          sky_ground_move.c
  *     PUT    moves a block to the places of now                                           sky_ground_move.c
- *     FIND   asks satellites for the facts of a block of which only the key is known      sky_ground_find.c
+ *     FIND   asks satellites for the facts of blocks of which only the keys are known     sky_ground_find.c, sky_ground_chain.c
  *     CHECK  asks servers whether they hold all of a block                                sky_ground_check.c
  *     PURGE  has satellites forget a block                                                sky_ground_purge.c
  *     EXCHANGE  asks satellites what the shell wants of them: PING, STATS, RELAY, ...      sky_ground_exchange.c
@@ -34,9 +34,6 @@
 #include "sky_reach.h"
 #include "sky_transfer_attempts.h"
 
-/** Satellites that a look-up asks first: m + 1 in each row that is asked. */
-#define SKY_GROUND_FIRST_MAX ((SKY_STRIPE_ROW_MAX + 1u) * SKY_PLACES_ROWS_MAX)
-
 /** Way of the host into the sky. */
 typedef enum
 {
@@ -60,6 +57,7 @@ typedef struct
     uint32_t              seen_count;
     uint32_t              parity;     /**< servers that hold parity of a row */
     bool                  lazy_purge; /**< hosts purge what is left of a block that is gone */
+    bool is_unscheduled;              /**< the host follows no schedule, though it does not know that satellites follow none */
 } SKY_GroundSky_t;
 
 typedef enum
@@ -78,33 +76,86 @@ typedef enum
     SKY_GROUND_WAIT_NOT = 0,
     SKY_GROUND_WAIT_LOOK, /**< for satellites that do not answer (sky_reach.h) */
     SKY_GROUND_WAIT_BACK, /**< for lost satellites that are back */
-    SKY_GROUND_WAIT_LATE  /**< for satellites with something to hand over (sky_handovers.h) */
+    SKY_GROUND_WAIT_LATE, /**< for satellites with something to hand over (sky_handovers.h) */
+    SKY_GROUND_WAIT_BLIND /**< for the word whether servers follow a schedule */
 } SKY_GroundWait_t;
 
-/** Looking a block up: a FIND, or what a GET asks before it ends. */
+/**
+ * A block that is looked up, in memory of who submits the FIND. Who submits it has set what stands first, and 0 elsewhere.
+ *
+ *     satellites are asked -> one knows the block, which has no version: DONE, whatever others would say
+ *                          -> all have spoken: DONE if one knows the block, and the newest version counts; else it may be on its way
+ *                          -> one was silent: they are asked around lost satellites, once; then UNANSWERED
+ *     it may be on its way -> late satellites are asked, and the first ones again (sky_lookup.h): DONE, or MISS
+ */
 typedef struct
 {
-    SKY_Lookup_t     core;
-    SKY_LookupKey_t  key;
-    SKY_Addr_t       first[SKY_GROUND_FIRST_MAX]; /**< satellites that a pass asks */
-    uint32_t         count;                       /**< number of them */
-    uint32_t         at;                          /**< index of the one that is asked */
-    bool             is_passing;
-    bool             at_once; /**< a pass asks all of them at once */
-    bool             has_asked;
-    uint32_t         silences; /**< questions without an answer */
-    uint32_t         spares;   /**< number of satellites that stand in first */
-    SKY_BlockFacts_t facts;    /**< facts that satellites know of the block */
-    uint32_t         payload_bytes;
-    uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
+    uint8_t key[SKY_KEY_BYTES];
+    bool
+        is_incomplete; /**< this host has learned that a share of the block is missing: if it is there it is missed all the same */
+    /* outcome */
+    uint32_t status; /**< SKY_STATUS_*: DONE, MISS, UNANSWERED or NO_SATELLITE; RUNNING: not known, for behind the end of a chain
+                      *   nobody is asked */
+    SKY_BlockFacts_t facts;    /**< of the newest that satellites know, if it is DONE */
+    uint32_t         silences; /**< questions without an answer, but for those that nobody waited for */
+    /* for the ground only */
+    SKY_Lookup_t    core;
+    SKY_LookupKey_t look;
+    uint32_t        next;       /**< next key of its list */
+    uint32_t        question;   /**< first of its questions */
+    uint32_t        at;         /**< number of the satellite that is asked next */
+    uint32_t        asks;       /**< satellites that were asked in this step, */
+    uint32_t        asking;     /**< and those of them that have yet to answer */
+    uint32_t        word;       /**< SKY_HasWord_t: what they say together */
+    bool            is_passing; /**< in the middle of a step */
+    bool            at_once;    /**< the step asks all of them at once */
+    bool            is_asked;   /**< no other one is asked in this step */
+    bool            is_silent;  /**< one was silent in this step */
+    bool            is_listed;  /**< it is in a list */
+} SKY_GroundFound_t;
+
+/** Keys in a list: numbers of the first and the last one. */
+typedef struct
+{
+    uint32_t first, last;
+} SKY_GroundKeys_t;
+
+/** Looking blocks up: a FIND, or what a GET asks before it ends. Questions roll: whoever's answer has come makes room for the next key. */
+typedef struct
+{
+    SKY_GroundFound_t *found;
+    uint32_t           found_count;
+    bool               is_fresh;      /**< SKY_GroundOp_t */
+    bool               is_open;       /**< the operation's questions are those of keys */
+    bool               has_places;    /**< it is known whom to ask */
+    bool               at_once;       /**< satellites are asked all at once: blocks have parity, or the newest is wanted */
+    bool               needs_look;    /**< keys wait for a look, */
+    bool               needs_late;    /**< or a search for late satellites, */
+    bool               needs_places;  /**< or for places that have changed */
+    SKY_GroundKeys_t   ready, parked; /**< keys that go on, and that wait */
+    uint32_t           free, fresh;   /**< first free question; number of those that were used before */
+    uint32_t           rows[SKY_PLACES_ROWS_MAX];
+    uint32_t           row_count;                 /**< rows that are asked; 0: nobody is in sight */
+    uint32_t           parity;                    /**< servers behind the first one that are asked, too */
+    uint32_t           skies, losses, lost_count; /**< numbers of the sky and of lost satellites when places were found, */
+    uint64_t           places_us;                 /**< and the time of that */
+    /* chain: sky_ground_chain.c */
+    bool     is_chain, is_rest; /**< all that was left out before its end is asked */
+    uint32_t low, high, middle; /**< before `low` all that was asked is there, from `high` on nothing is; key that is asked */
+    /* questions of a GET or CHECK to satellites about one block: sky_ground_confirm.c */
+    bool              has_asked;
+    uint32_t          spares; /**< number of satellites that stand in first */
+    SKY_BlockFacts_t  facts;  /**< facts that satellites know of the block */
+    SKY_GroundFound_t one;
 } SKY_GroundFind_t;
 
-/** Question that a GET asks before it ends. */
+/** Question that a GET asks before it ends (sky_ground_confirm.c). */
 typedef enum
 {
     SKY_GROUND_CONFIRM_NOT = 0,
     SKY_GROUND_CONFIRM_AHEAD, /**< whether the block is prefetched for a row to come */
     SKY_GROUND_CONFIRM_OTHER, /**< whether another block has the key */
+    SKY_GROUND_CONFIRM_BLIND, /**< whether satellites follow a schedule that this host does not know */
     SKY_GROUND_CONFIRM_ASIDE  /**< whether stand-ins hold some of it */
 } SKY_GroundConfirm_t;
 
@@ -113,7 +164,9 @@ typedef enum
 {
     SKY_GROUND_CHECK_LATE = 0, /**< find out whether handovers go on */
     SKY_GROUND_CHECK_HELD,     /**< servers are asked what they hold */
-    SKY_GROUND_CHECK_ASIDE     /**< a chunk is gone: stand-ins are asked whether they hold some of the block */
+    SKY_GROUND_CHECK_AHEAD,    /**< a chunk is gone: servers are asked whether the block is prefetched for a row to come, */
+    SKY_GROUND_CHECK_BLIND,    /**< and whether they follow a schedule that this host does not know; */
+    SKY_GROUND_CHECK_ASIDE     /**< stand-ins are asked whether they hold some of the block */
 } SKY_GroundCheckStep_t;
 
 /** State of a CHECK. */
@@ -139,6 +192,13 @@ typedef struct
     uint32_t    row;       /**< row in which they were asked */
 } SKY_GroundPurge_t;
 
+/** Key of a question. */
+typedef struct
+{
+    uint32_t found; /**< number of the key; SKY_HOST_NONE: none */
+    uint32_t next;  /**< next question of this key, or next free one */
+} SKY_GroundSlot_t;
+
 typedef struct SKY_GroundOp SKY_GroundOp_t;
 
 /** An operation. It belongs to the ground from SKY_Ground_Submit until SKY_Ground_Ended returns it, and so does the memory to which it
@@ -162,6 +222,11 @@ struct SKY_GroundOp
     bool           is_way_made; /**< PURGE: another block is to be put under the key */
     bool           is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
     bool           is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
+    SKY_GroundFound_t *found;       /**< FIND: blocks that are looked up */
+    uint32_t           found_count; /**< FIND: number of them, from 1 */
+    bool               is_fresh;    /**< FIND: all that may know a newer version say what they know, whatever one says first */
+    bool               is_chain; /**< FIND: how many first blocks are there? The others are asked for no more than that takes */
+    uint32_t           block_bytes_max; /**< FIND: a longer block ends the chain */
     /** EXCHANGE: questions of the shell, each with an end of its own. The ground sets their deadlines and endpoints; of the places only
      *  satellites and entry satellites count. Entry plane 0: the ground finds the way, once it has a sky. Who answers is not lost. */
     SKY_HostQuestion_t *requests;
@@ -169,7 +234,8 @@ struct SKY_GroundOp
     /* outcome */
     /**
      * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
-     * if that is not known. PURGE: DONE if the block cannot be had any more. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then
+     * if that is not known. FIND: NO_SATELLITE or UNANSWERED if one key is, else MISS if one is, of those that
+     * were asked. PURGE: DONE if the block cannot be had any more. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then
      * nobody was asked. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory was not made: `facts` are of that one.
      * CANCELLED: SKY_Ground_Cancel.
      */
@@ -198,6 +264,7 @@ struct SKY_GroundOp
     uint32_t               memory;  /**< number of its part of the ground's memory */
     SKY_HostPlace_t       *places;  /**< places at round x servers + share */
     SKY_HostQuestion_t    *questions;
+    SKY_GroundSlot_t      *slots;     /**< by question, of FIND */
     uint32_t               asks;      /**< satellites that are asked at once */
     uint32_t               asking;    /**< those of them that have yet to answer */
     bool                   has_asked; /**< EXCHANGE: its questions were asked */
@@ -212,12 +279,14 @@ struct SKY_GroundOp
     SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
     SKY_TransferAttempts_t attempts;
     SKY_GroundConfirm_t    confirms;
-    bool                   is_ahead; /**< the block is prefetched for a row to come, */
-    uint32_t               ahead_epoch;
-    uint64_t               aside_us; /**< time at which stand-ins were asked what they hold */
-    SKY_GroundFind_t       find;
-    SKY_GroundCheck_t      check;
-    SKY_GroundPurge_t      purge;
+    bool                   is_ahead;        /**< the block is prefetched for a row to come */
+    bool                   is_blind;        /**< satellites follow a schedule that this host does not know, */
+    bool                   has_asked_blind; /**< and were asked whether they do */
+    bool              has_words; /**< GET: enough satellites said which version of the block they know, since it was missed */
+    uint64_t          aside_us;  /**< time at which stand-ins were asked what they hold */
+    SKY_GroundFind_t  find;
+    SKY_GroundCheck_t check;
+    SKY_GroundPurge_t purge;
 };
 
 /** Operations of a tenant whose shares of the beginnings differ: four bytes of gets to one of puts, and few of calm ones. */
@@ -286,6 +355,13 @@ typedef struct
     bool     *is_spare;         /**< by satellite: it may have stood in for others */
 } SKY_GroundInquiry_t;
 
+/** What a host has heard of a satellite by questions. */
+typedef struct
+{
+    uint64_t heard_us;  /**< time of its last answer; 0: never */
+    uint64_t silent_us; /**< time at which it had not answered a question, nor another one meanwhile; 0: never */
+} SKY_GroundHearing_t;
+
 /** Limits of a ground host: they say how much memory it needs. */
 typedef struct
 {
@@ -331,6 +407,7 @@ typedef struct
     SKY_GroundShell_t   shell;
     SKY_GroundLimits_t  limits;
     SKY_GroundSky_t     sky;
+    uint32_t            skies; /**< number of the sky, from 1 */
     SKY_Host_t          host;
     uint64_t            now_us;
     SKY_Reach_t         reach;
@@ -342,6 +419,7 @@ typedef struct
     SKY_Addr_t         *spares;     /**< late ones that may have stood in for others */
     uint32_t            spare_count;
     SKY_GroundInquiry_t inquiry;
+    bool                is_blind;        /**< servers follow a schedule, by their last word */
     SKY_GroundQueue_t   queue;
     SKY_Addr_t         *entries;         /**< satellites of all servers for SKY_UPLINK_SERVERS, nearest to the centre first, */
     uint32_t            entries_row;     /**< in this row; 0: they were not found yet */
@@ -357,11 +435,18 @@ typedef struct
     uint32_t            running;
     uint32_t           *memory_free; /**< numbers of free parts of the memory of operations */
     SKY_HostPlace_t    *places;      /**< operation x places */
-    SKY_HostQuestion_t *questions;   /**< operation x satellites */
-    SKY_HeldShare_t    *held;        /**< operation x servers */
-    uint32_t           *held_pieces; /**< operation x servers: piece of the share that is asked for */
-    uint8_t            *held_bytes;  /**< operation x servers x question and answer */
-    SKY_Addr_t         *held_addrs;  /**< operation x places, twice: of all shares, and those that were silent */
+    SKY_HostQuestion_t *questions;   /**< operation x questions at once */
+    SKY_GroundSlot_t   *slots;       /**< likewise */
+    uint32_t            asks_most;   /**< questions of an operation at once */
+    SKY_HostQuestion_t *strays; /**< by satellite: question for which nobody waits any more, but that tells whether it is there */
+    SKY_GroundHearing_t *hearing;   /**< by satellite */
+    SKY_Addr_t           doubted;   /**< satellite that did not answer one of those: a look is due; plane 0: none */
+    uint32_t             any_bytes; /**< payload of a question for any chunk */
+    uint8_t              any[SKY_CHUNKSET_MAX_BYTES];
+    SKY_HeldShare_t     *held;        /**< operation x servers */
+    uint32_t            *held_pieces; /**< operation x servers: piece of the share that is asked for */
+    uint8_t             *held_bytes;  /**< operation x servers x question and answer */
+    SKY_Addr_t          *held_addrs;  /**< operation x places, twice: of all shares, and those that were silent */
 } SKY_Ground_t;
 
 /** Return how many questions may be on their way if none is ever to wait. */

@@ -381,6 +381,13 @@ void SKY_Host_Withdraw(SKY_Host_t *host, const void *owner, SKY_Status_t status)
 void SKY_Host_Listen(SKY_Host_t *host, SKY_HostListener_t listener, void *context);
 /** Return the number of questions that wait or are on their way. */
 uint32_t SKY_Host_Asking(const SKY_Host_t *host);
+/**
+ * Let nobody wait for a question any more that has no end yet: it is the caller's again, as one that
+ * has expired, and SKY_Host_NextAnswered does not return it.
+ * @param heir  goes on in its place if it has been sent, with the payload and the room to which it pointed; NULL: nothing does
+ * @return true if the heir goes on
+ */
+bool SKY_Host_Leave(SKY_Host_t *host, SKY_HostQuestion_t *question, SKY_HostQuestion_t *heir);
 /** Get a question that has ended since the last call, the oldest first. @return NULL if there is no more */
 SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host);
 /** Return how long satellites may say nothing before they count as silent: five sendings, by the round trips measured so far. */

@@ -146,6 +146,9 @@ void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_L
  * @param is_other, is_blind, is_aside  as in SKY_Denied_t
  */
 void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_other, bool is_blind, bool is_aside);
+/** Have a miss confirmed before it ends the attempts, whatever it means for the rest of the block. A value may be missed only if enough homes say
+ *  which version they know. */
+void SKY_TransferAttempts_Doubt(SKY_TransferAttempts_t *attempts);
 /** Return what a get that has ended means for the block. */
 SKY_Verdict_t SKY_TransferAttempts_Verdict(const SKY_TransferAttempts_t *attempts);
 

@@ -81,6 +81,8 @@ static void TakeKnowledge(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY_
     inquiry->stats     = Take(arena, satellites, STATS_BYTES);
     inquiry->last_rows = Take(arena, satellites, sizeof(*inquiry->last_rows));
     inquiry->is_spare  = Take(arena, satellites, sizeof(*inquiry->is_spare));
+    ground->strays     = Take(arena, satellites, sizeof(*ground->strays));
+    ground->hearing    = Take(arena, satellites, sizeof(*ground->hearing));
     SKY_ASSERT((inquiry->is_spare == NULL) == (arena->memory == NULL));
 }
 
@@ -95,6 +97,7 @@ static void TakeOperations(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY
     ground->memory_free    = Take(arena, operations, sizeof(*ground->memory_free));
     ground->places         = Take(arena, shares * (SKY_HOST_ROUNDS + 1u), sizeof(*ground->places));
     ground->questions      = Take(arena, operations * InquiryMost(limits), sizeof(*ground->questions));
+    ground->slots          = Take(arena, operations * InquiryMost(limits), sizeof(*ground->slots));
     ground->held           = Take(arena, shares, sizeof(*ground->held));
     ground->held_pieces    = Take(arena, shares, sizeof(*ground->held_pieces));
     ground->held_bytes     = Take(arena, shares, (size_t)2 * SKY_CHUNKSET_MAX_BYTES);
@@ -140,7 +143,7 @@ static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t 
 
 uint32_t SKY_Ground_QuestionsMost(const SKY_GroundLimits_t *limits)
 {
-    const uint64_t most = (uint64_t)InquiryMost(limits) * (limits->operations + 1u);
+    const uint64_t most = (uint64_t)InquiryMost(limits) * (limits->operations + 2u); /* one more for strays */
 
     SKY_ASSERT(most > limits->operations);
     return most < SKY_HOST_QUESTIONS_MAX ? (uint32_t)most : SKY_HOST_QUESTIONS_MAX;
@@ -164,8 +167,9 @@ size_t SKY_Ground_MemoryBytes(const SKY_GroundLimits_t *limits)
 bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, const SKY_GroundShell_t *shell,
                      const SKY_HostCfg_t *cfg, const SKY_ReachCfg_t *times, void *memory)
 {
-    Arena_t arena = {memory, 0};
-    Parts_t parts;
+    Arena_t        arena = {memory, 0};
+    Parts_t        parts;
+    SKY_ChunkSet_t any;
 
     SKY_ASSERT(memory != NULL);
     SKY_ASSERT(shell->EndpointOf != NULL);
@@ -176,6 +180,10 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
     TakeOperations(&arena, limits, ground);
     TakeParts(&arena, limits, &parts);
     SKY_ASSERT(arena.used == SKY_Ground_MemoryBytes(limits));
+    ground->asks_most = InquiryMost(limits);
+    (void)SKY_ChunkSet_Init(&any, 0, 1, 1); /* one chunk makes a sound set */
+    SKY_ChunkSet_Add(&any, 0);
+    ground->any_bytes = (uint32_t)SKY_ChunkSet_Encode(&any, ground->any, sizeof(ground->any));
     for (uint32_t i = 0; i < limits->operations; ++i)
     {
         ground->memory_free[i] = limits->operations - 1u - i;
@@ -216,6 +224,7 @@ bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky)
         return false;
     }
     ground->sky = *sky;
+    ++ground->skies;
     return true;
 }
 
@@ -261,7 +270,8 @@ static void Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     op->memory   = ground->memory_free[ground->limits.operations - 1u - ground->running];
     SKY_ASSERT(op->memory < ground->limits.operations);
     op->places    = &ground->places[(size_t)op->memory * ground->limits.servers * (SKY_HOST_ROUNDS + 1u)];
-    op->questions = &ground->questions[(size_t)op->memory * InquiryMost(&ground->limits)];
+    op->questions = &ground->questions[(size_t)op->memory * ground->asks_most];
+    op->slots     = &ground->slots[(size_t)op->memory * ground->asks_most];
     ++ground->running;
     *(ground->last == NULL ? &ground->first : &ground->last->next) = op;
     ground->last                                                   = op;
@@ -463,11 +473,16 @@ uint32_t SKY_Ground_Progress(const SKY_GroundOp_t *op, uint32_t *total)
 /* Hand the end of a question to who has asked it. */
 static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
 {
-    SKY_ASSERT(question->status != SKY_STATUS_RUNNING);
+    SKY_GroundHearing_Note(ground, question);
     if (question->owner == (void *)&ground->inquiry)
     {
         SKY_ASSERT(ground->inquiry.running >= 1u);
         --ground->inquiry.running;
+        return;
+    }
+    if (question->owner == (void *)ground->strays)
+    {
+        SKY_GroundHearing_Strayed(ground, question);
         return;
     }
     SKY_GroundOp_t *op = question->owner;
@@ -475,6 +490,11 @@ static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
     SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
     SKY_ASSERT(op->asking >= 1u);
     NoteTimes(op, question->first_us, question->status == SKY_STATUS_DONE && question->sent > 0u ? ground->now_us : 0u);
+    if (op->find.is_open)
+    {
+        SKY_GroundFind_Answered(ground, op, question);
+        return;
+    }
     if (op->kind == SKY_GROUND_CHECK && op->check.step == SKY_GROUND_CHECK_HELD && !op->is_cancelled)
     {
         SKY_GroundCheck_Answered(ground, op, question);

@@ -318,7 +318,7 @@ static void Judge(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     TellPresence(ground, op);
     if (told->verdict == (uint32_t)SKY_HELD_BROKEN)
     {
-        /* The host knows the schedule that satellites follow. Stand-ins are asked next. */
+        /* What satellites know otherwise is asked next. */
         const SKY_Denied_t denied = {.has_moved    = op->changes != ground->sky.changes || HasMoved(ground, op),
                                      .at_stand_in  = !told->is_gone,
                                      .is_unsettled = told->is_unsettled,
@@ -359,18 +359,36 @@ static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     return late.is_known && late.is_over && ground->reach.pause_us == 0u && SKY_GroundWays_Find(ground, op) && AskAll(ground, op);
 }
 
-/* Keep the rest of the block if a stand-in may hold some of it. @return true if the operation waits */
-static bool AskAside(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+/* Keep the rest of the block if it is prefetched, if this host asked at wrong places, or if a stand-in may hold some of it. @return true if the
+ * operation waits */
+static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
-    bool is_aside;
+    SKY_GroundCheck_t *check    = &op->check;
+    bool               is_aside = false;
 
     SKY_ASSERT(op->outcome == SKY_STATUS_MISS);
     SKY_ASSERT(op->verdict == (uint32_t)SKY_VERDICT_PURGE);
-    if (SKY_GroundConfirm_AsksAside(ground, op, &is_aside))
+    if (check->step == SKY_GROUND_CHECK_AHEAD)
+    {
+        if (SKY_GroundConfirm_AsksAhead(ground, op))
+        {
+            return true;
+        }
+        check->step = SKY_GROUND_CHECK_BLIND;
+    }
+    if (check->step == SKY_GROUND_CHECK_BLIND && !op->is_ahead)
+    {
+        if (SKY_GroundConfirm_AsksBlind(ground, op))
+        {
+            return true;
+        }
+        check->step = SKY_GROUND_CHECK_ASIDE;
+    }
+    if (check->step == SKY_GROUND_CHECK_ASIDE && !op->is_blind && SKY_GroundConfirm_AsksAside(ground, op, &is_aside))
     {
         return true;
     }
-    op->verdict = (uint32_t)(is_aside ? SKY_VERDICT_KEEP : SKY_VERDICT_PURGE);
+    op->verdict = (uint32_t)(op->is_ahead || op->is_blind || is_aside ? SKY_VERDICT_FORGET : SKY_VERDICT_PURGE);
     return false;
 }
 
@@ -398,10 +416,9 @@ bool SKY_GroundCheck_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             op->status = op->outcome;
             return false;
         }
-        op->check.step = SKY_GROUND_CHECK_ASIDE;
+        op->check.step = SKY_GROUND_CHECK_AHEAD;
     }
-    SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_ASIDE);
-    if (AskAside(ground, op))
+    if (Confirm(ground, op))
     {
         return true;
     }

@@ -1,217 +1,319 @@
 /**
  * @file
- * FIND: the look-up of a block by its key alone. sky_lookup.h decides who is asked by HAS, and whether the block is found, missed or not
- * answered.
+ * FIND: the look-up of blocks by their keys alone. For each key sky_lookup.h decides who is asked by HAS, and whether the block is found,
+ * missed or not answered. This file asks, for as many keys at a time as there are questions.
+ *
+ *     ready  -> its satellites are asked            -> an answer, or none -> ready, until its step is over
+ *     parked -> it waits for a look, a search for late satellites, or places that have changed: until no key can go on otherwise
+ *
+ * sky_ground_first.c says who is asked first, and sky_ground_find_ask.c asks.
  */
 #include <string.h>
 
 #include "sky_assert.h"
 #include "sky_ground_priv.h"
 
-#define QUESTION_US UINT64_C(1000000) /* least time that an answer is waited for, unless the operation has less */
+/* ---- steps of a key -------------------------------------------------------------------------------------------------- */
 
-void SKY_GroundFind_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+/* Ask the next satellites of a key's step. @return false if no question is free */
+static bool AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
 {
-    const SKY_Late_t  late = SKY_GroundWays_Late(ground);
-    SKY_GroundFind_t *find = &op->find;
-    SKY_ChunkSet_t    any;
+    SKY_GroundFound_t *found     = SKY_GroundKeys_Of(op, number);
+    const bool         is_search = found->core.step == (uint32_t)SKY_LOOKUP_SEARCH;
+    const uint32_t     count     = is_search ? ground->late_count : SKY_GroundFirst_Count(&op->find);
 
-    SKY_ASSERT(op->asking == 0u);
-    (void)memset(find, 0, sizeof(*find));
-    (void)SKY_ChunkSet_Init(&any, 0, 1, 1); /* one chunk makes a sound set */
-    SKY_ChunkSet_Add(&any, 0);
-    find->payload_bytes = (uint32_t)SKY_ChunkSet_Encode(&any, find->payload, sizeof(find->payload));
-    SKY_ASSERT(find->payload_bytes >= 1u);
-    SKY_Lookup_Init(&find->core, &find->key, 1, late.is_known && late.is_over);
-    SKY_ASSERT(find->core.step == (uint32_t)SKY_LOOKUP_ASK);
-}
-
-/* ---- questions ------------------------------------------------------------------------------------------------------- */
-
-bool SKY_GroundFind_AskFor(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint64_t wait_us)
-{
-    SKY_HostQuestion_t what;
-
-    (void)memset(&what, 0, sizeof(what));
-    what.op            = SKY_OP_HAS;
-    what.flags         = SKY_FLAG_ANY;
-    what.payload       = op->find.payload;
-    what.payload_bytes = op->find.payload_bytes;
-    SKY_ASSERT(!op->find.has_asked);
-    op->find.has_asked = true;
-    SKY_ASSERT(what.payload_bytes >= 1u);
-    SKY_ASSERT(what.payload_bytes <= SKY_CHUNKSET_MAX_BYTES);
-    return SKY_GroundAsk_All(ground, op, &what, wait_us);
-}
-
-bool SKY_GroundFind_AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
-{
-    const uint64_t most_us     = (uint64_t)op->deadline_ms * SKY_GROUND_US_PER_MS;
-    const uint64_t patience_us = SKY_GroundAsk_WaitUs(ground, op, false);
-    const uint64_t wait_us     = patience_us > QUESTION_US ? patience_us : QUESTION_US;
-
-    SKY_ASSERT(most_us >= 1u);
-    SKY_ASSERT(patience_us >= 1u);
-    return SKY_GroundFind_AskFor(ground, op, wait_us < most_us ? wait_us : most_us);
-}
-
-SKY_HasWord_t SKY_GroundFind_Word(SKY_GroundOp_t *op)
-{
-    SKY_HasWord_t word      = SKY_WORD_NOTHING;
-    bool          is_silent = false;
-
-    SKY_ASSERT(op->asking == 0u);
-    for (uint32_t i = 0; i < op->asks; ++i)
+    SKY_ASSERT(found->is_passing);
+    while (!found->is_asked && (found->at_once || found->asking == 0u))
     {
-        const SKY_HostQuestion_t *question = &op->questions[i];
-        const bool                is_done  = question->status == SKY_STATUS_DONE;
-        SKY_BlockFacts_t          facts    = {{0, 0, 0, 0, 0}, 0, 0, 0};
-        const SKY_HasWord_t       one      = SKY_Word_Of(is_done ? &question->answer : NULL, question->key, &facts);
+        SKY_HostPlace_t place;
 
-        SKY_ASSERT(question->status != SKY_STATUS_RUNNING);
-        if (one == SKY_WORD_BLOCK && (word != SKY_WORD_BLOCK || SKY_Word_IsNewer(&facts, &op->find.facts)))
+        if (found->at < count && SKY_GroundFirst_Place(ground, op, found, found->at, &place))
         {
-            op->find.facts = facts;
+            if (place.plane == 0u || SKY_GroundFind_IsDeaf(ground, &op->find, &place))
+            {
+                SKY_GroundFind_TakeSilence(op, found, &place);
+            }
+            else if (!SKY_GroundFind_Ask(ground, op, number, &place))
+            {
+                return false;
+            }
         }
-        word      = one > word ? one : word;
-        is_silent = is_silent || one == SKY_WORD_NOTHING;
-        op->find.silences += one == SKY_WORD_NOTHING ? 1u : 0u;
-        if (!is_done)
-        {
-            op->failed_on = (SKY_Addr_t){question->place.plane, question->place.slot};
-        }
+        ++found->at;
+        found->is_asked = found->is_asked || found->at >= count;
     }
-    if (is_silent && word != SKY_WORD_BLOCK && op->find.at_once && op->find.is_passing)
-    {
-        return SKY_WORD_NOTHING; /* the silent one may have the block, as only all of them together are sure to */
-    }
-    return word == SKY_WORD_UNSOUND ? SKY_WORD_ABSENT : word;
-}
-
-/* ---- steps ----------------------------------------------------------------------------------------------------------- */
-
-/* Find whom to ask first. @return false if the operation waits for that */
-static bool FindFirst(SKY_Ground_t *ground, SKY_GroundOp_t *op)
-{
-    const SKY_GroundMay_t may = SKY_GroundInquiry_May(ground, op);
-
-    SKY_ASSERT(!op->find.is_passing);
-    SKY_ASSERT(!op->find.has_asked);
-    if (may == SKY_GROUND_MAY_LATER)
-    {
-        return false;
-    }
-    op->has_asked_lost = false;
-    op->find.count     = may == SKY_GROUND_MAY_NOW ? SKY_GroundWays_First(ground, op->key, op->find.first) : 0u;
+    SKY_ASSERT(found->is_asked || found->asking > 0u);
     return true;
 }
 
-/* Ask one satellite after the other; if blocks have parity, all at once. @return true if the operation waits */
-static bool RunPass(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+/* Begin a step of a key. @return false if there is nothing to ask: the step is another one */
+static bool BeginStep(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundFound_t *found, SKY_LookupStep_t step)
+{
+    SKY_ASSERT(!found->is_passing);
+    SKY_ASSERT(found->asking == 0u);
+    if (step == SKY_LOOKUP_ASK &&
+        !SKY_Lookup_Begin(&found->core, SKY_GroundFirst_Number(ground, op, found), op->find.row_count > 0u ? 1u : 0u))
+    {
+        return false;
+    }
+    found->is_passing = true;
+    found->at_once    = op->find.at_once || step != SKY_LOOKUP_ASK;
+    found->is_asked   = false;
+    found->is_silent  = false;
+    found->word       = (uint32_t)SKY_WORD_NOTHING;
+    found->question   = SKY_HOST_NONE;
+    found->at         = 0;
+    found->asks       = 0;
+    return true;
+}
+
+/* End a step of which all have answered. */
+static void EndStep(const SKY_GroundFind_t *find, SKY_GroundFound_t *found)
+{
+    const bool is_late = found->core.step == (uint32_t)SKY_LOOKUP_SEARCH;
+
+    SKY_ASSERT(found->is_passing);
+    SKY_ASSERT(found->is_asked);
+    if (found->core.step == (uint32_t)SKY_LOOKUP_ASK)
+    {
+        SKY_Lookup_Take(&found->core, 0, SKY_GroundFind_Together(find, found));
+    }
+    else if (!is_late || found->asks > 0u) /* in a search nobody says anything unless somebody is late */
+    {
+        const bool is_block = found->word == (uint32_t)SKY_WORD_BLOCK;
+
+        SKY_Lookup_Take(&found->core, 0, is_block ? SKY_WORD_BLOCK : SKY_WORD_ABSENT);
+    }
+    found->is_passing = false;
+    (void)SKY_Lookup_Asked(&found->core);
+}
+
+/* Return true if a key has to wait before a step. */
+static bool Waits(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_LookupStep_t step)
 {
     SKY_GroundFind_t *find = &op->find;
+    const bool        is_late =
+        step == SKY_LOOKUP_SEARCH && !op->has_searched && ground->reach.pause_us == 0u && !SKY_GroundWays_Late(ground).is_known;
+    const bool is_look   = step == SKY_LOOKUP_LOOK;
+    const bool is_places = (step == SKY_LOOKUP_ASK || step == SKY_LOOKUP_AGAIN) && SKY_GroundFirst_HasChanged(ground, find);
 
-    SKY_ASSERT(find->core.step == (uint32_t)SKY_LOOKUP_ASK);
-    SKY_ASSERT(find->is_passing || !find->has_asked);
-    if (!find->is_passing)
+    SKY_ASSERT(step != SKY_LOOKUP_END);
+    SKY_ASSERT(find->has_places);
+    find->needs_look   = find->needs_look || is_look;
+    find->needs_late   = find->needs_late || is_late;
+    find->needs_places = find->needs_places || is_places;
+    return is_look || is_late || is_places;
+}
+
+/* End a key. */
+static void EndKey(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, SKY_GroundFound_t *found)
+{
+    SKY_ASSERT(found->asking == 0u);
+    SKY_ASSERT(!found->is_passing);
+    found->status = SKY_Lookup_Status(&found->core, 0, found->is_incomplete);
+    if (found->status == SKY_STATUS_UNANSWERED && op->find.row_count == 0u && ground->reach.pause_us == 0u)
     {
-        if (!FindFirst(ground, op))
-        {
-            return true;
-        }
-        find->at_once         = ground->sky.parity > 0u;
-        const uint32_t groups = find->at_once && find->count > 0u ? 1u : find->count;
+        found->status = SKY_STATUS_NO_SATELLITE;
+    }
+}
 
-        if (!SKY_Lookup_Begin(&find->core, SKY_GroundWays_NumberOfWays(ground, find->first, find->count), groups))
+/* Let a key go on. @return false if no question is free */
+static bool Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
+{
+    SKY_GroundFound_t *found = SKY_GroundKeys_Of(op, number);
+
+    for (;;)
+    {
+        if (!found->is_passing)
+        {
+            const SKY_LookupStep_t step = SKY_Lookup_Next(&found->core);
+
+            if (step == SKY_LOOKUP_END)
+            {
+                EndKey(ground, op, found);
+                return true;
+            }
+            if (Waits(ground, op, step))
+            {
+                SKY_GroundKeys_Push(&op->find, &op->find.parked, number);
+                return true;
+            }
+            if (!BeginStep(ground, op, found, step))
+            {
+                continue;
+            }
+        }
+        if (!AskNext(ground, op, number))
         {
             return false;
         }
-        find->is_passing = true;
-        find->at         = 0;
-    }
-    if (!find->has_asked)
-    {
-        op->asks = 0;
-        for (uint32_t i = 0; i < (find->at_once ? find->count : 1u); ++i)
-        {
-            SKY_GroundAsk_Add(ground, op, find->first[find->at + i]);
-        }
-        if (SKY_GroundFind_AskAll(ground, op))
+        if (found->asking > 0u)
         {
             return true;
         }
+        EndStep(&op->find, found);
     }
-    SKY_ASSERT(find->has_asked);
-    SKY_Lookup_Take(&find->core, 0, SKY_GroundFind_Word(op));
-    find->has_asked  = false;
-    find->is_passing = SKY_Lookup_Asked(&find->core);
-    ++find->at;
-    SKY_ASSERT(!find->is_passing || find->at < find->count);
-    return false;
 }
 
-/* Ask all at once: the late satellites, or the places of now. @return true if the operation waits */
-static bool RunAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_LookupStep_t step)
+/* ---- all keys -------------------------------------------------------------------------------------------------------- */
+
+/* Let all keys go on that can, the first ones first. */
+static void GoAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
-    SKY_GroundFind_t *find = &op->find;
+    SKY_GroundFind_t *find    = &op->find;
+    bool              is_room = true;
 
-    SKY_ASSERT(step == SKY_LOOKUP_SEARCH || step == SKY_LOOKUP_AGAIN);
-    SKY_ASSERT(!find->is_passing);
-    if (!find->has_asked)
+    SKY_ASSERT(find->has_places);
+    while (is_room && find->ready.first != SKY_HOST_NONE)
     {
-        if (step == SKY_LOOKUP_SEARCH ? SKY_GroundInquiry_WaitsLate(ground, op) : !FindFirst(ground, op))
+        const uint32_t number = SKY_GroundKeys_Pop(find, &find->ready);
+
+        is_room = Goes(ground, op, number);
+        if (!is_room)
         {
-            return true;
-        }
-        op->asks = 0;
-        if (step == SKY_LOOKUP_SEARCH)
-        {
-            SKY_GroundAsk_AddLate(ground, op);
-        }
-        for (uint32_t i = 0; step == SKY_LOOKUP_AGAIN && i < find->count; ++i)
-        {
-            SKY_GroundAsk_Add(ground, op, find->first[i]);
-        }
-        if (SKY_GroundFind_AskAll(ground, op))
-        {
-            return true;
+            SKY_GroundKeys_GoesOn(find, number); /* when a question is free */
         }
     }
-    SKY_ASSERT(find->has_asked);
-    if (op->asks > 0u || step == SKY_LOOKUP_AGAIN) /* in a search nobody says anything unless somebody is late */
-    {
-        const SKY_HasWord_t word = SKY_GroundFind_Word(op);
+    SKY_ASSERT(is_room || op->asking > 0u);
+}
 
-        SKY_Lookup_Take(&find->core, 0, word == SKY_WORD_BLOCK ? SKY_WORD_BLOCK : SKY_WORD_ABSENT);
+/* Do what keys wait for. @return true if the operation waits for that */
+static bool WaitsForKeys(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_GroundFind_t *find  = &op->find;
+    const bool        looks = find->needs_look;
+    const bool        late  = find->needs_late && !looks;
+
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(looks || late || find->needs_places);
+    SKY_GroundKeys_Unpark(find);
+    find->has_places   = false;
+    find->needs_look   = false;
+    find->needs_late   = false;
+    find->needs_places = false;
+    op->has_searched   = late;
+    if (looks || late)
+    {
+        SKY_GroundInquiry_Wait(ground, op, looks ? SKY_GROUND_WAIT_LOOK : SKY_GROUND_WAIT_LATE);
     }
-    find->has_asked  = false;
-    op->has_searched = false;
-    (void)SKY_Lookup_Asked(&find->core);
-    return false;
+    return looks || late;
 }
 
 bool SKY_GroundFind_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    SKY_GroundFind_t *find = &op->find;
+
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
-    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(find->is_open);
     for (;;)
     {
-        const SKY_LookupStep_t step = SKY_Lookup_Next(&op->find.core);
+        if (!find->has_places)
+        {
+            const SKY_GroundMay_t may = SKY_GroundInquiry_May(ground, op);
 
-        if (step == SKY_LOOKUP_END)
-        {
-            return false;
+            if (may == SKY_GROUND_MAY_LATER)
+            {
+                return true;
+            }
+            op->has_asked_lost = false;
+            SKY_GroundFirst_Find(ground, op, may);
         }
-        if (step == SKY_LOOKUP_LOOK)
+        GoAll(ground, op);
+        if (op->asking > 0u)
         {
-            SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_LOOK);
             return true;
         }
-        if (step == SKY_LOOKUP_ASK ? RunPass(ground, op) : RunAll(ground, op, step))
+        if (find->parked.first == SKY_HOST_NONE)
+        {
+            if (!SKY_GroundChain_Adds(op))
+            {
+                op->has_searched = false;
+                find->is_open    = false;
+                return false;
+            }
+        }
+        else if (WaitsForKeys(ground, op))
         {
             return true;
         }
     }
+}
+
+/* Begin to look keys up. */
+static void Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const SKY_Late_t  late = SKY_GroundWays_Late(ground);
+    SKY_GroundFind_t *find = &op->find;
+
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(find->found_count >= 1u);
+    find->is_open      = true;
+    find->has_places   = false;
+    find->needs_look   = false;
+    find->needs_late   = false;
+    find->needs_places = false;
+    find->ready.first  = SKY_HOST_NONE;
+    find->parked.first = SKY_HOST_NONE;
+    find->free         = SKY_HOST_NONE;
+    find->fresh        = 0;
+    op->has_searched   = false;
+    for (uint32_t number = 0; number < find->found_count; ++number)
+    {
+        SKY_GroundFound_t *found = &find->found[number];
+
+        found->status   = SKY_STATUS_RUNNING;
+        found->question = SKY_HOST_NONE;
+        SKY_Lookup_Init(&found->core, &found->look, 1, late.is_known && late.is_over);
+        if (!find->is_chain)
+        {
+            SKY_GroundKeys_Add(find, number);
+        }
+    }
+}
+
+void SKY_GroundFind_BeginOne(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool is_fresh)
+{
+    SKY_GroundFind_t *find = &op->find;
+
+    SKY_ASSERT(op->kind != SKY_GROUND_FIND);
+    SKY_ASSERT(!find->is_open);
+    (void)memset(&find->one, 0, sizeof(find->one));
+    (void)memcpy(find->one.key, op->key, SKY_KEY_BYTES);
+    find->found       = &find->one;
+    find->found_count = 1;
+    find->is_fresh    = is_fresh;
+    find->is_chain    = false;
+    Begin(ground, op);
+}
+
+void SKY_GroundFind_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_GroundFind_t *find = &op->find;
+
+    SKY_ASSERT(op->found != NULL);
+    SKY_ASSERT(op->found_count >= 1u);
+    (void)memset(find, 0, sizeof(*find));
+    find->found       = op->found;
+    find->found_count = op->found_count;
+    find->is_fresh    = op->is_fresh;
+    SKY_GroundChain_Begin(op);
+    Begin(ground, op);
+}
+
+/* Return the status of an operation by those of its keys. */
+static uint32_t StatusOf(const SKY_GroundFind_t *find)
+{
+    uint32_t status = SKY_STATUS_DONE;
+
+    for (uint32_t number = 0; number < find->found_count; ++number)
+    {
+        const uint32_t one      = find->found[number].status;
+        const bool     is_worse = one == SKY_STATUS_MISS ? status == SKY_STATUS_DONE : one != SKY_STATUS_DONE;
+
+        status = is_worse && one != SKY_STATUS_RUNNING ? one : status;
+        SKY_ASSERT(find->is_chain || one != SKY_STATUS_RUNNING);
+    }
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
+    return status;
 }
 
 bool SKY_GroundFind_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
@@ -221,15 +323,7 @@ bool SKY_GroundFind_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         return true;
     }
-    op->status = SKY_Lookup_Status(&op->find.core, 0, false);
-    if (op->status == SKY_STATUS_DONE)
-    {
-        op->facts = op->find.facts;
-    }
-    else if (op->status == SKY_STATUS_UNANSWERED && op->find.count == 0u && ground->reach.pause_us == 0u)
-    {
-        op->status = SKY_STATUS_NO_SATELLITE;
-    }
+    op->status = StatusOf(&op->find);
     SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
     return false;
 }

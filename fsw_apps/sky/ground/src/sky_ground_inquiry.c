@@ -5,6 +5,7 @@
  *     LOOK  after an answer that did not come: which satellites do not answer at all?   (sky_reach.h)
  *     BACK  are lost satellites back?
  *     LATE  which satellites have something left to hand over?                          (sky_handovers.h)
+ *     BLIND do servers follow a schedule, though this host follows none?
  */
 #include <string.h>
 
@@ -335,17 +336,23 @@ static uint64_t Counter(const uint8_t *stats, uint32_t number)
     return value;
 }
 
+/* Return the counters that a satellite has told; NULL: it has told none. */
+static const uint8_t *StatsOf(const SKY_HostQuestion_t *question)
+{
+    SKY_ASSERT(question->op == SKY_OP_STATS);
+    return IsOk(question) && question->answer.length == STATS_BYTES ? question->answer.payload : NULL;
+}
+
 /* Take in the word of a satellite. @return false if it has said nothing of its handover */
 static bool TakeWord(SKY_Ground_t *ground, uint32_t index)
 {
-    const SKY_GroundInquiry_t *inquiry  = &ground->inquiry;
-    const SKY_HostQuestion_t  *question = &inquiry->questions[index];
-    const uint8_t             *stats    = question->answer.payload;
-    const uint32_t             number   = SKY_GroundWays_NumberOf(ground, inquiry->asks[index].satellite);
+    const SKY_GroundInquiry_t *inquiry = &ground->inquiry;
+    const uint8_t             *stats   = StatsOf(&inquiry->questions[index]);
+    const uint32_t             number  = SKY_GroundWays_NumberOf(ground, inquiry->asks[index].satellite);
 
     SKY_ASSERT(index < inquiry->count);
     SKY_ASSERT(ground->late_count <= index);
-    if (!IsOk(question) || stats == NULL || question->answer.length != STATS_BYTES)
+    if (stats == NULL)
     {
         return false;
     }
@@ -394,6 +401,41 @@ static bool EndPass(SKY_Ground_t *ground)
     return true;
 }
 
+/* ---- do they follow a schedule? ------------------------------------------------------------------------------------- */
+
+/* Begin to ask the servers of now. @return false if nobody is in sight */
+static bool BeginBlind(SKY_Ground_t *ground)
+{
+    bool is_in_sight = true;
+
+    SKY_ASSERT(ground->inquiry.kind == SKY_GROUND_WAIT_BLIND);
+    SKY_ASSERT(ground->sky.is_unscheduled);
+    ground->is_blind      = false;
+    ground->inquiry.count = 0;
+    SKY_GroundWays_Servers(ground, SKY_GroundWays_Row(ground));
+    for (uint32_t server = 0; is_in_sight && server < ground->limits.servers; ++server)
+    {
+        is_in_sight = AddAsk(ground, ground->placed[server]);
+    }
+    if (is_in_sight)
+    {
+        AskAll(ground, SKY_OP_STATS, SKY_Host_HurryUs(&ground->host, ground->placed, ground->limits.servers));
+    }
+    return is_in_sight;
+}
+
+static void EndBlind(SKY_Ground_t *ground)
+{
+    SKY_ASSERT(ground->inquiry.kind == SKY_GROUND_WAIT_BLIND);
+    SKY_ASSERT(ground->inquiry.count >= 1u);
+    for (uint32_t i = 0; i < ground->inquiry.count; ++i)
+    {
+        const uint8_t *stats = StatsOf(&ground->inquiry.questions[i]);
+
+        ground->is_blind = ground->is_blind || (stats != NULL && Counter(stats, SKY_STATS_KVC_ROWS) > 0u);
+    }
+}
+
 /* ---- inquiries ------------------------------------------------------------------------------------------------------- */
 
 /* Return true if the answer that an operation waits for is known already. */
@@ -414,24 +456,26 @@ static void Resume(SKY_GroundOp_t *op)
     op->is_due = true;
 }
 
-/* Begin the inquiry that an operation waits for. @return false if there is nothing to ask */
-static bool BeginInquiry(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+/* Begin an inquiry. @param failed  satellite that a look is about. @param doubts  as for BeginBack. @return false if there is nothing to ask */
+static bool BeginInquiry(SKY_Ground_t *ground, SKY_GroundWait_t kind, SKY_Addr_t failed, bool doubts)
 {
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
 
     SKY_ASSERT(inquiry->kind == SKY_GROUND_WAIT_NOT);
-    SKY_ASSERT(op->waits_for <= inquiry->number + 1u);
-    inquiry->kind    = op->waits;
+    SKY_ASSERT(kind != SKY_GROUND_WAIT_NOT);
+    inquiry->kind    = kind;
     inquiry->round   = 0;
     inquiry->running = 0;
-    inquiry->failed  = op->failed_on;
+    inquiry->failed  = failed;
     ++inquiry->number;
     switch (inquiry->kind)
     {
         case SKY_GROUND_WAIT_LOOK:
             return BeginRound(ground);
         case SKY_GROUND_WAIT_BACK:
-            return BeginBack(ground, op->doubts);
+            return BeginBack(ground, doubts);
+        case SKY_GROUND_WAIT_BLIND:
+            return BeginBlind(ground);
         default:
             SKY_Handovers_Begin(&ground->handovers, &inquiry->search, ground->sky.changes, SKY_GroundWays_Row(ground),
                                 ground->sky.schedule->count);
@@ -451,6 +495,9 @@ static bool EndStep(SKY_Ground_t *ground)
             return EndRound(ground);
         case SKY_GROUND_WAIT_BACK:
             EndBack(ground);
+            return true;
+        case SKY_GROUND_WAIT_BLIND:
+            EndBlind(ground);
             return true;
         default:
             return EndPass(ground);
@@ -487,6 +534,44 @@ static SKY_GroundOp_t *FirstWaiting(const SKY_Ground_t *ground)
     return op;
 }
 
+/* Return true if a satellite is doubted that a look may find lost. */
+static bool IsLookDue(const SKY_Ground_t *ground)
+{
+    SKY_ASSERT(ground->inquiry.kind == SKY_GROUND_WAIT_NOT);
+    return ground->doubted.plane != 0u && ground->reach.pause_us == 0u && !SKY_Ground_IsLost(ground, ground->doubted);
+}
+
+/* Begin the next inquiry: what the first operation waits for that waits, or a look at the satellite that is doubted. @return false if there is
+ * none */
+static bool BeginNext(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const SKY_Addr_t doubted = ground->doubted;
+
+    SKY_ASSERT(ground->inquiry.kind == SKY_GROUND_WAIT_NOT);
+    if (op != NULL && IsKnown(ground, op))
+    {
+        Resume(op);
+        return true;
+    }
+    if (op != NULL)
+    {
+        SKY_ASSERT(op->waits_for <= ground->inquiry.number + 1u);
+        if (!BeginInquiry(ground, op->waits, op->failed_on, op->doubts))
+        {
+            EndInquiry(ground);
+        }
+        return true;
+    }
+    const bool is_due = IsLookDue(ground);
+
+    ground->doubted = (SKY_Addr_t){0, 0};
+    if (is_due && !BeginInquiry(ground, SKY_GROUND_WAIT_LOOK, doubted, false))
+    {
+        EndInquiry(ground);
+    }
+    return is_due;
+}
+
 bool SKY_GroundInquiry_Run(SKY_Ground_t *ground)
 {
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
@@ -494,22 +579,15 @@ bool SKY_GroundInquiry_Run(SKY_Ground_t *ground)
 
     SKY_ASSERT(inquiry->running <= inquiry->count);
     SKY_ASSERT(inquiry->running == 0u || inquiry->kind != SKY_GROUND_WAIT_NOT);
-    if (inquiry->running > 0u || (inquiry->kind == SKY_GROUND_WAIT_NOT && op == NULL))
+    if (inquiry->kind == SKY_GROUND_WAIT_NOT)
+    {
+        return BeginNext(ground, op);
+    }
+    if (inquiry->running > 0u)
     {
         return false;
     }
-    if (inquiry->kind != SKY_GROUND_WAIT_NOT)
-    {
-        if (EndStep(ground))
-        {
-            EndInquiry(ground);
-        }
-    }
-    else if (IsKnown(ground, op))
-    {
-        Resume(op);
-    }
-    else if (!BeginInquiry(ground, op))
+    if (EndStep(ground))
     {
         EndInquiry(ground);
     }

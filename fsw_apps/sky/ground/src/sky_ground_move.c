@@ -99,6 +99,12 @@ static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT(op->outcome != SKY_STATUS_RUNNING);
 }
 
+static bool IsValue(const SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->kind <= SKY_GROUND_PUT);
+    return op->facts.version != 0u;
+}
+
 /* ---- between attempts ------------------------------------------------------------------------------------------------ */
 
 /* Search for late satellites, unless they are known. @return true if the operation waits */
@@ -122,20 +128,29 @@ static bool Search(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 /* Find out what became of the block. @return true if the operation waits */
 static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
-    bool is_other;
-    bool is_aside;
+    SKY_TransferAttempts_t *attempts = &op->attempts;
+    bool                    is_other;
+    bool                    is_aside;
 
-    SKY_ASSERT(op->attempts.step == (uint32_t)SKY_ATTEMPT_CONFIRM);
-    if (SKY_GroundConfirm_Waits(ground, op, &is_other, &is_aside))
+    SKY_ASSERT(attempts->step == (uint32_t)SKY_ATTEMPT_CONFIRM);
+    if (SKY_GroundConfirm_Waits(ground, op, SKY_Verdict_MayPurge(&attempts->denied), &is_other, &is_aside))
     {
         return true;
     }
-    /* The host knows the schedule that satellites follow. */
-    SKY_TransferAttempts_Confirmed(&op->attempts, is_other, false, is_aside);
+    SKY_TransferAttempts_Confirmed(attempts, is_other, op->is_blind, is_aside);
     if (!SKY_Stripe_Equal(&op->facts.stripe, &op->block.stripe))
     {
         op->outcome = SKY_STATUS_BAD_LENGTH;
-        SKY_TransferAttempts_GiveUp(&op->attempts);
+        SKY_TransferAttempts_GiveUp(attempts);
+    }
+    else if (op->outcome == SKY_STATUS_MISS && IsValue(op) && (!op->has_words || (attempts->denied.is_other && !op->is_ahead)))
+    {
+        op->outcome = SKY_STATUS_UNANSWERED; /* who is silent may know it, or it has changed twice meanwhile */
+        SKY_TransferAttempts_GiveUp(attempts);
+    }
+    else
+    {
+        op->has_words = op->has_words && attempts->step == (uint32_t)SKY_ATTEMPT_END;
     }
     return false;
 }
@@ -192,6 +207,10 @@ bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     }
     do
     {
+        if (op->kind == SKY_GROUND_GET && op->outcome == SKY_STATUS_MISS && IsValue(op) && !op->has_words)
+        {
+            SKY_TransferAttempts_Doubt(&op->attempts);
+        }
         step = SKY_TransferAttempts_Next(&op->attempts);
     } while (step != SKY_ATTEMPT_END && !Step(ground, op, step));
     if (step != SKY_ATTEMPT_END)
@@ -200,7 +219,9 @@ bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     }
     SKY_ASSERT(op->outcome != SKY_STATUS_RUNNING);
     op->status  = op->outcome;
-    op->verdict = (uint32_t)(op->changes == ground->sky.changes ? SKY_TransferAttempts_Verdict(&op->attempts) : SKY_VERDICT_KEEP);
+    op->verdict = (uint32_t)(op->changes == ground->sky.changes && op->status != SKY_STATUS_UNANSWERED
+                                 ? SKY_TransferAttempts_Verdict(&op->attempts)
+                                 : SKY_VERDICT_KEEP);
     SKY_ASSERT(op->status != SKY_STATUS_DONE || op->verdict == (uint32_t)SKY_VERDICT_KEEP);
     return false;
 }

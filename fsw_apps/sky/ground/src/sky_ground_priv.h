@@ -23,26 +23,31 @@ uint32_t SKY_GroundWays_NumberOf(const SKY_Ground_t *ground, SKY_Addr_t satellit
 SKY_HostPlace_t SKY_GroundWays_Place(SKY_Ground_t *ground, SKY_Addr_t satellite);
 /** Find the satellites of all servers in a row, with stand-ins for lost ones: in `placed`. */
 void SKY_GroundWays_Servers(SKY_Ground_t *ground, uint32_t row);
-/**
- * Find the satellites that are asked first for a block of which only the key is known: in each row the server that has share 0 of a small
- * block and those behind it, one more than hold parity. While the block may move these are several rows.
- * @param found  room for SKY_GROUND_FIRST_MAX
- * @return number of satellites; 0 if none is in sight
- */
-uint32_t SKY_GroundWays_First(SKY_Ground_t *ground, const uint8_t *key, SKY_Addr_t *found);
+/** Find the rows whose servers are asked for a block of which only the key is known. @param rows  room for SKY_PLACES_ROWS_MAX
+ *  @return number of them */
+uint32_t SKY_GroundWays_Rows(const SKY_Ground_t *ground, uint32_t *rows);
 /** Return what is known of handovers. */
 SKY_Late_t SKY_GroundWays_Late(const SKY_Ground_t *ground);
 /** Find the places of all shares of an operation's block, and describe its transfer. @return false if nobody is in sight */
 bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Return a number of the places that were found, from 1. */
 uint32_t SKY_GroundWays_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t *op);
-/** Return a number of the ways to some satellites, from 1. */
-uint32_t SKY_GroundWays_NumberOfWays(SKY_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count);
+/** Mix a place, and the way to it, into a number of places. */
+uint64_t SKY_GroundWays_Mix(uint64_t number, const SKY_HostPlace_t *place);
 
 /* ---- sky_ground_question.c: one question --------------------------------------------------------------------------------- */
 
 /** Ask a question, which is the owner's until it ends. @return false if it cannot be asked; it has expired then */
 bool SKY_GroundQuestion_Ask(SKY_Ground_t *ground, SKY_HostQuestion_t *question);
+
+/* ---- sky_ground_hearing.c: who has answered ------------------------------------------------------------------------------- */
+
+/** Note whether a satellite has answered a question. One that has not counts as silent if it has answered no other one since. */
+void SKY_GroundHearing_Note(SKY_Ground_t *ground, const SKY_HostQuestion_t *question);
+/** Let nobody wait for a question any more. What becomes of it tells whether the satellite is there. */
+void SKY_GroundHearing_Leave(SKY_Ground_t *ground, SKY_HostQuestion_t *question);
+/** Take in the end of a question for which nobody waits any more: a look follows if it was not answered. */
+void SKY_GroundHearing_Strayed(SKY_Ground_t *ground, SKY_HostQuestion_t *question);
 
 /* ---- sky_ground_inquiry.c: what it asks to know that ---------------------------------------------------------------------- */
 
@@ -96,24 +101,87 @@ bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQ
 /* ---- operations ------------------------------------------------------------------------------------------------------------ */
 /* Each begins with Begin. Goes lets it go on: true if it waits, false if it has ended, with its status. */
 
+/* FIND: who is asked first for a key (sky_ground_first.c) */
+
+/** Find the places of all servers in the rows that are asked. There are none if nobody is in sight, or @p may says so. */
+void SKY_GroundFirst_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundMay_t may);
+/** Return true if servers are elsewhere now, or others stand in for them. */
+bool SKY_GroundFirst_HasChanged(const SKY_Ground_t *ground, const SKY_GroundFind_t *find);
+/** Return the number of satellites that are asked first for a key; one of them may be there several times. */
+uint32_t SKY_GroundFirst_Count(const SKY_GroundFind_t *find);
+/** Return a number of a key's first satellites and the ways to them, from 1. */
+uint32_t SKY_GroundFirst_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found);
+/**
+ * Find the place that is asked next for a key in its step.
+ * @param at     number of it
+ * @param place  plane 0: no way leads there
+ * @return false if it is passed over
+ */
+bool SKY_GroundFirst_Place(SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found, uint32_t at,
+                           SKY_HostPlace_t *place);
+
+/* lists of keys (sky_ground_keys.c) */
+
+/** Return a key of a look-up. */
+SKY_GroundFound_t *SKY_GroundKeys_Of(const SKY_GroundOp_t *op, uint32_t number);
+/** Put a key behind the others of a list. */
+void SKY_GroundKeys_Push(SKY_GroundFind_t *find, SKY_GroundKeys_t *list, uint32_t number);
+/** Take the first key out of a list. There is one. */
+uint32_t SKY_GroundKeys_Pop(SKY_GroundFind_t *find, SKY_GroundKeys_t *list);
+/** Add a key to those that are looked up. */
+void SKY_GroundKeys_Add(SKY_GroundFind_t *find, uint32_t number);
+/** Put a key before all others that go on: it has begun, and may need no question any more. */
+void SKY_GroundKeys_GoesOn(SKY_GroundFind_t *find, uint32_t number);
+/** Let all keys go on that wait. */
+void SKY_GroundKeys_Unpark(SKY_GroundFind_t *find);
+
+/* questions for keys (sky_ground_find_ask.c) */
+
+/** Return true if a satellite was silent since places were found: to ask it for another key would take as long. */
+bool SKY_GroundFind_IsDeaf(const SKY_Ground_t *ground, const SKY_GroundFind_t *find, const SKY_HostPlace_t *place);
+/** Take in that a satellite says nothing of a key. Who is asked one after the other is not asked any more. @param place  plane 0: no way leads
+ *  there */
+void SKY_GroundFind_TakeSilence(SKY_GroundOp_t *op, SKY_GroundFound_t *found, const SKY_HostPlace_t *place);
+/** Ask a satellite for a key. @return false if no question is free */
+bool SKY_GroundFind_Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, const SKY_HostPlace_t *place);
+/**
+ * Return what the satellites that were asked first say together. Of a value, and of what nobody knows, all have to say something, and they have to
+ * be more than hold parity: another one may know more.
+ */
+SKY_HasWord_t SKY_GroundFind_Together(const SKY_GroundFind_t *find, const SKY_GroundFound_t *found);
+/** Take in the end of a question about a key. */
+void SKY_GroundFind_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQuestion_t *question);
+
+/* chains (sky_ground_chain.c) */
+
+/** Begin a chain, if the operation is about one. */
+void SKY_GroundChain_Begin(SKY_GroundOp_t *op);
+/** Add the keys of a chain that are to be looked up next, once all is known that was asked. @return false if there are none: the chain
+ *  has its end */
+bool SKY_GroundChain_Adds(SKY_GroundOp_t *op);
+
+/* all keys (sky_ground_find.c) */
+
 void SKY_GroundFind_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 bool SKY_GroundFind_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
-/** Let a look-up go on that is a part of another operation. @return true if that waits */
+/** Begin a look-up of the block of another operation: `find.one`. */
+void SKY_GroundFind_BeginOne(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool is_fresh);
+/** Let a look-up go on. @return true if the operation waits */
 bool SKY_GroundFind_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op);
-/** Combine what those said that were asked for the block. One that knows the block counts, whatever others say. */
-SKY_HasWord_t SKY_GroundFind_Word(SKY_GroundOp_t *op);
-/** Ask those who were added for the block, and wait so long at most. @return false if there are none */
-bool SKY_GroundFind_AskFor(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint64_t wait_us);
-/** Ask those who were added for the block, and wait as long as an answer may take. @return false if there are none */
-bool SKY_GroundFind_AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 
 /**
- * Ask satellites for the facts of a block that was missed: sky_ground_confirm.c.
- * @param is_other  set in the end if the block is prefetched for a row to come, which is the operation's from now on, or was replaced
- * @param is_aside  set in the end if a stand-in may hold some of it
+ * Ask satellites for the facts of a block that was missed: sky_ground_confirm.c. Sets `has_words` and `is_blind`.
+ * @param may_purge  its rest is purged, unless they know better
+ * @param is_other   set in the end if the block is prefetched for a row to come, which is the operation's from now on, or was replaced
+ * @param is_aside   set in the end if a stand-in may hold some of it
  * @return true if the operation waits; false if it is over
  */
-bool SKY_GroundConfirm_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_other, bool *is_aside);
+bool SKY_GroundConfirm_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool may_purge, bool *is_other, bool *is_aside);
+/** Ask the servers of now whether the operation's block is prefetched for a row to come, which is the operation's then: `is_ahead`. @return true if
+ *  it waits */
+bool SKY_GroundConfirm_AsksAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+/** Find out whether satellites follow a schedule that this host does not know: `is_blind`. @return true if the operation waits */
+bool SKY_GroundConfirm_AsksBlind(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Ask stand-ins for the operation's block. @param is_aside  set in the end if one may hold some of it. @return true if it waits */
 bool SKY_GroundConfirm_AsksAside(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_aside);
 

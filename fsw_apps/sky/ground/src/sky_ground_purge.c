@@ -52,7 +52,8 @@ static void FindAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_PurgeStep_t st
     }
     if (step == SKY_PURGE_FIRST)
     {
-        const uint32_t count = SKY_GroundWays_First(ground, op->key, op->find.first);
+        uint32_t       rows[SKY_PLACES_ROWS_MAX];
+        const uint32_t count = SKY_GroundWays_Rows(ground, rows);
 
         SKY_ASSERT(count >= 1u);
         for (uint32_t i = 0; i <= op->facts.stripe.code_m; ++i)
@@ -61,9 +62,13 @@ static void FindAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_PurgeStep_t st
 
             AddPlaces(ground, op, SKY_Spread_Share(op->key, op->facts.stripe.chunk_total, servers, server));
         }
-        for (uint32_t i = 0; i < count; ++i)
+        for (uint32_t row = 0; row < count; ++row)
         {
-            Add(ground, op, op->find.first[i]);
+            SKY_GroundWays_Servers(ground, rows[row]);
+            for (uint32_t behind = 0; behind <= ground->sky.parity; ++behind)
+            {
+                Add(ground, op, ground->placed[(SKY_Spread_OfKey(op->key, servers) + behind) % servers]);
+            }
         }
         return;
     }

@@ -191,52 +191,14 @@ void SKY_GroundWays_Servers(SKY_Ground_t *ground, uint32_t row)
     SKY_Places_InRow(ground->sky.schedule, row, &lost, ground->placed, ground->cells);
 }
 
-static bool IsAmong(SKY_Addr_t satellite, const SKY_Addr_t *found, uint32_t count)
+uint32_t SKY_GroundWays_Rows(const SKY_Ground_t *ground, uint32_t *rows)
 {
-    uint32_t at = 0;
+    const SKY_Places_t places  = SKY_GroundWays_Rule(ground);
+    const uint32_t     several = SKY_Places_Rows(&places, ground->now_us, 0, rows);
 
-    SKY_ASSERT(satellite.plane != 0u);
-    while (at < count && !SKY_Addr_Equal(found[at], satellite))
-    {
-        ++at;
-    }
-    return at < count;
-}
-
-uint32_t SKY_GroundWays_First(SKY_Ground_t *ground, const uint8_t *key, SKY_Addr_t *found)
-{
-    const SKY_Places_t places = SKY_GroundWays_Rule(ground);
-    uint32_t           rows[SKY_PLACES_ROWS_MAX];
-    const uint32_t     several   = SKY_Places_Rows(&places, ground->now_us, 0, rows);
-    const uint32_t     row_count = SKY_Places_IsMoving(&places, ground->now_us) ? several : 1u;
-    const uint32_t     servers   = ground->limits.servers;
-    uint32_t           before    = 0; /* index of the first satellite of the row before */
-    uint32_t           count     = 0;
-
-    for (uint32_t i = 0; i < row_count; ++i)
-    {
-        SKY_GroundWays_Servers(ground, rows[i]);
-        if (SKY_GroundWays_Place(ground, ground->placed[0]).plane == 0u)
-        {
-            return 0;
-        }
-        const uint32_t from = count;
-
-        for (uint32_t at = 0; at <= ground->sky.parity; ++at)
-        {
-            const SKY_Addr_t one = ground->placed[(SKY_Spread_OfKey(key, servers) + at) % servers];
-
-            if (!IsAmong(one, &found[before], from - before))
-            {
-                found[count] = one;
-                ++count;
-            }
-        }
-        before = from;
-    }
-    SKY_ASSERT(count >= 1u);
-    SKY_ASSERT(count <= SKY_GROUND_FIRST_MAX);
-    return count;
+    SKY_ASSERT(several >= 1u);
+    SKY_ASSERT(several <= SKY_PLACES_ROWS_MAX);
+    return SKY_Places_IsMoving(&places, ground->now_us) ? several : 1u;
 }
 
 SKY_Late_t SKY_GroundWays_Late(const SKY_Ground_t *ground)
@@ -372,7 +334,7 @@ bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     return true;
 }
 
-static uint64_t Mixed(uint64_t number, const SKY_HostPlace_t *place)
+uint64_t SKY_GroundWays_Mix(uint64_t number, const SKY_HostPlace_t *place)
 {
     const uint64_t satellite = (uint64_t)place->plane << 16 | place->slot;
 
@@ -387,22 +349,8 @@ uint32_t SKY_GroundWays_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t 
     SKY_ASSERT(op->block.rounds <= SKY_HOST_ROUNDS);
     for (size_t i = 0; i < count; ++i)
     {
-        number = Mixed(number, &op->places[i]);
+        number = SKY_GroundWays_Mix(number, &op->places[i]);
     }
     SKY_ASSERT(count >= 1u);
-    return (uint32_t)(number >> 32) | 1u;
-}
-
-uint32_t SKY_GroundWays_NumberOfWays(SKY_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count)
-{
-    uint64_t number = count;
-
-    SKY_ASSERT(count <= SKY_GROUND_FIRST_MAX);
-    for (uint32_t i = 0; i < count; ++i)
-    {
-        const SKY_HostPlace_t place = SKY_GroundWays_Place(ground, satellites[i]);
-
-        number = Mixed(number, &place);
-    }
     return (uint32_t)(number >> 32) | 1u;
 }

@@ -221,6 +221,54 @@ SKY_HostQuestion_t *SKY_HostQuestions_TakeWaiting(SKY_HostQuestions_t *all)
     return question;
 }
 
+/* Take a question out of those that wait. */
+static void TakeOut(SKY_HostQuestions_t *all, const SKY_HostQuestion_t *question)
+{
+    const uint32_t waiting = all->waiting;
+
+    SKY_ASSERT(waiting > 0u);
+    for (uint32_t i = 0; i < waiting; ++i) /* once around, so that the others keep their order */
+    {
+        SKY_HostQuestion_t *one = SKY_HostQuestions_TakeWaiting(all);
+
+        if (one != question)
+        {
+            SKY_HostQuestions_Wait(all, one);
+        }
+    }
+    SKY_ASSERT(all->waiting + 1u == waiting);
+}
+
+bool SKY_Host_Leave(SKY_Host_t *host, SKY_HostQuestion_t *question, SKY_HostQuestion_t *heir)
+{
+    SKY_HostQuestions_t *all       = &host->questions;
+    const uint32_t       place     = (uint32_t)(question->request_id / SKY_REQUEST_IDS) & (SKY_HOST_QUESTIONS_MAX - 1u);
+    const bool           is_on_way = place < all->memory.count && all->memory.asked[place].question == question;
+
+    SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
+    SKY_ASSERT(heir != question);
+    if (is_on_way && heir != NULL && question->sent > 0u)
+    {
+        *heir                             = *question;
+        all->memory.asked[place].question = heir;
+        question->status                  = SKY_STATUS_EXPIRED;
+        return true;
+    }
+    if (is_on_way)
+    {
+        all->memory.asked[place].question = NULL;
+        all->memory.asked[place].next     = all->free;
+        all->free                         = place;
+        --all->on_way;
+    }
+    else
+    {
+        TakeOut(all, question);
+    }
+    question->status = SKY_STATUS_EXPIRED;
+    return false;
+}
+
 void SKY_HostQuestions_StopAll(SKY_Host_t *host, SKY_Status_t status)
 {
     SKY_HostQuestions_t *all = &host->questions;

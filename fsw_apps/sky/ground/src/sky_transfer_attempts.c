@@ -252,6 +252,16 @@ void SKY_TransferAttempts_Confirmed(SKY_TransferAttempts_t *attempts, bool is_ot
     }
 }
 
+void SKY_TransferAttempts_Doubt(SKY_TransferAttempts_t *attempts)
+{
+    SKY_ASSERT(attempts->is_get);
+    if (attempts->step == SKY_ATTEMPT_END && attempts->status == SKY_STATUS_MISS)
+    {
+        attempts->step = SKY_ATTEMPT_CONFIRM;
+    }
+    SKY_ASSERT(attempts->step <= SKY_ATTEMPT_END);
+}
+
 SKY_Verdict_t SKY_TransferAttempts_Verdict(const SKY_TransferAttempts_t *attempts)
 {
     if (attempts->is_get && attempts->status == SKY_STATUS_BAD_KEY)

@@ -624,6 +624,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_TransferAttempts_Ended": (None, [POINTER(TransferAttempts), c_uint32, c_bool, c_bool, POINTER(Rows), c_uint32, c_bool]),
     "SKY_TransferAttempts_Searched": (None, [POINTER(TransferAttempts), POINTER(Late), c_uint32]),
     "SKY_TransferAttempts_Confirmed": (None, [POINTER(TransferAttempts), c_bool, c_bool, c_bool]),
+    "SKY_TransferAttempts_Doubt": (None, [POINTER(TransferAttempts)]),
     "SKY_TransferAttempts_Verdict": (c_uint, [POINTER(TransferAttempts)]),
     "SKY_Reach_Init": (None, [POINTER(Reach), POINTER(ReachCfg), POINTER(Torus), POINTER(ReachSatellite), POINTER(Addr)]),
     "SKY_Reach_May": (c_uint, [POINTER(Reach), c_uint64]),
