@@ -155,7 +155,7 @@ static bool AsksOther(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_other)
             return true;
         }
         op->confirms = SKY_GROUND_CONFIRM_OTHER;
-        SKY_GroundFind_BeginOne(ground, op, op->facts.version != 0u);
+        SKY_GroundFind_BeginOne(ground, op, op->facts.version != 0u || op->outcome == SKY_STATUS_BAD_KEY);
     }
     SKY_ASSERT(op->confirms == SKY_GROUND_CONFIRM_OTHER);
     if (SKY_GroundFind_Waits(ground, op))

@@ -6,6 +6,8 @@
 #include "sky_assert.h"
 #include "sky_ground_priv.h"
 
+#define SILENCE_MS 1000u /* who is waited for in a hurry is not silent yet */
+
 void SKY_GroundHearing_Note(SKY_Ground_t *ground, const SKY_HostQuestion_t *question)
 {
     const SKY_Addr_t     satellite = {question->place.plane, question->place.slot};
@@ -18,7 +20,7 @@ void SKY_GroundHearing_Note(SKY_Ground_t *ground, const SKY_HostQuestion_t *ques
     {
         hearing->heard_us = ground->now_us;
     }
-    else if (question->status == SKY_STATUS_EXPIRED && hearing->heard_us <= asked_us)
+    else if (question->status == SKY_STATUS_EXPIRED && question->deadline_ms >= SILENCE_MS && hearing->heard_us <= asked_us)
     {
         hearing->silent_us = ground->now_us;
     }

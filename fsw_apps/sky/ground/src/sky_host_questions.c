@@ -243,9 +243,10 @@ bool SKY_Host_Leave(SKY_Host_t *host, SKY_HostQuestion_t *question, SKY_HostQues
 {
     SKY_HostQuestions_t *all       = &host->questions;
     const uint32_t       place     = (uint32_t)(question->request_id / SKY_REQUEST_IDS) & (SKY_HOST_QUESTIONS_MAX - 1u);
-    const bool           is_on_way = place < all->memory.count && all->memory.asked[place].question == question;
+    const bool           is_on_way = all->memory.asked[place].question == question;
 
     SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
+    SKY_ASSERT(place < all->memory.count); /* 0 for one that waits */
     SKY_ASSERT(heir != question);
     if (is_on_way && heir != NULL && question->sent > 0u)
     {
