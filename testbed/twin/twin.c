@@ -386,6 +386,10 @@ void SKYT_Break(SKYT_Twin_t *twin, SKYT_Break_t what)
     {
         twin->nodes[node].core.router.map = NULL;
     }
+    for (uint32_t host = 0; what == SKYT_BREAK_GULLIBLE && host < twin->config.hosts; ++host)
+    {
+        twin->grounds[host].core.sky.parity = 0;
+    }
 }
 
 /* ---- the sky --------------------------------------------------------------------------------------------------------- */

@@ -327,8 +327,9 @@ typedef enum
     SKYT_BREAK_NEGLECT = 36, /**< REPAIRED: satellites never count a broken block */
     SKYT_BREAK_RUTHLESS =
         37, /**< KEPT: a host takes each satellite for settled, and each stand-in for one that holds nothing of the block */
-    SKYT_BREAK_HASTY = 38, /**< KEPT: satellites say that they are settled before they have asked anybody */
-    SKYT_BREAK_MISER = 39  /**< KEPT: satellites never ask whether who they keep chunks for is back */
+    SKYT_BREAK_HASTY    = 38, /**< KEPT: satellites say that they are settled before they have asked anybody */
+    SKYT_BREAK_MISER    = 39, /**< KEPT: satellites never ask whether who they keep chunks for is back */
+    SKYT_BREAK_GULLIBLE = 40  /**< VERSION: hosts take the word of one satellite for that of as many as have to speak */
 } SKYT_Break_t;
 
 /** Create a twin. @return NULL if a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or there is no memory */

@@ -290,6 +290,8 @@ class Break(IntEnum):
     """KEPT: satellites say that they are settled before they have asked anybody"""
     MISER = 39
     """KEPT: satellites never ask whether who they keep chunks for is back"""
+    GULLIBLE = 40
+    """VERSION: hosts take the word of one satellite for that of as many as have to speak"""
 
 
 class Config(Structure):

@@ -86,6 +86,23 @@ static void test_a_version_that_homes_do_not_tell(void)
     check_only_broken(&rig, SKYT_BREAK_DISOWN, SKYT_INVARIANT_VERSION, "than was acknowledged before");
 }
 
+/* Satellites of the window restart empty, one after the other, and say that they hold nothing. */
+static void test_the_word_of_one_satellite(void)
+{
+    Rig_t rig;
+
+    rig_values(&rig, 1);
+    rig.config.parity = 2;
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        const uint32_t node = node_at(3, 8 + i);
+
+        (void)rig_fault(&rig, 20u + 60u * i, SKYT_FAULT_CRASH, node, 0);
+        (void)rig_fault(&rig, 21u + 60u * i, SKYT_FAULT_RESTART, node, 0);
+    }
+    check_only_broken(&rig, SKYT_BREAK_GULLIBLE, SKYT_INVARIANT_VERSION, "by the word of too few satellites");
+}
+
 /* What was deleted is not what was put before. It is shorter, and lies elsewhere. */
 static void test_values_are_deleted_and_put_again(void)
 {
@@ -146,6 +163,7 @@ int main(void)
     RUN(test_an_older_version_in_the_place_of_a_newer_one);
     RUN(test_a_chunk_of_another_version);
     RUN(test_a_version_that_homes_do_not_tell);
+    RUN(test_the_word_of_one_satellite);
     RUN(test_values_are_deleted_and_put_again);
     RUN(test_faults_mix_no_versions);
     RUN(test_a_purged_value_is_gone_for_who_purged_it);
