@@ -287,12 +287,15 @@ static void test_the_word_of_one_is_too_little_for_a_value(void)
     close_ground();
 }
 
-/* It stands in for all, and has one word. */
-static void test_one_that_stands_in_for_all_is_one(void)
+/* All homes are lost: what stands in for them does not say that a block is absent. One home suffices. */
+static void test_who_stands_in_does_not_say_that_a_block_is_absent(void)
 {
     const SKY_Addr_t left = {1, 1};
 
-    (void)put_with_parity(5);
+    told_mute = put_with_parity(5);
+    silence(told_mute, true);
+    CHECK_EQ(find(&runs[1], 2), SKY_STATUS_MISS);
+    CHECK_EQ(find(&runs[1], 1), SKY_STATUS_DONE);
     silence_all(true);
     silence(left, false);
     for (uint32_t i = 0; i < 40u && ground.reach.lost_count + 1u < NODES; ++i)
@@ -599,7 +602,7 @@ int main(void)
     RUN(test_who_answers_late_is_there);
     RUN(test_a_look_at_who_was_silent_may_find_nobody_in_sight);
     RUN(test_the_word_of_one_is_too_little_for_a_value);
-    RUN(test_one_that_stands_in_for_all_is_one);
+    RUN(test_who_stands_in_does_not_say_that_a_block_is_absent);
     RUN(test_the_newest_version_is_found_while_the_window_moves);
     RUN(test_many_keys_are_one_operation);
     RUN(test_a_silent_satellite_keeps_no_other_key_waiting);

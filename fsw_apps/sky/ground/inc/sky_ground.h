@@ -136,6 +136,7 @@ typedef struct
     uint32_t           free, fresh;   /**< first free question; number of those that were used before */
     uint32_t           rows[SKY_PLACES_ROWS_MAX];
     uint32_t           row_count;                 /**< rows that are asked; 0: nobody is in sight */
+    uint32_t           row;                       /**< row of that time */
     uint32_t           parity;                    /**< servers behind the first one that are asked, too */
     uint32_t           skies, losses, lost_count; /**< numbers of the sky and of lost satellites when places were found, */
     uint64_t           places_us;                 /**< and the time of that */

@@ -67,7 +67,7 @@ static bool BeginStep(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Ground
 }
 
 /* End a step of which all have answered. */
-static void EndStep(const SKY_GroundFind_t *find, SKY_GroundFound_t *found)
+static void EndStep(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, SKY_GroundFound_t *found)
 {
     const bool is_late = found->core.step == (uint32_t)SKY_LOOKUP_SEARCH;
 
@@ -75,7 +75,7 @@ static void EndStep(const SKY_GroundFind_t *find, SKY_GroundFound_t *found)
     SKY_ASSERT(found->is_asked);
     if (found->core.step == (uint32_t)SKY_LOOKUP_ASK)
     {
-        SKY_Lookup_Take(&found->core, 0, SKY_GroundFind_Together(find, found));
+        SKY_Lookup_Take(&found->core, 0, SKY_GroundFind_Together(ground, op, found));
     }
     else if (!is_late || found->asks > 0u) /* in a search nobody says anything unless somebody is late */
     {
@@ -150,7 +150,7 @@ static bool Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
         {
             return true;
         }
-        EndStep(&op->find, found);
+        EndStep(ground, op, found);
     }
 }
 

@@ -165,20 +165,18 @@ static void TakeWord(const SKY_GroundOp_t *op, SKY_GroundFound_t *found, SKY_Has
     found->is_asked = found->is_asked || (word == SKY_WORD_BLOCK && facts->version == 0u && !op->find.is_fresh);
 }
 
-/* Return what the satellites that were asked first say together. Of a value, and of what nobody knows, all have to say something, and they have to
- * be more than hold parity: another one may know more. */
-SKY_HasWord_t SKY_GroundFind_Together(const SKY_GroundFind_t *find, const SKY_GroundFound_t *found)
+SKY_HasWord_t SKY_GroundFind_Together(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found)
 {
     const bool is_block = found->word == (uint32_t)SKY_WORD_BLOCK;
-    const bool is_short = found->at_once && found->asks <= find->parity;
 
     SKY_ASSERT(found->asking == 0u);
     SKY_ASSERT(!is_block || found->facts.stripe.chunk_len != 0u);
-    if ((found->is_silent || is_short) && (!is_block || found->facts.version != 0u))
+    if (is_block)
     {
-        return SKY_WORD_NOTHING;
+        return found->is_silent && found->facts.version != 0u ? SKY_WORD_NOTHING : SKY_WORD_BLOCK;
     }
-    return is_block ? SKY_WORD_BLOCK : SKY_WORD_ABSENT;
+    return found->is_silent || (op->find.parity > 0u && !SKY_GroundFirst_IsAnyHome(ground, op, found)) ? SKY_WORD_NOTHING
+                                                                                                       : SKY_WORD_ABSENT;
 }
 
 /* Let nobody wait for the questions of a key that have nothing to add. What becomes of them tells whether the satellite is there. */

@@ -20,6 +20,7 @@ void SKY_GroundFirst_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundMa
     SKY_ASSERT(may != SKY_GROUND_MAY_LATER);
     find->row_count  = may == SKY_GROUND_MAY_NOW ? SKY_GroundWays_Rows(ground, find->rows) : 0u;
     find->has_places = true;
+    find->row        = SKY_GroundWays_Row(ground);
     find->parity     = ground->sky.parity;
     find->at_once    = find->parity > 0u || find->is_fresh;
     find->skies      = ground->skies;
@@ -31,7 +32,15 @@ void SKY_GroundFirst_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundMa
         SKY_GroundWays_Servers(ground, find->rows[row]);
         for (uint32_t server = 0; server < servers; ++server)
         {
-            op->places[(size_t)row * servers + server] = SKY_GroundWays_Place(ground, ground->placed[server]);
+            const SKY_Addr_t home  = SKY_Schedule_Server(ground->sky.schedule, find->rows[row], server);
+            SKY_HostPlace_t *place = &op->places[(size_t)row * servers + server];
+
+            *place = SKY_GroundWays_Place(ground, ground->placed[server]);
+            if (!SKY_Addr_Equal(home, ground->placed[server]))
+            {
+                place->home_plane = home.plane;
+                place->home_slot  = home.slot;
+            }
         }
     }
     if (find->row_count > 0u && op->places[0].plane == 0u)
@@ -72,6 +81,20 @@ uint32_t SKY_GroundFirst_Count(const SKY_GroundFind_t *find)
     SKY_ASSERT(find->has_places);
     SKY_ASSERT(find->row_count <= SKY_PLACES_ROWS_MAX);
     return find->row_count * (find->parity + 1u);
+}
+
+bool SKY_GroundFirst_IsAnyHome(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found)
+{
+    const SKY_GroundFind_t *find   = &op->find;
+    bool                    is_any = false;
+
+    SKY_ASSERT(find->row_count >= 1u);
+    SKY_ASSERT(find->row >= 1u);
+    for (uint32_t at = 0; !is_any && at < SKY_GroundFirst_Count(find); ++at)
+    {
+        is_any = find->rows[at / (find->parity + 1u)] == find->row && !SKY_HostPlace_IsStandIn(FirstOf(ground, op, found, at));
+    }
+    return is_any;
 }
 
 /* Return true if a satellite was asked before in this step: one may stand in for several. Of those that are asked one after the other only the row

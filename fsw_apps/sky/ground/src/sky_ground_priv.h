@@ -109,6 +109,8 @@ void SKY_GroundFirst_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundMa
 bool SKY_GroundFirst_HasChanged(const SKY_Ground_t *ground, const SKY_GroundFind_t *find);
 /** Return the number of satellites that are asked first for a key; one of them may be there several times. */
 uint32_t SKY_GroundFirst_Count(const SKY_GroundFind_t *find);
+/** Return true if any of a key's first satellites in the row of now is at home there, and does not stand in for another one. */
+bool SKY_GroundFirst_IsAnyHome(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found);
 /** Return a number of a key's first satellites and the ways to them, from 1. */
 uint32_t SKY_GroundFirst_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found);
 /**
@@ -145,10 +147,10 @@ void SKY_GroundFind_TakeSilence(SKY_GroundOp_t *op, SKY_GroundFound_t *found, co
 /** Ask a satellite for a key. @return false if no question is free */
 bool SKY_GroundFind_Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, const SKY_HostPlace_t *place);
 /**
- * Return what the satellites that were asked first say together. Of a value, and of what nobody knows, all have to say something, and they have to
- * be more than hold parity: another one may know more.
+ * Return what the satellites that were asked first say together. Of a value, and of what nobody knows, all have to say something: the silent one may
+ * know more. With parity nobody who only stands in for others says that a block is absent: they may have it.
  */
-SKY_HasWord_t SKY_GroundFind_Together(const SKY_GroundFind_t *find, const SKY_GroundFound_t *found);
+SKY_HasWord_t SKY_GroundFind_Together(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found);
 /** Take in the end of a question about a key. */
 void SKY_GroundFind_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQuestion_t *question);
 
