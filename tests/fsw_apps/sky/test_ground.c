@@ -208,6 +208,42 @@ static void test_a_value_is_missed_only_by_the_word_of_enough_homes(void)
     }
 }
 
+static bool knows_it(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    answer->word |= SKY_WORD_SETTLED;
+    if (question->op == SKY_OP_HAS && (question->flags & SKY_FLAG_ANY) != 0u)
+    {
+        answer->status = SKY_STATUS_OK;
+        SKY_Stripe_ToPacket(&runs[0].op.facts.stripe, answer);
+        answer->block_version = runs[0].op.facts.version;
+        answer->content       = runs[0].op.facts.content;
+    }
+    return true;
+}
+
+/* Both homes that are asked first are lost. What stands in for them knows the value, and does not give it: the homes may. */
+static void test_a_value_that_only_stand_ins_know(void)
+{
+    for (uint32_t are_lost = 0; are_lost < 2u; ++are_lost)
+    {
+        open_ground(1);
+        sky.parity = 1;
+        set_sky();
+        (void)prepare(&runs[0], SKY_GROUND_PUT, 1, 50, 5);
+        CHECK(SKY_Stripe_Cut(&runs[0].op.facts.stripe, 50, CHUNK, 3, 1));
+        for (uint32_t i = 0; i < 2u; ++i)
+        {
+            silence(SKY_Schedule_Server(&schedule, 1, (SKY_Spread_OfKey(runs[0].op.key, SERVERS) + i) % SERVERS), are_lost > 0u);
+        }
+        forge = knows_it;
+        (void)prepare(&runs[1], SKY_GROUND_GET, 1, 50, 5);
+        runs[1].op.facts.stripe = runs[0].op.facts.stripe;
+        CHECK_EQ(finish(&runs[1].op), are_lost > 0u ? SKY_STATUS_UNANSWERED : SKY_STATUS_MISS);
+        CHECK_EQ(ground.reach.lost_count, 2u * are_lost);
+        close_ground();
+    }
+}
+
 static bool is_newer_each_time(const SKY_Packet_t *question, SKY_Packet_t *answer)
 {
     answer->word |= SKY_WORD_SETTLED;
@@ -490,6 +526,7 @@ int main(void)
     RUN(test_a_block_that_another_one_replaced);
     RUN(test_a_value_of_which_a_share_is_gone);
     RUN(test_a_value_is_missed_only_by_the_word_of_enough_homes);
+    RUN(test_a_value_that_only_stand_ins_know);
     RUN(test_a_value_that_changes_again_and_again);
     RUN(test_a_lost_spare_keeps_the_rest);
     RUN(test_a_miss_that_cannot_be_confirmed_purges_nothing);

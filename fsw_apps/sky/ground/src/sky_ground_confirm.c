@@ -123,14 +123,16 @@ bool SKY_GroundConfirm_AsksAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
 /* Take in the facts of a block that satellites know. Their lengths are the satellites' word: no transfer begins for which the operation's memory was
  * not made. @return true if another one has the key, or if it waits for a row to come */
-static bool TakeFacts(SKY_GroundOp_t *op)
+static bool TakeFacts(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const SKY_GroundFound_t *one      = &op->find.one;
     const bool               is_found = one->status == SKY_STATUS_DONE;
 
     SKY_ASSERT(op->kind == SKY_GROUND_GET);
     SKY_ASSERT(one->status != SKY_STATUS_RUNNING);
-    op->has_words = is_found || one->status == SKY_STATUS_MISS;
+    /* What stand-ins alone know and do not give may be at the homes. */
+    op->has_words =
+        is_found ? op->find.parity == 0u || SKY_GroundFirst_IsAnyHome(ground, op, one) : one->status == SKY_STATUS_MISS;
     if (is_found && SKY_Word_IsOther(&one->facts, &op->facts) && one->facts.version >= op->known)
     {
         op->facts = one->facts; /* it is the operation's from now on */
@@ -162,7 +164,7 @@ static bool AsksOther(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_other)
     {
         return true;
     }
-    *is_other = TakeFacts(op);
+    *is_other = TakeFacts(ground, op);
     return false;
 }
 

@@ -88,8 +88,8 @@ bool SKY_GroundFirst_IsAnyHome(const SKY_Ground_t *ground, const SKY_GroundOp_t 
     const SKY_GroundFind_t *find   = &op->find;
     bool                    is_any = false;
 
-    SKY_ASSERT(find->row_count >= 1u);
     SKY_ASSERT(find->row >= 1u);
+    SKY_ASSERT(find->row <= ground->sky.schedule->count);
     for (uint32_t at = 0; !is_any && at < SKY_GroundFirst_Count(find); ++at)
     {
         is_any = find->rows[at / (find->parity + 1u)] == find->row && !SKY_HostPlace_IsStandIn(FirstOf(ground, op, found, at));
