@@ -38,10 +38,11 @@ bool SKYC_Py_Await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops
 /** An operation, the memory of its block, and whose it is. */
 typedef struct
 {
-    SKYC_Op_t op; /**< it comes first */
-    Py_buffer data;
-    bool      has_data;
-    PyObject *user; /**< of a box; may be NULL */
+    SKYC_Op_t         op;    /**< it comes first */
+    SKY_GroundFound_t found; /**< of a FIND */
+    Py_buffer         data;
+    bool              has_data;
+    PyObject         *user; /**< of a box; may be NULL */
 } SKYC_PyRun_t;
 
 /** Read a request (skymemory/link/operations.py). @return NULL with an exception */

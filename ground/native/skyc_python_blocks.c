@@ -175,6 +175,9 @@ static bool read_request(PyObject *request, SKYC_PyRun_t *run)
     core->is_way_made = (flags & FLAG_WAY_MADE) != 0;
     core->is_lazy     = (flags & FLAG_LAZY) != 0;
     core->is_hurried  = (flags & FLAG_HURRIED) != 0;
+    core->found       = &run->found;
+    core->found_count = 1;
+    (void)memcpy(run->found.key, core->key, SKY_KEY_BYTES);
     if (PyErr_Occurred() == NULL && core->deadline_ms == 0)
     {
         PyErr_SetString(PyExc_ValueError, "deadline_ms is 0; allowed are 1 and more");
@@ -185,7 +188,7 @@ static bool read_request(PyObject *request, SKYC_PyRun_t *run)
 /* Return the outcome of an operation as a tuple: skymemory/link/ground.py has the names. */
 static PyObject *outcome_of(const SKY_GroundOp_t *core)
 {
-    const SKY_BlockFacts_t *facts = &core->facts;
+    const SKY_BlockFacts_t *facts = core->kind == SKY_GROUND_FIND ? &core->found->facts : &core->facts;
     const SKY_HostBlock_t  *block = &core->block;
 
     return Py_BuildValue(

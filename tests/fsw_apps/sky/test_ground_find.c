@@ -174,7 +174,7 @@ static SKY_Addr_t put_with_parity(uint64_t version)
     CHECK_EQ(find(&runs[1], 1), SKY_STATUS_DONE);
     while (hear(UINT64_MAX))
     {
-        (void)SKY_Ground_Run(&ground, now_us);
+        (void)SKY_Ground_Run(&ground, now_us, true);
     }
     return asked[asked_count - 1u].dst;
 }
@@ -186,7 +186,7 @@ static void run_for(uint64_t us)
 
     while (now_us < until_us)
     {
-        const uint64_t due_us = SKY_Ground_Run(&ground, now_us);
+        const uint64_t due_us = SKY_Ground_Run(&ground, now_us, true);
 
         if (!hear(until_us))
         {
@@ -227,7 +227,7 @@ static void test_who_answers_late_is_there(void)
 
     asked_count = 0;
     submit(prepare(&runs[1], SKY_GROUND_FIND, 1, 1, 0));
-    (void)SKY_Ground_Run(&ground, now_us);
+    (void)SKY_Ground_Run(&ground, now_us, true);
     CHECK_EQ(asked_count, 2);
     CHECK(hear(UINT64_MAX)); /* both before the ground runs */
     CHECK(hear(UINT64_MAX));
@@ -420,7 +420,7 @@ static void test_many_keys_are_one_operation(void)
     uint32_t       most    = 0;
 
     submit(prepare_many(KEYS));
-    while (ground.running > 0u)
+    while (ground.running + ground.queue.waiting > 0u)
     {
         step();
         most = SKY_Host_Asking(&ground.host) > most ? SKY_Host_Asking(&ground.host) : most;
@@ -449,7 +449,7 @@ static void test_a_silent_satellite_keeps_no_other_key_waiting(void)
 
     silence(silent, true);
     submit(prepare_many(KEYS));
-    while (ground.running > 0u && now_us < from_us + SECOND_US / 2u)
+    while (ground.running + ground.queue.waiting > 0u && now_us < from_us + SECOND_US / 2u)
     {
         step();
     }
@@ -591,8 +591,30 @@ static void test_a_chain_without_answers(void)
     close_ground();
 }
 
+/* Called back in the middle, a look-up asks nobody for the keys that are left. */
+static void test_a_look_up_that_is_called_back_asks_no_more(void)
+{
+    open_ground(1);
+    put_some();
+    submit(prepare_many(KEYS));
+    step();
+    CHECK(SKY_Host_Asking(&ground.host) > 0u);
+    SKY_Ground_Cancel(&ground, &runs[1].op);
+    const uint32_t asked_before = asked_count;
+
+    step();
+    CHECK(runs[1].has_ended && runs[1].op.status == SKY_STATUS_CANCELLED);
+    CHECK_EQ(asked_count, asked_before);
+    CHECK_EQ(SKY_Host_Asking(&ground.host), 0);
+    submit(prepare_many(KEYS)); /* its memory is free again */
+    run_all();
+    CHECK_EQ(told(SKY_STATUS_RUNNING) + told(SKY_STATUS_UNANSWERED), 0);
+    close_ground();
+}
+
 int main(void)
 {
+    RUN(test_a_look_up_that_is_called_back_asks_no_more);
     RUN(test_find);
     RUN(test_find_asks_all_at_once_if_blocks_have_parity);
     RUN(test_find_without_a_word);

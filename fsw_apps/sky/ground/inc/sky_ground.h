@@ -214,15 +214,15 @@ struct SKY_GroundOp
     uint64_t known; /**< GET: newest version of a value that the host knows; an older one is none */
     uint32_t
         deadline_ms; /**< of an attempt, or of a question of FIND or GET; at least 1. EXCHANGE: 0 is as long as an answer may take */
-    uint8_t       *data;        /**< GET, PUT: facts.stripe.block_len bytes */
-    uint8_t       *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
-    uint8_t       *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
-    SKY_HostRow_t *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
-    SKY_HeldRow_t *held_rows;   /**< CHECK: room for SKY_Stripe_Rows; may be NULL without a code */
-    bool           is_calm;     /**< of no hurry, as mending and prefetching are: it begins after others of its tenant */
-    bool           is_way_made; /**< PURGE: another block is to be put under the key */
-    bool           is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
-    bool           is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
+    uint8_t           *data;        /**< GET, PUT: facts.stripe.block_len bytes */
+    uint8_t           *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
+    uint8_t           *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
+    SKY_HostRow_t     *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
+    SKY_HeldRow_t     *held_rows;   /**< CHECK: room for SKY_Stripe_Rows; may be NULL without a code */
+    bool               is_calm;     /**< of no hurry, as mending and prefetching are: it begins after others of its tenant */
+    bool               is_way_made; /**< PURGE: another block is to be put under the key */
+    bool               is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
+    bool               is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
     SKY_GroundFound_t *found;       /**< FIND: blocks that are looked up */
     uint32_t           found_count; /**< FIND: number of them, from 1 */
     bool               is_fresh;    /**< FIND: all that may know a newer version say what they know, whatever one says first */
@@ -241,14 +241,15 @@ struct SKY_GroundOp
      * CANCELLED: SKY_Ground_Cancel.
      */
     uint32_t        status;
-    uint32_t        verdict;    /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
-    uint32_t        tries;      /**< pieces, their moves to another place, and questions */
-    uint32_t        gone;       /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
-    bool            is_passed;  /**< GET: it needed more than the first places of its shares */
-    SKY_HostBlock_t block;      /**< GET, PUT: the last transfer */
-    uint64_t        queue_us;   /**< time from Submit to its first request: it waited for its turn, */
-    uint64_t        network_us; /**< from that to the last answer, */
-    uint64_t        rest_us;    /**< and from that to its end, for instance to decode it */
+    uint32_t        verdict;     /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
+    uint32_t        tries;       /**< pieces, their moves to another place, and questions */
+    uint32_t        gone;        /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
+    uint32_t        chain_count; /**< FIND of a chain: number of first blocks that are there, without a gap */
+    bool            is_passed;   /**< GET: it needed more than the first places of its shares */
+    SKY_HostBlock_t block;       /**< GET, PUT: the last transfer */
+    uint64_t        queue_us;    /**< time from Submit to its first request: it waited for its turn, */
+    uint64_t        network_us;  /**< from that to the last answer, */
+    uint64_t        rest_us;     /**< and from that to its end, for instance to decode it */
     /* for the ground only */
     SKY_GroundOp_t *next, *previous;
     uint64_t        submitted_us;
@@ -420,7 +421,7 @@ typedef struct
     SKY_Addr_t         *spares;     /**< late ones that may have stood in for others */
     uint32_t            spare_count;
     SKY_GroundInquiry_t inquiry;
-    bool                is_blind;        /**< servers follow a schedule, by their last word */
+    bool                is_blind; /**< servers follow a schedule, by their last word */
     SKY_GroundQueue_t   queue;
     SKY_Addr_t         *entries;         /**< satellites of all servers for SKY_UPLINK_SERVERS, nearest to the centre first, */
     uint32_t            entries_row;     /**< in this row; 0: they were not found yet */

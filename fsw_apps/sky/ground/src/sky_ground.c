@@ -372,8 +372,9 @@ static bool Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     if (op->is_cancelled)
     {
-        op->status  = SKY_STATUS_CANCELLED;
-        op->verdict = (uint32_t)SKY_VERDICT_KEEP;
+        op->status       = SKY_STATUS_CANCELLED;
+        op->verdict      = (uint32_t)SKY_VERDICT_KEEP;
+        op->find.is_open = false;
         return false;
     }
     switch (op->kind)
@@ -490,6 +491,11 @@ static void TakeAnswer(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
     SKY_ASSERT(op->status == SKY_STATUS_RUNNING);
     SKY_ASSERT(op->asking >= 1u);
     NoteTimes(op, question->first_us, question->status == SKY_STATUS_DONE && question->sent > 0u ? ground->now_us : 0u);
+    if (op->find.is_open && op->is_cancelled)
+    {
+        --op->asking; /* it ends next, and asks nobody in the place of this one */
+        return;
+    }
     if (op->find.is_open)
     {
         SKY_GroundFind_Answered(ground, op, question);
