@@ -14,6 +14,7 @@
 #define ALIGNED_BYTES 16u
 #define QUEUE_US      2000u  /* that large puts may fill queues for */
 #define BUNDLE_BYTES  65536u /* of large puts that go between two looks at what has come, while small operations run; */
+#define LANES_A_KEPT  4u     /* for so many lanes one more is for small blocks alone */
 #define BUNDLES       4u     /* and else so many */
 #define STATS_BYTES   ((size_t)8 * SKY_STATS_KVC_COUNT)
 
@@ -127,11 +128,11 @@ static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t 
     parts->peers.index        = Take(arena, 1, SKY_Index_MemoryBytes(satellites));
     parts->blocks.work_count  = limits->works;
     parts->blocks.piece_count = limits->pieces;
-    parts->blocks.lane_count  = limits->lanes;
-    parts->blocks.lanes_kept  = limits->lanes / 4u;
+    parts->blocks.lanes_kept  = limits->lanes / LANES_A_KEPT + 1u; /* besides: what is kept for small blocks is not taken from others */
+    parts->blocks.lane_count  = limits->lanes + parts->blocks.lanes_kept;
     parts->blocks.works       = Take(arena, limits->works, sizeof(*parts->blocks.works));
     parts->blocks.pieces      = Take(arena, limits->pieces, sizeof(*parts->blocks.pieces));
-    parts->blocks.lanes       = Take(arena, limits->lanes, sizeof(*parts->blocks.lanes));
+    parts->blocks.lanes       = Take(arena, parts->blocks.lane_count, sizeof(*parts->blocks.lanes));
     parts->questions.count    = limits->questions;
     parts->questions.asked    = Take(arena, parts->questions.count, sizeof(*parts->questions.asked));
     parts->reach              = Take(arena, satellites, sizeof(*parts->reach));

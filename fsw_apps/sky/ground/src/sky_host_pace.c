@@ -48,7 +48,7 @@ static uint32_t OnWay(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 uint32_t SKY_HostPace_Room(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 {
     const SKY_HostPace_t *pace   = &peer->pace;
-    const uint32_t        window = pace->window != 0u ? pace->window : peer->peer.cfg.window_initial / 2u;
+    const uint32_t        window = pace->window != 0u ? pace->window : peer->peer.cfg.window_initial;
 
     if (host->queue_us == 0u)
     {
@@ -89,7 +89,7 @@ void SKY_HostPace_Asked(const SKY_Host_t *host, SKY_HostPeer_t *peer, uint64_t a
         return;
     }
     const uint32_t on_way = OnWay(host, peer);
-    const uint32_t window = pace->window != 0u ? pace->window : peer->peer.cfg.window_initial / 2u;
+    const uint32_t window = pace->window != 0u ? pace->window : peer->peer.cfg.window_initial;
     const uint64_t least_us =
         LessOf(pace->least_us, peer->peer.least_us - 1u); /* gets measure it, too; 0 becomes the largest number */
     const uint64_t chunk_us = pace->shortest_us / MoreOf(LessOf(window, on_way), 1u); /* that a chunk takes, about */
