@@ -71,6 +71,14 @@ static void placed(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_
     SKYT_Op_Placed(ground->twin, SKYT_Op_OfCore(op), share, home, found, count);
 }
 
+static void replaced(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t stand_in)
+{
+    const SKYT_Ground_t *ground = context;
+
+    (void)stand_in;
+    SKYT_Op_OfCore(op)->astray |= SKYT_ShareRecord_Bit(ground->twin, share);
+}
+
 static void moved(void *context, const SKY_GroundOp_t *op, uint32_t status)
 {
     const SKYT_Ground_t *ground = context;
@@ -125,15 +133,17 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     const uint32_t          most   = twin->config.credit > SKY_DEFAULT_WINDOW ? twin->config.credit : SKY_DEFAULT_WINDOW;
     const uint32_t          shares = twin->config.active_max * twin->config.servers;
     SKYT_Ground_t          *ground = &twin->grounds[index];
-    const SKY_GroundShell_t shell  = {
-         {ground, send_packet, payload, count_up}, {ground, placed, moved, checked, lost, searched}, endpoint_of, ground};
-    SKY_HostCfg_t cfg = {SKY_PeerCfg_OfHost(most, twin->config.credit),
-                         twin->config.packet_bytes,
-                         (uint16_t)(index + 1u),
-                         true,
-                         twin->config.way_chunks,
-                         twin->config.asks_all != 0,
-                         {0}};
+    const SKY_GroundShell_t shell  = {{ground, send_packet, payload, count_up},
+                                      {ground, placed, replaced, moved, checked, lost, searched},
+                                      endpoint_of,
+                                      ground};
+    SKY_HostCfg_t           cfg    = {SKY_PeerCfg_OfHost(most, twin->config.credit),
+                                      twin->config.packet_bytes,
+                                      (uint16_t)(index + 1u),
+                                      true,
+                                      twin->config.way_chunks,
+                                      twin->config.asks_all != 0,
+                                      {0}};
 
     SKY_GroundLimits_t limits = {.torus        = twin->torus,
                                  .servers      = twin->config.servers,

@@ -313,7 +313,7 @@ class Block(Structure):
     Chunks that are not there are asked for at its place in the first round of `fallbacks`, and so on. A chunk is in one of
     its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot
     be reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to
-    `servers` only."""
+    `servers` only, unless the shell names another place for a share while it runs: SKY_Host_Replace."""
 
     key: Array[c_uint8]
     kind: int
@@ -339,6 +339,8 @@ class Block(Structure):
     """the servers of shares 0, 1, ..."""
     fallbacks: Any
     """rounds x server_count; plane 0: none for this server. May be NULL without rounds"""
+    needs_all: bool
+    """PUT: no chunk may be lost, whatever the code bears"""
     holders: Any
     """PUT: of each share, its server holds it, so nothing is sent there; not all do. NULL: none does"""
     server_count: int
@@ -399,6 +401,7 @@ class Block(Structure):
         ("rows", POINTER(Row)),
         ("servers", POINTER(Place)),
         ("fallbacks", POINTER(Place)),
+        ("needs_all", c_bool),
         ("holders", POINTER(c_bool)),
         ("server_count", c_uint32),
         ("rounds", c_uint32),

@@ -105,6 +105,7 @@ static void host_refuse(host_rig_t *rig, uint32_t satellite, const SKY_Packet_t 
     pkt.payload    = NULL;
     pkt.length     = 0;
     pkt.offset     = 0;
+    pkt.home       = (SKY_Addr_t){0, 0};
     pkt.credit     = 20;
     host_respond(rig, ENDPOINT0 + satellite, bytes, (uint32_t)SKY_Packet_Encode(&pkt, bytes, sizeof(bytes)));
 }

@@ -238,6 +238,7 @@ static void test_a_lost_server_may_have_what_its_stand_in_denies(void)
     away = home_of(&runs[0].op, 1, 1);
     silence(away, true);
     CHECK_EQ(put(&runs[1], 65, 950, 5), SKY_STATUS_DONE);
+    rest();
     CHECK(SKY_Ground_IsLost(&ground, away));
     CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 5)), SKY_STATUS_MISS);
     CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);

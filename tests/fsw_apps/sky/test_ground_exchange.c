@@ -131,6 +131,7 @@ static void test_who_answers_is_not_lost(void)
     away = home_of(prepare(&run, SKY_GROUND_PUT, 1, 950, 5), 1, 2);
     silence(away, true);
     CHECK_EQ(finish(&run.op), SKY_STATUS_DONE);
+    rest();
     CHECK(SKY_Ground_IsLost(&ground, away));
     SKY_GroundOp_t *op = ask(1, 700);
 

@@ -54,6 +54,7 @@ static void test_one_look_suffices(void)
     {
         CHECK_EQ(runs[i].op.status, SKY_STATUS_DONE);
     }
+    rest();
     CHECK(told_lost == 1 && ground.reach.lost_count == 1);
     close_ground();
 }
@@ -101,6 +102,7 @@ static void test_a_satellite_that_is_back_gets_its_shares_again(void)
     away = home_of(&runs[0].op, 1, 1);
     silence(away, true);
     CHECK_EQ(finish(&runs[0].op), SKY_STATUS_DONE);
+    rest();
     CHECK(SKY_Ground_IsLost(&ground, away));
     now_us += SKY_HOST_LOST_US;
     CHECK_EQ(put(&runs[0], 1, 950, 6), SKY_STATUS_DONE); /* it is not */
@@ -124,6 +126,7 @@ static void test_a_stand_in_that_has_nothing_is_a_reason_to_ask(void)
     away = home_of(&runs[0].op, 1, 1);
     silence(away, true);
     CHECK_EQ(put(&runs[1], 65, 950, 5), SKY_STATUS_DONE);
+    rest();
     CHECK(SKY_Ground_IsLost(&ground, away));
     silence(away, false);
     now_us += SKY_HOST_DOUBT_US;
@@ -267,7 +270,8 @@ static void test_the_last_in_sight_sets_during_a_look(void)
     seen[0]        = (SKY_Addr_t){1, 1};
     sky.seen_count = 1;
     set_sky();
-    (void)prepare(&runs[0], SKY_GROUND_PUT, 1, 950, 5);
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    (void)prepare(&runs[0], SKY_GROUND_GET, 1, 950, 5);
     silence(home_of(&runs[0].op, 1, 2), true);
     submit(&runs[0].op);
     while (asked_of(SKY_OP_PING, 0) == 0u)

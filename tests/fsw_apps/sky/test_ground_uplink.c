@@ -72,6 +72,7 @@ static void test_servers_are_the_ways_in(void)
     away = home_of(&runs[0].op, 1, 2);
     silence(away, true);
     CHECK_EQ(put(&runs[0], 1, 950, 6), SKY_STATUS_DONE);
+    rest();
     CHECK(SKY_Ground_IsLost(&ground, away));
     asked_count = 0;
     CHECK_EQ(get(&runs[1], 1, 950, 6), SKY_STATUS_DONE);
@@ -137,6 +138,7 @@ static void test_a_host_aboard_speaks_to_its_satellite_alone(void)
     away = SKY_Addr_Equal(away, centre) ? home_of(&runs[0].op, 1, 3) : away;
     silence(away, true);
     CHECK_EQ(put(&runs[0], 1, 950, 6), SKY_STATUS_DONE);
+    rest();
     CHECK(SKY_Ground_IsLost(&ground, away));
     silence(away, false);
     now_us += SKY_HOST_LOST_US;

@@ -205,7 +205,7 @@ static void test_a_link_without_a_queue_is_filled(void)
     while (run_once() == rig.now_us)
     {
     }
-    CHECK_EQ(peer_of(0)->peer.outstanding, 20);
+    CHECK_EQ(peer_of(0)->peer.outstanding, 40);
     finish();
     CHECK(peer_of(0)->pace.window == 64u && !peer_of(0)->pace.is_filled && blocks[0].status == SKY_STATUS_DONE);
 }

@@ -126,7 +126,8 @@ static void test_what_waits_is_lost_in_a_crash(void)
     CHECK(counters.lost_dead >= 3); /* two chunks and the question after them, and what other satellites ask */
     CHECK_EQ(counters.puts_failed, 0);
     CHECK_EQ(counters.hits, 1);
-    CHECK(took_us[0] > 300000u); /* the timer that finds it out */
+    CHECK(took_us[0] > 2u * WAY_US + 2u * CHUNK_US + 20000u); /* it is late, so a stand-in got the share */
+    CHECK(took_us[0] < 300000u);
     CHECK_EQ(took_us[1], 2u * WAY_US + 2u * CHUNK_US);
 }
 

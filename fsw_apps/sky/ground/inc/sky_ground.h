@@ -8,6 +8,7 @@
  *
  *     GET    moves a block here, from all places where it may be                          sky_ground_move.c
  *     PUT    moves a block to the places of now                                           sky_ground_move.c
+ *            and around satellites that turn out to be late meanwhile, as a GET does      sky_ground_replace.c
  *     FIND   asks satellites for the facts of blocks of which only the keys are known     sky_ground_find.c, sky_ground_chain.c
  *     CHECK  asks servers whether they hold all of a block                                sky_ground_check.c
  *     PURGE  has satellites forget a block                                                sky_ground_purge.c
@@ -272,6 +273,7 @@ struct SKY_GroundOp
     bool                   has_asked; /**< EXCHANGE: its questions were asked */
     bool                   is_due;    /**< what it waited for is there */
     bool                   has_moved; /**< its transfer has ended */
+    uint32_t               besides;   /**< GET: first round of places besides those of its attempt; 0: there are none */
     uint32_t               changes;   /**< number of the schedule by which its places were found */
     SKY_GroundWait_t       waits;
     uint32_t               waits_for;      /**< number of the first inquiry that ends its wait */
@@ -384,6 +386,8 @@ typedef struct
     /** Places of a share were found: @p home is lost, and others stand in for it; plane 0: none is. */
     void (*Placed)(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t home, const SKY_Addr_t *found,
                    uint32_t count);
+    /** Another satellite is asked for a share besides, or gets it, as one of its places is late. */
+    void (*Replaced)(void *context, const SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t stand_in);
     /** The transfer of an attempt has ended, op->block. @param status  of the attempt */
     void (*Moved)(void *context, const SKY_GroundOp_t *op, uint32_t status);
     /** A satellite is asked what it holds of a share. */
@@ -429,6 +433,7 @@ typedef struct
     uint32_t            entries_losses;  /**< when satellites had been found lost so often, */
     uint32_t            entries_lost;    /**< and so many were */
     SKY_Addr_t         *placed;          /**< scratch, by server */
+    SKY_Addr_t         *away;            /**< scratch: satellites to which nothing is put */
     SKY_Cell_t         *cells;           /**< scratch, a cell for each satellite */
     bool               *aside;           /**< scratch, by satellite: it stands in first */
     SKY_Shares_t        shares;          /**< places of the shares of the block that was looked at last */

@@ -54,7 +54,7 @@ typedef struct
  * in `servers` first. Chunks that are not there are asked for at its place in the first round of `fallbacks`, and so on. A chunk is in
  * one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot be
  * reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to `servers`
- * only.
+ * only, unless the shell names another place for a share while it runs: SKY_Host_Replace.
  */
 typedef struct
 {
@@ -72,6 +72,7 @@ typedef struct
     SKY_HostRow_t *rows; /**< SKY_Stripe_Rows, likewise; may be NULL without a code */
     const SKY_HostPlace_t *servers;   /**< the servers of shares 0, 1, ... */
     const SKY_HostPlace_t *fallbacks; /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
+    bool                   needs_all; /**< PUT: no chunk may be lost, whatever the code bears */
     const bool *holders; /**< PUT: of each share, its server holds it, so nothing is sent there; not all do. NULL: none does */
     uint32_t    server_count; /**< with a code: code_k + code_m */
     uint32_t    rounds;       /**< at most SKY_HOST_ROUNDS */
@@ -153,6 +154,7 @@ typedef struct
     bool              has_more; /**< in this turn something of a small block was left */
     SKY_HostPace_t    pace;
     bool              silent; /**< it was passed over since it became active, and has said nothing since */
+    bool              is_suspect; /**< SKY_Host_NextSuspect is to tell of it */
     SKY_HostOpening_t opening;
     uint64_t          lease_endpoint; /**< endpoint through which its telemetry was asked for; 0: it was not */
     uint64_t          lease_ids[2];   /**< request ids of the last two questions for it */
@@ -179,6 +181,9 @@ typedef struct
     uint32_t         rows_left;    /**< GET: rows of which not enough has come */
     SKY_HostRow_t    only_row;     /**< the row of a block without a code */
     uint32_t         lost;         /**< GET: chunks that did not come in time, each time that happened */
+    uint32_t         shares;       /**< shares that satellites are asked for, or get, */
+    uint32_t         answered;     /**< and those of them of which somebody has said something */
+    uint64_t         silence_us;   /**< longest silence of one of its satellites that an answer has ended */
     SKY_HostDoubt_t  doubt;     /**< the first place for whose failure chunks count as lost, though it did not just deny them */
     bool             tells_use; /**< a GET that has just begun, and has not told servers of parity that the block is used */
     uint32_t         next;      /**< free place behind this one */
@@ -188,11 +193,14 @@ typedef struct
 typedef struct
 {
     uint32_t        work, server;
-    uint32_t        from;  /**< chunks of the share in the pieces before it */
-    uint32_t        count; /**< chunks of this piece */
-    uint32_t        round; /**< 0: at the server's own place, 1: at its first fallback, ... */
-    uint32_t        next;  /**< next piece of this satellite, next one held back, or next free piece */
-    SKY_HostDoubt_t doubt; /**< the first place that did not just deny the rest */
+    uint32_t        from;    /**< chunks of the share in the pieces before it */
+    uint32_t        count;   /**< chunks of this piece */
+    uint32_t        round;   /**< 0: at the server's own place, 1: at its first fallback, ... */
+    uint32_t        next;    /**< next piece of this satellite, next one held back, or next free piece */
+    uint32_t        lane;    /**< in which it runs, or SKY_HOST_NONE */
+    uint32_t        twin;    /**< the same piece of a PUT at another place, or SKY_HOST_NONE: the first that is taken counts */
+    bool            is_over; /**< its twin was taken: it is freed when its turn comes */
+    SKY_HostDoubt_t doubt;   /**< the first place that did not just deny the rest */
 } SKY_HostPiece_t;
 
 /** A piece that runs. */
@@ -219,6 +227,7 @@ typedef struct
     uint64_t asked_us;    /**< time of its first request; 0: none yet */
     uint64_t bytes;       /**< GET: bytes that have come */
     bool     is_answered; /**< something has come */
+    bool     is_overdue;  /**< its satellite is suspected to be lost */
     uint64_t patience_us; /**< silence after which the next place is asked; 0: there is none */
 } SKY_HostLane_t;
 
@@ -304,6 +313,7 @@ typedef struct
     uint32_t              report;         /* number of the report */
     SKY_Quantile_t        answer_times;   /* from the first request of a lane to its first answer */
     uint64_t              hedge_us;       /* silence after which a GET asks for parity; 0: too few answer times are known */
+    bool                  has_suspects;   /* SKY_Host_NextSuspect has something to tell */
     uint64_t              lossy_until_us; /* until then a GET asks for parity at once, because links lose packets */
     uint32_t              redraws;
     uint32_t              numbers;      /* host numbers drawn so far */
@@ -360,6 +370,21 @@ void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request
 void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, SKY_Status_t status);
 /** Get a block that has ended since the last call, the newest first. @return NULL if there is no more */
 SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host);
+/**
+ * Get a satellite that was found overdue since the last call: others have answered, and it says nothing (sky_host_replace.c). It may be
+ * lost, or just be late, so blocks go on to wait for it.
+ * @return false if there is no more
+ */
+bool SKY_Host_NextSuspect(SKY_Host_t *host, SKY_Addr_t *satellite);
+/**
+ * Move a share of a block that runs to another place besides. A PUT sends there what its satellite has not taken, which may still take it: the
+ * first of both counts. A GET goes on to the next rounds of `fallbacks`, to which the shell has added places.
+ * @param share  of a PUT: its place is now that of round 1 of `fallbacks`
+ * @return false if nothing was moved: the share has ended, or there is no other place, or no memory
+ */
+bool SKY_Host_Replace(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t share);
+/** Wait no longer for a satellite that is lost, unless it has said something since then. */
+void SKY_Host_GiveUp(SKY_Host_t *host, uint64_t now_us, SKY_Addr_t satellite, uint64_t since_us);
 /**
  * Get the work of each satellite since SKY_Host_BeginReport.
  * @param served  receives the first @p room of them; NULL if @p room is 0

@@ -9,6 +9,8 @@
  * are asked next, until all that then have a server's place answer. So all hosts that look at the same sky find the same places
  * (sky_standins.h).
  *
+ * A satellite that is late in a transfer is only *suspected*: nothing is put there until the next look, which tells whether it is lost.
+ *
  * The shell knows which satellites are in sight, and through which one another is reached. It hands that in as a list of questions,
  * sends them, and says which were answered. The clock of now_us never goes back.
  */
@@ -34,7 +36,8 @@ typedef struct
     uint64_t asked_us; /**< time at which it was lost, or last asked whether it is back */
     uint64_t doubt_us; /**< time for which it is left alone from then on, if a stand-in did not have its share */
     bool     is_lost;
-    bool     is_noted; /**< for use within a call */
+    bool     is_suspect; /**< it was late: nothing is put there before it has said something, or is lost */
+    bool     is_noted;   /**< for use within a call */
 } SKY_ReachSatellite_t;
 
 /** A question whether a satellite is there. */
@@ -53,6 +56,7 @@ typedef struct
     SKY_Addr_t           *lost; /**< lost satellites in ascending order */
     uint32_t              lost_count;
     uint32_t              losses;   /**< times that a satellite was found lost */
+    uint32_t              suspects; /**< satellites that are suspected, and not lost */
     uint64_t              pause_us; /**< current pause; 0: the host is not silent */
     uint64_t              again_us; /**< time at which one caller may ask although the host is silent */
 } SKY_Reach_t;
@@ -82,6 +86,13 @@ void SKY_Reach_Init(SKY_Reach_t *reach, const SKY_ReachCfg_t *cfg, const SKY_Tor
                     SKY_Addr_t *lost);
 /** Return whether a server may be asked; call this before any question to one. */
 SKY_ReachMay_t SKY_Reach_May(SKY_Reach_t *reach, uint64_t now_us);
+/** Note that a satellite was late while others answered. It is suspected until a look tells. @return false if it was, or is lost */
+bool SKY_Reach_Suspect(SKY_Reach_t *reach, SKY_Addr_t satellite);
+/** Find the satellites to which nothing is put: those that are lost or suspected, in ascending order. @param found  room for planes x slots
+ *  @return number of them */
+uint32_t SKY_Reach_Away(const SKY_Reach_t *reach, SKY_Addr_t *found);
+/** End all suspicions: a look is over, and those that are left were not asked. */
+void SKY_Reach_Trust(SKY_Reach_t *reach);
 /** Note that a satellite has answered: it is not lost, and the host is not silent. */
 void SKY_Reach_Heard(SKY_Reach_t *reach, SKY_Addr_t satellite);
 /**

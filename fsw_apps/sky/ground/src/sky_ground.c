@@ -68,6 +68,7 @@ static void TakeKnowledge(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY_
     ground->spares     = Take(arena, satellites, sizeof(*ground->spares));
     ground->placed     = Take(arena, limits->servers, sizeof(*ground->placed));
     ground->entries    = Take(arena, limits->servers, sizeof(*ground->entries));
+    ground->away       = Take(arena, satellites, sizeof(*ground->away));
     ground->cells      = Take(arena, satellites, sizeof(*ground->cells));
     ground->aside      = Take(arena, satellites, sizeof(*ground->aside));
     shares->found      = Take(arena, (size_t)limits->servers * SKY_PLACES_MAX, sizeof(*shares->found));
@@ -553,6 +554,7 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
         bool has_acted = GoAll(ground);
 
         due_us    = SKY_Host_Run(&ground->host, now_us, timers);
+        has_acted = SKY_GroundReplace_Run(ground) || has_acted;
         has_acted = TakeEnds(ground) || has_acted;
         SKY_GroundQueue_Resume(ground);
         has_acted = GoAll(ground) || has_acted;

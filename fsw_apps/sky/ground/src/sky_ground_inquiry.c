@@ -187,6 +187,17 @@ static bool EndRound(SKY_Ground_t *ground)
         SKY_Reach_Found(&ground->reach, ground->now_us, inquiry->round, inquiry->asks, inquiry->about, inquiry->count);
 
     SKY_ASSERT(ground->reach.losses >= losses);
+    if (found == SKY_REACH_FOUND)
+    {
+        SKY_Reach_Trust(&ground->reach);
+    }
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        if (SKY_Ground_IsLost(ground, inquiry->asks[i].satellite))
+        {
+            SKY_Host_GiveUp(&ground->host, ground->now_us, inquiry->asks[i].satellite, inquiry->began_us);
+        }
+    }
     if (watch->Lost != NULL && (found == SKY_REACH_NOBODY || ground->reach.losses != losses))
     {
         watch->Lost(watch->context);
@@ -456,7 +467,8 @@ static void Resume(SKY_GroundOp_t *op)
     op->is_due = true;
 }
 
-/* Begin an inquiry. @param failed  satellite that a look is about. @param doubts  as for BeginBack. @return false if there is nothing to ask */
+/* Begin an inquiry. @param failed  satellite that a look is about besides @param doubts  as for BeginBack @return false if there is
+ * nothing to ask */
 static bool BeginInquiry(SKY_Ground_t *ground, SKY_GroundWait_t kind, SKY_Addr_t failed, bool doubts)
 {
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
@@ -521,6 +533,27 @@ static void EndInquiry(SKY_Ground_t *ground)
     }
 }
 
+/* Begin a look that no operation waits for: satellites are suspected. @return false if there is nobody to ask */
+static bool BeginLook(SKY_Ground_t *ground)
+{
+    const SKY_Addr_t nobody = {0, 0};
+    const uint32_t   away   = SKY_Reach_Away(&ground->reach, ground->away);
+    uint32_t         at     = 0;
+
+    SKY_ASSERT(ground->reach.suspects > 0u);
+    while (at < away && SKY_Ground_IsLost(ground, ground->away[at]))
+    {
+        ++at;
+    }
+    SKY_ASSERT(at < away);
+    if (!BeginInquiry(ground, SKY_GROUND_WAIT_LOOK, at < away ? ground->away[at] : nobody, false))
+    {
+        SKY_Reach_Trust(&ground->reach);
+        return false;
+    }
+    return true;
+}
+
 static SKY_GroundOp_t *FirstWaiting(const SKY_Ground_t *ground)
 {
     SKY_GroundOp_t *op = ground->first;
@@ -557,6 +590,14 @@ static bool BeginNext(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         SKY_ASSERT(op->waits_for <= ground->inquiry.number + 1u);
         if (!BeginInquiry(ground, op->waits, op->failed_on, op->doubts))
+        {
+            EndInquiry(ground);
+        }
+        return true;
+    }
+    if (ground->reach.suspects > 0u)
+    {
+        if (!BeginLook(ground))
         {
             EndInquiry(ground);
         }

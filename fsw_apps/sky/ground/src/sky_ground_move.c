@@ -14,6 +14,7 @@ static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_ASSERT(!op->has_moved);
     SKY_ASSERT(op->asking == 0u);
+    op->besides = 0;
     if (!SKY_GroundWays_Find(ground, op))
     {
         op->outcome = SKY_STATUS_NO_SATELLITE;
@@ -30,6 +31,11 @@ static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     if (!SKY_TransferAttempts_Begin(&op->attempts, &rows, SKY_GroundWays_Number(ground, op)))
     {
         return false;
+    }
+    if (op->kind == SKY_GROUND_PUT)
+    {
+        (void)memset(&op->places[ground->limits.servers], 0,
+                     ground->limits.servers * sizeof(*op->places)); /* nobody stands in yet */
     }
     op->tries += (uint32_t)SKY_Host_Pieces(&ground->host, &op->block);
     SKY_Host_BeginReport(&ground->host);
@@ -59,28 +65,18 @@ static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     }
 }
 
-/* Return how a transfer has ended. A put of a value is done when all its chunks are stored: others stand in for who was silent. */
-static uint32_t StatusOf(const SKY_HostBlock_t *block)
-{
-    const bool is_short = block->kind == (uint32_t)SKY_HOST_PUT && block->status == SKY_STATUS_DONE &&
-                          block->block_version != 0u && block->lost > 0u;
-
-    SKY_ASSERT(block->status != SKY_STATUS_RUNNING);
-    SKY_ASSERT(block->failed_plane <= UINT16_MAX);
-    return is_short ? (uint32_t)SKY_STATUS_EXPIRED : block->status;
-}
-
 /* Take in the end of a transfer. */
 static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const SKY_GroundWatch_t *watch  = &ground->shell.watch;
     const SKY_HostBlock_t   *block  = &op->block;
-    const uint32_t           status = StatusOf(block);
+    const uint32_t           status = block->status;
     const SKY_Places_t       places = SKY_GroundWays_Rule(ground);
     uint32_t                 found[SKY_PLACES_ROWS_MAX];
     const SKY_Rows_t         rows = {found, SKY_Places_Rows(&places, ground->now_us, op->facts.epoch, found)};
 
     SKY_ASSERT(op->has_moved);
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
     SKY_ASSERT(rows.count >= 1u);
     SKY_ASSERT(op->attempts.asks >= 1u);
     op->has_moved = false;

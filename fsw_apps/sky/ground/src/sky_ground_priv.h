@@ -30,6 +30,8 @@ uint32_t SKY_GroundWays_Rows(const SKY_Ground_t *ground, uint32_t *rows);
 SKY_Late_t SKY_GroundWays_Late(const SKY_Ground_t *ground);
 /** Find the places of all shares of an operation's block, and describe its transfer. @return false if nobody is in sight */
 bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+/** Find where all shares of an operation's block are if satellites that are suspected are lost: in `shares`. */
+void SKY_GroundWays_FindAround(SKY_Ground_t *ground, const SKY_GroundOp_t *op);
 /** Return a number of the places that were found, from 1. */
 uint32_t SKY_GroundWays_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t *op);
 /** Mix a place, and the way to it, into a number of places. */
@@ -97,6 +99,11 @@ uint64_t SKY_GroundAsk_WaitUs(SKY_Ground_t *ground, const SKY_GroundOp_t *op, bo
  * @return false if there are none
  */
 bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQuestion_t *what, uint64_t wait_us);
+
+/* ---- sky_ground_replace.c: places besides, while a block moves -------------------------------------------------------------- */
+
+/** Lead blocks that move around satellites that are late. @return true if any are */
+bool SKY_GroundReplace_Run(SKY_Ground_t *ground);
 
 /* ---- operations ------------------------------------------------------------------------------------------------------------ */
 /* Each begins with Begin. Goes lets it go on: true if it waits, false if it has ended, with its status. */

@@ -242,13 +242,14 @@ static void Describe(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
     block->content       = op->facts.content;
     block->stripe        = op->facts.stripe;
     block->deadline_ms   = op->deadline_ms;
-    block->data          = op->data;
-    block->parity        = op->parity;
-    block->have          = op->have;
-    block->rows          = op->rows;
-    block->servers       = op->places;
-    block->fallbacks     = op->places + ground->limits.servers;
-    block->server_count  = ground->limits.servers;
+    block->needs_all = op->kind == SKY_GROUND_PUT && op->facts.version != 0u; /* a value is put when all its chunks are stored */
+    block->data      = op->data;
+    block->parity    = op->parity;
+    block->have      = op->have;
+    block->rows      = op->rows;
+    block->servers   = op->places;
+    block->fallbacks = op->places + ground->limits.servers;
+    block->server_count = ground->limits.servers;
     (void)memcpy(block->key, op->key, SKY_KEY_BYTES);
     SKY_ASSERT(op->deadline_ms >= 1u);
     SKY_ASSERT(op->places != NULL);
@@ -281,11 +282,11 @@ static void SetPlaces(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t share, 
     }
 }
 
-/* Find the places of all shares, around satellites that are lost, and at those that are late once they are searched. */
-static void FindShares(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+/* Find the places of all shares, around these satellites, and at those that are late to hand over once they are searched. */
+static void FindShares(SKY_Ground_t *ground, const SKY_GroundOp_t *op, SKY_Satellites_t lost)
 {
     const bool              is_late = op->attempts.is_searched;
-    const SKY_PlacesKnown_t known   = {LostOf(ground),
+    const SKY_PlacesKnown_t known   = {lost,
                                        {ground->late, is_late ? ground->late_count : 0u},
                                        {ground->spares, is_late ? ground->spare_count : 0u},
                                        ground->late_first};
@@ -304,6 +305,15 @@ static void FindShares(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
     SKY_ASSERT(ground->shares.row_count <= SKY_PLACES_ROWS_MAX);
 }
 
+void SKY_GroundWays_FindAround(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    const SKY_Satellites_t away = {ground->away, SKY_Reach_Away(&ground->reach, ground->away)};
+
+    SKY_ASSERT(op->kind == SKY_GROUND_GET || op->kind == SKY_GROUND_PUT);
+    FindShares(ground, op, away);
+    SKY_ASSERT(away.count <= (uint32_t)ground->limits.torus.planes * ground->limits.torus.slots);
+}
+
 bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const SKY_GroundWatch_t *watch   = &ground->shell.watch;
@@ -312,7 +322,14 @@ bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT(op->asking == 0u);
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     Describe(ground, op);
-    FindShares(ground, op);
+    if (op->kind == SKY_GROUND_PUT)
+    {
+        SKY_GroundWays_FindAround(ground, op);
+    }
+    else
+    {
+        FindShares(ground, op, LostOf(ground));
+    }
     op->changes = ground->sky.changes;
     for (uint32_t share = 0; share < servers; ++share)
     {

@@ -63,6 +63,7 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
     }
     for (uint32_t i = 0; i < memory->piece_count; ++i)
     {
+        memory->pieces[i].work = SKY_HOST_NONE;
         memory->pieces[i].next = i + 1u < memory->piece_count ? i + 1u : SKY_HOST_NONE;
     }
     for (uint32_t i = 0; i < memory->lane_count; ++i)
@@ -169,6 +170,9 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
     work->is_small    = block->stripe.block_len <= block->stripe.chunk_len;
     work->pieces_left = 0;
     work->lost        = 0;
+    work->shares      = 0;
+    work->answered    = 0;
+    work->silence_us  = 0;
     work->doubt       = (SKY_HostDoubt_t){0};
     SKY_HostRows_Begin(work);
     work->tells_use = true;

@@ -78,7 +78,10 @@ static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(lane->place < SKY_HOST_LANES);
     SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) != 0u);
-    SKY_HostExchange_Account(lane, WorkOf(host, lane), &host->peers.peers[lane->peer].served);
+    SKY_HostPiece_t *piece = &host->blocks.pieces[lane->piece];
+
+    SKY_HostExchange_Account(lane, WorkOf(host, lane), &host->peers.peers[lane->peer].served, piece->twin == SKY_HOST_NONE);
+    piece->lane      = SKY_HOST_NONE;
     lane->request_id = 0;
     lane->next       = host->lane_free;
     host->lane_free  = (uint32_t)(lane - host->blocks.lanes);
@@ -300,6 +303,53 @@ static void Finish(SKY_Host_t *host, uint32_t piece)
     }
 }
 
+void SKY_HostEnds_Drop(SKY_Host_t *host, uint32_t number)
+{
+    SKY_HostPiece_t *piece = &host->blocks.pieces[number];
+    SKY_ASSERT(number < host->blocks.piece_count);
+    SKY_ASSERT(!piece->is_over);
+    SKY_ASSERT(host->blocks.pieces[piece->twin].twin == number); /* it has one */
+
+    --host->blocks.works[piece->work].pieces_left;
+    if (piece->lane != SKY_HOST_NONE)
+    {
+        SKY_HostLane_t *lane = &host->blocks.lanes[piece->lane];
+
+        SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
+        host->peers.peers[lane->peer].due_us = 0;
+        CloseLane(host, lane);
+        host->blocks.pieces[piece->twin].twin = SKY_HOST_NONE;
+        SKY_HostPieces_Free(host, number);
+    }
+    else
+    {
+        host->blocks.pieces[piece->twin].twin = SKY_HOST_NONE;
+        piece->is_over                        = true; /* it is in a queue */
+    }
+}
+
+/* Act on the end of a piece that is under way at two places: the other goes on, or is not needed any more. @return true if that is all */
+static bool IsOfTwin(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_ShareState_t state, SKY_Status_t status)
+{
+    const uint32_t         piece = lane->piece;
+    const uint32_t         twin  = host->blocks.pieces[piece].twin;
+    const SKY_HostBlock_t *block = WorkOf(host, lane)->block;
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
+
+    if (twin == SKY_HOST_NONE)
+    {
+        return false;
+    }
+    if (state == SKY_SHARE_DONE || IsOfBlock(block, status))
+    {
+        SKY_HostEnds_Drop(host, twin);
+        return false;
+    }
+    SKY_HostEnds_Drop(host, piece);
+    return true;
+}
+
 /* Close a lane whose share has ended, and act on that. @param status  what it ended with */
 static void End(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
 {
@@ -311,6 +361,14 @@ static void End(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
     SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
     host->peers.peers[lane->peer].due_us = 0;
+    if (IsDenial(state, status) && SKY_Addr_Equal(host->blocks.pieces[piece].doubt.addr, addr))
+    {
+        host->blocks.pieces[piece].doubt = (SKY_HostDoubt_t){0}; /* it was silent before, and speaks now */
+    }
+    if (IsOfTwin(host, lane, state, status))
+    {
+        return;
+    }
     CloseLane(host, lane);
     if (state == SKY_SHARE_DONE)
     {

@@ -43,6 +43,13 @@ bool SKY_HostExchange_IsTaken(const SKY_HostLane_t *lane, uint32_t i)
     return !SKY_ChunkSet_Has(&lane->u.push.unacked, i);
 }
 
+bool SKY_HostExchange_Waits(const SKY_HostLane_t *lane)
+{
+    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
+    SKY_ASSERT(lane->request_id != 0u);
+    return (lane->kind == SKY_HOST_PUT ? lane->u.push.on_way : lane->u.fetch.on_way) > 0u;
+}
+
 bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane)
 {
     SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
@@ -109,7 +116,7 @@ static uint64_t AcknowledgedBytes(const SKY_HostLane_t *lane, uint32_t chunks)
     return bytes;
 }
 
-void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served)
+void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served, bool counts)
 {
     SKY_HostBlock_t *block   = work->block;
     const bool       is_put  = lane->kind == SKY_HOST_PUT;
@@ -120,8 +127,8 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_Ho
     SKY_ASSERT(SKY_HostExchange_Left(lane) <= lane->left_begun);
     SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
-    block->chunks += chunks;
-    block->bytes += bytes;
+    block->chunks += counts ? chunks : 0u;
+    block->bytes += counts ? bytes : 0u;
     block->requests += asked;
     block->repeats += repeats;
     served->chunks += chunks;

@@ -64,10 +64,10 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
 {
     const uint32_t         index = host->lane_free;
     SKY_HostLane_t        *lane  = &host->blocks.lanes[index];
-    const SKY_HostPiece_t *piece = &host->blocks.pieces[number];
+    SKY_HostPiece_t       *piece = &host->blocks.pieces[number];
     SKY_HostWork_t        *work  = &host->blocks.works[piece->work];
     const SKY_HostBlock_t *block = work->block;
-    const SKY_HostPlace_t *place = &block->servers[piece->server];
+    const SKY_HostPlace_t *place = SKY_HostPieces_Place(block, piece->server, piece->round);
     SKY_ShareCfg_t         cfg;
 
     SKY_ASSERT(index < host->blocks.lane_count);
@@ -78,7 +78,7 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     SKY_HostPieces_Share(host, block, piece->server + piece->from * block->server_count, piece->count, &cfg);
     cfg.deadline_us = work->deadline_us;
     cfg.gateway     = peer->entry;
-    cfg.home        = (SKY_Addr_t){place->home_plane, place->home_slot}; /* a PUT, which names it, has no other place */
+    cfg.home        = (SKY_Addr_t){place->home_plane, place->home_slot};
     /* The id is never 0, which means a free lane. */
     cfg.request_id  = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | index * SKY_REQUEST_IDS;
     host->lane_free = lane->next;
@@ -95,6 +95,8 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     lane->asked_us    = 0;
     lane->bytes       = 0;
     lane->is_answered = false;
+    lane->is_overdue  = false;
+    piece->lane       = index;
     lane->patience_us = lane->kind == SKY_HOST_PUT ? 0u : PatienceUs(host, piece);
     SKY_HostExchange_Begin(lane, &cfg, &peer->peer, work);
     lane->left_begun         = SKY_HostExchange_Left(lane);
@@ -220,7 +222,7 @@ bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
 
         *queue = host->blocks.pieces[number].next;
         EndIfLate(host, peer, work);
-        if (one->block == NULL)
+        if (one->block == NULL || host->blocks.pieces[number].is_over)
         {
             SKY_HostPieces_Free(host, number);
             continue;
@@ -274,7 +276,9 @@ static uint64_t HedgeUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, cons
     {
         return UINT64_MAX;
     }
-    return since_us + (host->hedge_us == 0u ? host->cfg.peer.rto_initial_us : host->hedge_us);
+    const uint64_t late_us = host->hedge_us == 0u ? SKY_HostReplace_LateUs(host, lane) : host->hedge_us;
+
+    return since_us + (late_us == 0u ? host->cfg.peer.rto_initial_us : late_us);
 }
 
 /* Return true if the block of a lane can do without all that its satellite has not taken. */
@@ -296,13 +300,18 @@ static bool MayLose(const SKY_Host_t *host, const SKY_HostLane_t *lane)
     return true;
 }
 
+static uint64_t Earlier(uint64_t a_us, uint64_t b_us)
+{
+    return a_us < b_us ? a_us : b_us;
+}
+
 uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     SKY_HostPeer_t *peer      = &host->peers.peers[lane->peer];
     const uint64_t  silent_us = SilentUs(peer, lane);
     const uint64_t  own_us    = SKY_HostExchange_OnTime(lane, host->now_us);
     const uint64_t  hedge_us  = HedgeUs(host, peer, lane);
-    const uint64_t  next_us   = own_us < hedge_us ? own_us : hedge_us;
+    const uint64_t  next_us   = Earlier(own_us, hedge_us);
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
@@ -319,9 +328,9 @@ uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
     {
         peer->slow = true;
         SKY_HostEnds_AskParity(host, host->blocks.pieces[lane->piece].work);
-        return silent_us < own_us ? silent_us : own_us;
+        return Earlier(silent_us, Earlier(own_us, SKY_HostReplace_OnTime(host, lane)));
     }
-    return next_us < silent_us ? next_us : silent_us;
+    return Earlier(Earlier(next_us, silent_us), SKY_HostReplace_OnTime(host, lane));
 }
 
 /* Note how long the answer to a lane's first request took. */
@@ -343,14 +352,12 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(peer->active != SKY_HOST_NONE);
 
-    if (!lane->is_answered && lane->kind == SKY_HOST_GET)
+    if (!lane->is_answered && lane->kind == SKY_HOST_GET && SKY_REQUEST_NUMBER(pkt->request_id) == 1u)
     {
-        lane->is_answered = true;
-        if (SKY_REQUEST_NUMBER(pkt->request_id) == 1u) /* else a time-out would count */
-        {
-            NoteAnswerTime(host, lane);
-        }
+        NoteAnswerTime(host, lane); /* of another request a time-out would count */
     }
+    SKY_HostReplace_Heard(host, lane);
+    lane->is_answered                   = true;
     peer->slow                          = false;
     peer->heard_us                      = host->now_us;
     WorkOf(host, lane)->block->heard_us = host->now_us;
@@ -368,5 +375,6 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
         lane->bytes += pkt->chunk_len;
         SKY_HostRows_Take(WorkOf(host, lane), pkt->chunk_id);
     }
+    lane->asked_us = SKY_HostExchange_Waits(lane) ? lane->asked_us : 0u; /* silence is to be that of the satellite */
     Count(host, lane);
 }

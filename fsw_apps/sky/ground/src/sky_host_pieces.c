@@ -87,7 +87,7 @@ static uint32_t Rounds(const SKY_HostBlock_t *block)
     return block->kind == SKY_HOST_PUT ? 0u : block->rounds;
 }
 
-static const SKY_HostPlace_t *PlaceOf(const SKY_HostBlock_t *block, uint32_t server, uint32_t round)
+const SKY_HostPlace_t *SKY_HostPieces_Place(const SKY_HostBlock_t *block, uint32_t server, uint32_t round)
 {
     SKY_ASSERT(server < block->server_count);
     SKY_ASSERT(round == 0u || block->fallbacks != NULL);
@@ -100,7 +100,7 @@ uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server,
     SKY_ASSERT(Rounds(block) <= SKY_HOST_ROUNDS);
     for (uint32_t next = round + 1u; next <= Rounds(block); ++next)
     {
-        if (PlaceOf(block, server, next)->plane != 0u)
+        if (SKY_HostPieces_Place(block, server, next)->plane != 0u)
         {
             return next;
         }
@@ -116,7 +116,7 @@ bool SKY_HostPieces_HasStandIn(const SKY_HostBlock_t *block, uint32_t server)
 
     for (uint32_t round = 1; round <= Rounds(block); ++round)
     {
-        any |= SKY_HostPlace_IsStandIn(PlaceOf(block, server, round));
+        any |= SKY_HostPlace_IsStandIn(SKY_HostPieces_Place(block, server, round));
     }
     return any;
 }
@@ -129,7 +129,7 @@ static bool CheckPlaces(const SKY_HostBlock_t *block)
     {
         for (uint32_t server = 0; server < block->server_count; ++server)
         {
-            const SKY_HostPlace_t *place      = PlaceOf(block, server, round);
+            const SKY_HostPlace_t *place      = SKY_HostPieces_Place(block, server, round);
             const bool             is_nowhere = round > 0u && place->plane == 0u;
 
             if ((!is_nowhere && (place->plane == 0u || place->slot == 0u)) ||
@@ -380,7 +380,7 @@ bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece)
 {
     SKY_HostPiece_t      *one   = &host->blocks.pieces[piece];
     const SKY_HostWork_t *work  = &host->blocks.works[one->work];
-    const uint32_t        index = UsePeer(host, PlaceOf(work->block, one->server, one->round));
+    const uint32_t        index = UsePeer(host, SKY_HostPieces_Place(work->block, one->server, one->round));
 
     if (index == SKY_HOST_NONE)
     {
@@ -423,6 +423,7 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece)
         work->next      = host->work_free;
         host->work_free = one->work;
     }
+    one->work        = SKY_HOST_NONE;
     one->next        = host->piece_free;
     host->piece_free = piece;
     ++host->piece_free_count;
@@ -447,6 +448,8 @@ static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint
     piece->server = server;
     piece->from   = from;
     piece->count  = behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET;
+    piece->lane   = SKY_HOST_NONE;
+    piece->twin   = SKY_HOST_NONE;
     ++host->blocks.works[work].pieces_left;
     ++host->blocks.works[work].pieces_alive;
     SKY_ASSERT(host->blocks.works[work].pieces_left <= host->blocks.works[work].pieces_alive);
@@ -478,8 +481,33 @@ static bool MakeShare(SKY_Host_t *host, uint32_t work, uint32_t server, bool is_
             return false;
         }
     }
+    one->shares += !is_parity && first > 0u ? 1u : 0u;
     SKY_ASSERT(one->pieces_alive >= one->pieces_left);
+    SKY_ASSERT(one->shares <= block->server_count);
     return true;
+}
+
+uint32_t SKY_HostPieces_Copy(SKY_Host_t *host, uint32_t piece, uint32_t round)
+{
+    const SKY_HostPiece_t one = host->blocks.pieces[piece];
+    SKY_ASSERT(piece < host->blocks.piece_count);
+    SKY_ASSERT(host->blocks.works[one.work].block != NULL);
+
+    if (host->piece_free == SKY_HOST_NONE)
+    {
+        return SKY_HOST_NONE;
+    }
+    const uint32_t copy = TakePiece(host, one.work, one.server, one.from, one.from + one.count);
+
+    host->blocks.pieces[copy].round = round;
+    if (!SKY_HostPieces_Queue(host, copy))
+    {
+        --host->blocks.works[one.work].pieces_left;
+        SKY_HostPieces_Free(host, copy);
+        return SKY_HOST_NONE;
+    }
+    SKY_ASSERT(host->blocks.pieces[copy].count == one.count);
+    return copy;
 }
 
 bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)

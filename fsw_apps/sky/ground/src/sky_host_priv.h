@@ -57,6 +57,8 @@ void SKY_HostRows_Decode(SKY_HostBlock_t *block);
 /** Describe the share of @p block on one satellite: its chunks from @p base on. The block may not have begun yet. */
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
                           SKY_ShareCfg_t *cfg);
+/** Return the place of a server in a round. */
+const SKY_HostPlace_t *SKY_HostPieces_Place(const SKY_HostBlock_t *block, uint32_t server, uint32_t round);
 /** Return true if this block can begin. */
 bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block);
 /** Cut a block that has begun into pieces, and queue them; parity that is not needed yet is held back. @return false if there is no memory
@@ -69,6 +71,8 @@ bool SKY_HostPieces_HasStandIn(const SKY_HostBlock_t *block, uint32_t server);
 /** Put a piece into the queue of the satellite that has its server's place in its round. @return false if there is no memory for
  * that */
 bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece);
+/** Queue a copy of a piece, for its server's place in another round. @return SKY_HOST_NONE if there is no memory */
+uint32_t SKY_HostPieces_Copy(SKY_Host_t *host, uint32_t piece, uint32_t round);
 /** Take a piece out of those of a block that are held back. @return SKY_HOST_NONE if there is none */
 uint32_t SKY_HostPieces_TakeHeld(SKY_Host_t *host, uint32_t work);
 /** Free a piece that has ended, and is in no queue and no lane. */
@@ -94,6 +98,8 @@ SKY_Status_t SKY_HostExchange_Status(const SKY_HostLane_t *lane);
 uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane);
 /** Return true if the satellite of a PUT has acknowledged chunk number @p i of the piece. */
 bool SKY_HostExchange_IsTaken(const SKY_HostLane_t *lane, uint32_t i);
+/** Return true if an answer of the lane's satellite is due, to something that was sent. */
+bool SKY_HostExchange_Waits(const SKY_HostLane_t *lane);
 /** Return true if the satellite of a PUT has let so many time-outs pass that another would not take it for there. */
 bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane);
 /** Return a chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0 if it is no GET. */
@@ -102,8 +108,8 @@ uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
 uint32_t SKY_HostExchange_Pushed(const SKY_HostLane_t *lane);
 /** Return the time since a query of a PUT left to which a packet is the answer, if it is one of the last ones; else 0. */
 uint64_t SKY_HostExchange_AgeUs(const SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt);
-/** Add up what a lane has done for its block and its satellite. */
-void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served);
+/** Add up what a lane has done for its satellite, and for its block. @param counts  false: the chunks count at another place */
+void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served, bool counts);
 /** Begin a piece. The lane's request id, kind and patience are set. */
 void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, SKY_HostWork_t *work);
 /** End an exchange that still runs. */
@@ -145,6 +151,18 @@ void SKY_HostEnds_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status
 bool SKY_HostEnds_Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_Status_t status, SKY_Addr_t addr);
 /** Ask for the parity of a block that was held back, because there is a use for it. The block may end, if there is no memory. */
 void SKY_HostEnds_AskParity(SKY_Host_t *host, uint32_t work);
+
+/** Give up a piece that another place has taken, or is to take. */
+void SKY_HostEnds_Drop(SKY_Host_t *host, uint32_t piece);
+
+/* ---- sky_host_replace.c: who is late, and places besides ------------------------------------------------------------------ */
+
+/** Note that the satellite of a lane has said something, before its last answer is forgotten. */
+void SKY_HostReplace_Heard(SKY_Host_t *host, SKY_HostLane_t *lane);
+/** Return the silence after which the satellite of a lane is late, by what others needed for the same block; 0: too few have answered. */
+uint64_t SKY_HostReplace_LateUs(const SKY_Host_t *host, const SKY_HostLane_t *lane);
+/** Act if the satellite of a lane is late. @return the time at which it is to be called again; UINT64_MAX: not before something comes */
+uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane);
 
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 

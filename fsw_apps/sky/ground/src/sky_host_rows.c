@@ -23,6 +23,13 @@ static SKY_HostRow_t *RowOf(SKY_HostWork_t *work, uint32_t row)
     return IsCoded(work->block) ? &work->block->rows[row] : &work->only_row;
 }
 
+/* Return how many chunks of a row may be lost. */
+static uint32_t MostLost(const SKY_HostBlock_t *block)
+{
+    SKY_ASSERT(!block->needs_all || block->kind == SKY_HOST_PUT);
+    return block->needs_all ? 0u : block->stripe.code_m;
+}
+
 void SKY_HostRows_Begin(SKY_HostWork_t *work)
 {
     SKY_HostBlock_t *block = work->block;
@@ -82,13 +89,13 @@ bool SKY_HostRows_MayLose(SKY_HostWork_t *work, uint32_t chunk_id)
     SKY_ASSERT(chunk_id < work->block->stripe.chunk_total);
 
     SKY_ASSERT(work->block->kind == SKY_HOST_PUT);
-    return row->denied + row->doubted < work->block->stripe.code_m;
+    return row->denied + row->doubted < MostLost(work->block);
 }
 
 SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool is_denied, bool is_gone)
 {
     SKY_HostRow_t *row = RowOf(work, SKY_Stripe_RowOf(&work->block->stripe, chunk_id));
-    const uint32_t may = work->block->stripe.code_m;
+    const uint32_t may = MostLost(work->block);
     SKY_ASSERT(chunk_id < work->block->stripe.chunk_total);
 
     SKY_ASSERT(work->block->lost < work->block->stripe.chunk_total);

@@ -41,6 +41,56 @@ static bool IsBefore(SKY_Addr_t one, SKY_Addr_t other)
     return one.plane != other.plane ? one.plane < other.plane : one.slot < other.slot;
 }
 
+/* End a suspicion: more is known. */
+static void Clear(SKY_Reach_t *reach, SKY_ReachSatellite_t *record)
+{
+    SKY_ASSERT(!record->is_suspect || !record->is_lost);
+    SKY_ASSERT(!record->is_suspect || reach->suspects > 0u);
+    reach->suspects -= record->is_suspect ? 1u : 0u;
+    record->is_suspect = false;
+}
+
+bool SKY_Reach_Suspect(SKY_Reach_t *reach, SKY_Addr_t satellite)
+{
+    SKY_ReachSatellite_t *record = Of(reach, satellite);
+
+    if (record->is_lost || record->is_suspect)
+    {
+        return false;
+    }
+    record->is_suspect = true;
+    ++reach->suspects;
+    SKY_ASSERT(reach->suspects <= Count(reach));
+    return true;
+}
+
+void SKY_Reach_Trust(SKY_Reach_t *reach)
+{
+    for (uint32_t i = 0; reach->suspects > 0u && i < Count(reach); ++i)
+    {
+        Clear(reach, &reach->satellites[i]);
+    }
+    SKY_ASSERT(reach->suspects == 0u);
+}
+
+uint32_t SKY_Reach_Away(const SKY_Reach_t *reach, SKY_Addr_t *found)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < Count(reach); ++i)
+    {
+        const SKY_Addr_t satellite = {(uint16_t)(i / reach->torus.slots + 1u), (uint16_t)(i % reach->torus.slots + 1u)};
+
+        if (reach->satellites[i].is_lost || reach->satellites[i].is_suspect)
+        {
+            found[count] = satellite;
+            ++count;
+        }
+    }
+    SKY_ASSERT(count == reach->lost_count + reach->suspects);
+    return count;
+}
+
 /* Note that a satellite is lost. @return true if it was not lost before */
 static bool Lose(SKY_Reach_t *reach, uint64_t now_us, SKY_Addr_t satellite)
 {
@@ -48,6 +98,7 @@ static bool Lose(SKY_Reach_t *reach, uint64_t now_us, SKY_Addr_t satellite)
     uint32_t              at     = reach->lost_count;
 
     record->asked_us = now_us;
+    Clear(reach, record);
     if (record->is_lost)
     {
         return false;
@@ -72,6 +123,7 @@ void SKY_Reach_Heard(SKY_Reach_t *reach, SKY_Addr_t satellite)
     uint32_t              kept   = 0;
 
     reach->pause_us = 0;
+    Clear(reach, record);
     if (!record->is_lost)
     {
         return;
@@ -139,6 +191,7 @@ static void FallSilent(SKY_Reach_t *reach, uint64_t now_us)
         reach->pause_us = 2u * reach->pause_us < most_us ? 2u * reach->pause_us : most_us;
     }
     reach->again_us = now_us + reach->pause_us;
+    SKY_Reach_Trust(reach); /* silence of all tells nothing of one */
     SKY_ASSERT(reach->pause_us > 0u);
 }
 

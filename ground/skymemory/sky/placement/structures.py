@@ -398,12 +398,15 @@ class ReachSatellite(Structure):
     doubt_us: int
     """time for which it is left alone from then on, if a stand-in did not have its share"""
     is_lost: bool
+    is_suspect: bool
+    """it was late: nothing is put there before it has said something, or is lost"""
     is_noted: bool
     """for use within a call"""
     _fields_ = (
         ("asked_us", c_uint64),
         ("doubt_us", c_uint64),
         ("is_lost", c_bool),
+        ("is_suspect", c_bool),
         ("is_noted", c_bool),
     )
 
@@ -434,6 +437,8 @@ class Reach(Structure):
     lost_count: int
     losses: int
     """times that a satellite was found lost"""
+    suspects: int
+    """satellites that are suspected, and not lost"""
     pause_us: int
     """current pause; 0: the host is not silent"""
     again_us: int
@@ -445,6 +450,7 @@ class Reach(Structure):
         ("lost", POINTER(Addr)),
         ("lost_count", c_uint32),
         ("losses", c_uint32),
+        ("suspects", c_uint32),
         ("pause_us", c_uint64),
         ("again_us", c_uint64),
     )
@@ -628,6 +634,9 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_TransferAttempts_Verdict": (c_uint, [POINTER(TransferAttempts)]),
     "SKY_Reach_Init": (None, [POINTER(Reach), POINTER(ReachCfg), POINTER(Torus), POINTER(ReachSatellite), POINTER(Addr)]),
     "SKY_Reach_May": (c_uint, [POINTER(Reach), c_uint64]),
+    "SKY_Reach_Suspect": (c_bool, [POINTER(Reach), Addr]),
+    "SKY_Reach_Away": (c_uint32, [POINTER(Reach), POINTER(Addr)]),
+    "SKY_Reach_Trust": (None, [POINTER(Reach)]),
     "SKY_Reach_Heard": (None, [POINTER(Reach), Addr]),
     "SKY_Reach_Around": (c_uint32, [POINTER(Reach), POINTER(ReachAsk), c_uint32, POINTER(ReachAsk), c_uint32]),
     "SKY_Reach_Found": (c_uint, [POINTER(Reach), c_uint64, c_uint32, POINTER(ReachAsk), c_uint32, c_uint32]),
