@@ -1,7 +1,8 @@
 /**
  * @file
  * A ground host on a bench: the core's ground, a small constellation of services that its packets reach at once, and a wire on which their
- * answers come back after RTT_US. A test makes satellites silent, or says what others answer. Satellites do not reach each other.
+ * answers come back after RTT_US. A test makes satellites silent, or says what others answer. Satellites reach each other, at once, only if
+ * they are linked.
  */
 #ifndef GROUND_RIG_H
 #define GROUND_RIG_H
@@ -61,6 +62,9 @@ static SKY_Packet_t      asked[ASKED_MAX];    /* what the host has sent, without
 static uint64_t          asked_at[ASKED_MAX]; /* endpoints to which it went */
 static uint32_t          asked_count;
 static bool              is_silent[NODES];
+static bool              are_linked;
+static flying_t          between[WIRE_MAX]; /* packets from satellite to satellite */
+static uint32_t          between_first, between_count;
 static uint64_t          endpoint_now; /* through which the satellite is asked that answers */
 static SKY_Packet_t      question_now;
 static uint32_t          told_lost, told_searched, told_moved, told_placed, told_replaced, told_checked;
@@ -79,6 +83,12 @@ static void node_send(const SKY_Out_t *out)
 
     if (out->pkt.dst.plane != 0u)
     {
+        if (are_linked && !is_silent[node_at(out->pkt.src) - nodes])
+        {
+            CHECK(between_count < WIRE_MAX);
+            between[(between_first + between_count) % WIRE_MAX] = flying;
+            ++between_count;
+        }
         return;
     }
     CHECK(wire_count < WIRE_MAX);
@@ -253,6 +263,8 @@ static inline void open_watched(uint32_t rows, bool is_watched)
     wire_count       = 0;
     asked_count      = 0;
     forge            = NULL;
+    are_linked       = false;
+    between_count    = 0;
     told_lost = told_searched = told_moved = told_placed = told_replaced = told_checked = 0;
     (void)memset(is_silent, 0, sizeof(is_silent));
     free(ground_memory);
@@ -326,6 +338,30 @@ static inline void submit(SKY_GroundOp_t *op)
     CHECK(SKY_Ground_Submit(&ground, now_us, op));
 }
 
+/* Let satellites act, and carry what they send to each other. */
+static inline void carry(void)
+{
+    uint32_t carried = 0;
+
+    for (uint32_t i = 0; i < NODES && are_linked; ++i)
+    {
+        SKY_Service_Poll(&nodes[i].svc, now_us, &nodes[i].next_us);
+        node_pull(&nodes[i]);
+    }
+    for (; between_count > 0u && carried < ASKED_MAX; ++carried)
+    {
+        const flying_t first = between[between_first];
+
+        between_first = (between_first + 1u) % WIRE_MAX;
+        --between_count;
+        if (!is_silent[node_at(first.dst) - nodes])
+        {
+            node_hear(&first);
+        }
+    }
+    CHECK(carried < ASKED_MAX);
+}
+
 /* Take in what has come by a time. @return false if nothing has */
 static inline bool hear(uint64_t until_us)
 {
@@ -349,6 +385,7 @@ static inline void step(void)
     const uint64_t  due_us = SKY_Ground_Run(&ground, now_us, true);
     SKY_GroundOp_t *op;
 
+    carry();
     while ((op = SKY_Ground_Ended(&ground)) != NULL)
     {
         run_t *run = (run_t *)op; /* it stands first */

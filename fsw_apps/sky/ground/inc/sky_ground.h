@@ -13,6 +13,8 @@
  *     CHECK  asks servers whether they hold all of a block                                sky_ground_check.c
  *     PURGE  has satellites forget a block                                                sky_ground_purge.c
  *     EXCHANGE  asks satellites what the shell wants of them: PING, STATS, RELAY, ...      sky_ground_exchange.c
+ *     TOUCH  has blocks of a chain count as used, the last one first                      sky_ground_touch.c
+ *     PREFETCH  has satellites move a block to where a row to come has its shares         sky_ground_prefetch.c
  *
  * An operation waits for one of three: its own questions to satellites (sky_ground_ask.c), its transfer (sky_host.h), or an inquiry of the
  * ground (sky_ground_inquiry.c), for which several operations may wait. It ends once, with a status.
@@ -68,8 +70,17 @@ typedef enum
     SKY_GROUND_FIND,
     SKY_GROUND_CHECK,
     SKY_GROUND_PURGE,
-    SKY_GROUND_EXCHANGE
+    SKY_GROUND_EXCHANGE,
+    SKY_GROUND_TOUCH,
+    SKY_GROUND_PREFETCH
 } SKY_GroundKind_t;
+
+/** A block of a chain. */
+typedef struct
+{
+    uint8_t          key[SKY_KEY_BYTES];
+    SKY_BlockFacts_t facts;
+} SKY_GroundBlock_t;
 
 /** Inquiry that an operation waits for. */
 typedef enum
@@ -200,6 +211,28 @@ typedef struct
     uint32_t found; /**< number of the key; SKY_HOST_NONE: none */
     uint32_t next;  /**< next question of this key, or next free one */
 } SKY_GroundSlot_t;
+/** Step of a PREFETCH. */
+typedef enum
+{
+    SKY_GROUND_PREFETCH_ROUND = 0, /**< a round is to begin */
+    SKY_GROUND_PREFETCH_MOVES,     /**< places are asked to move their shares */
+    SKY_GROUND_PREFETCH_HELD,      /**< targets are asked whether they hold theirs */
+    SKY_GROUND_PREFETCH_PAUSES
+} SKY_GroundPrefetchStep_t;
+
+/** State of a PREFETCH. */
+typedef struct
+{
+    SKY_GroundPrefetchStep_t step;
+    uint64_t                 end_us;
+    uint64_t                 pause_us; /**< next pause between two rounds */
+    uint32_t   strikes;   /**< successive rounds in which a share was missing, and nobody had anything to move or to hand over */
+    uint32_t   at;        /**< places asked, or pieces of shares, so far */
+    bool       has_more;  /**< in this round a satellite had something to move, */
+    bool       is_silent; /**< or did not answer */
+    bool       is_over;   /**< nobody has anything to hand over */
+    SKY_Held_t told;
+} SKY_GroundPrefetch_t;
 
 typedef struct SKY_GroundOp SKY_GroundOp_t;
 
@@ -219,7 +252,7 @@ struct SKY_GroundOp
     uint8_t           *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
     uint8_t           *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
     SKY_HostRow_t     *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
-    SKY_HeldRow_t     *held_rows;   /**< CHECK: room for SKY_Stripe_Rows; may be NULL without a code */
+    SKY_HeldRow_t     *held_rows;   /**< CHECK, PREFETCH: room for SKY_Stripe_Rows; may be NULL without a code */
     bool               is_calm;     /**< of no hurry, as mending and prefetching are: it begins after others of its tenant */
     bool               is_way_made; /**< PURGE: another block is to be put under the key */
     bool               is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
@@ -229,6 +262,10 @@ struct SKY_GroundOp
     bool               is_fresh;    /**< FIND: all that may know a newer version say what they know, whatever one says first */
     bool               is_chain; /**< FIND: how many first blocks are there? The others are asked for no more than that takes */
     uint32_t           block_bytes_max; /**< FIND: a longer block ends the chain */
+    const SKY_GroundBlock_t
+            *chain;        /**< TOUCH: blocks with sound facts, the first of the chain first; `key` and `facts` are scratch then */
+    uint32_t chain_length; /**< TOUCH: number of them */
+    uint32_t to_row;       /**< PREFETCH: row to come of the schedule */
     /** EXCHANGE: questions of the shell, each with an end of its own. The ground sets their deadlines and endpoints; of the places only
      *  satellites and entry satellites count. Entry plane 0: the ground finds the way, once it has a sky. Who answers is not lost. */
     SKY_HostQuestion_t *requests;
@@ -237,7 +274,9 @@ struct SKY_GroundOp
     /**
      * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
      * if that is not known. FIND: NO_SATELLITE or UNANSWERED if one key is, else MISS if one is, of those that
-     * were asked. PURGE: DONE if the block cannot be had any more. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then
+     * were asked. PURGE: DONE if the block cannot be had any more.
+     * TOUCH: UNANSWERED if a satellite was silent, so that what is left is not touched. PREFETCH: DONE if the row to come can give the block,
+     * MISS if not and nobody has more of it, EXPIRED, REFUSED if there is no such row. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then
      * nobody was asked. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory was not made: `facts` are of that one.
      * CANCELLED: SKY_Ground_Cancel.
      */
@@ -246,6 +285,7 @@ struct SKY_GroundOp
     uint32_t        tries;       /**< pieces, their moves to another place, and questions */
     uint32_t        gone;        /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
     uint32_t        chain_count; /**< FIND of a chain: number of first blocks that are there, without a gap */
+    uint32_t        touched;     /**< TOUCH: blocks of which all servers have answered, from the last one on */
     bool            is_passed;   /**< GET: it needed more than the first places of its shares */
     SKY_HostBlock_t block;       /**< GET, PUT: the last transfer */
     uint64_t        queue_us;    /**< time from Submit to its first request: it waited for its turn, */
@@ -283,7 +323,8 @@ struct SKY_GroundOp
     SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
     SKY_TransferAttempts_t attempts;
     SKY_GroundConfirm_t    confirms;
-    bool                   is_ahead;        /**< the block is prefetched for a row to come */
+    bool                   is_ahead;        /**< the block is prefetched for a row to come, */
+    uint32_t               ahead_epoch;
     bool                   is_blind;        /**< satellites follow a schedule that this host does not know, */
     bool                   has_asked_blind; /**< and were asked whether they do */
     bool              has_words; /**< GET: enough satellites said which version of the block they know, since it was missed */
@@ -291,6 +332,9 @@ struct SKY_GroundOp
     SKY_GroundFind_t  find;
     SKY_GroundCheck_t check;
     SKY_GroundPurge_t purge;
+    uint32_t             touching; /**< blocks of a chain that are asked about */
+    SKY_GroundPrefetch_t prefetch;
+    uint64_t             wakes_us; /**< time at which it goes on though nothing has come; 0: there is none */
 };
 
 /** Operations of a tenant whose shares of the beginnings differ: four bytes of gets to one of puts, and few of calm ones. */

@@ -45,7 +45,7 @@ static uint32_t SatellitesOf(const SKY_GroundLimits_t *limits)
     return (uint32_t)limits->torus.planes * limits->torus.slots;
 }
 
-/* Return the most questions of an inquiry: one to each satellite, or those of a look in a small sky. */
+/* Return the most questions of an inquiry, or an operation: one to each satellite, or those of a look in a small sky. */
 static uint32_t InquiryMost(const SKY_GroundLimits_t *limits)
 {
     const uint32_t looks = 2u * (limits->servers + 1u) + SKY_HOST_OTHERS;
@@ -232,6 +232,18 @@ bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky)
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
+uint32_t SKY_GroundAsk_Most(const SKY_Ground_t *ground)
+{
+    return InquiryMost(&ground->limits);
+}
+
+uint8_t *SKY_GroundAsk_Room(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
+{
+    SKY_ASSERT(share < ground->limits.servers);
+    SKY_ASSERT(op->memory < ground->limits.operations);
+    return &ground->held_bytes[((size_t)op->memory * ground->limits.servers + share) * 2u * SKY_CHUNKSET_MAX_BYTES];
+}
+
 SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block)
 {
     SKY_ASSERT(block != NULL);
@@ -290,6 +302,11 @@ static void Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             break;
         case SKY_GROUND_EXCHANGE:
             SKY_GroundExchange_Begin(op);
+            break;
+        case SKY_GROUND_TOUCH:
+            break;
+        case SKY_GROUND_PREFETCH:
+            SKY_GroundPrefetch_Begin(op, ground->now_us);
             break;
         default:
             SKY_GroundMove_Begin(ground, op);
@@ -389,6 +406,10 @@ static bool Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             return SKY_GroundPurge_Goes(ground, op);
         case SKY_GROUND_EXCHANGE:
             return SKY_GroundExchange_Goes(ground, op);
+        case SKY_GROUND_TOUCH:
+            return SKY_GroundTouch_Goes(ground, op);
+        case SKY_GROUND_PREFETCH:
+            return SKY_GroundPrefetch_Goes(ground, op);
         default:
             SKY_ASSERT(op->kind == SKY_GROUND_GET || op->kind == SKY_GROUND_PUT);
             return SKY_GroundMove_Goes(ground, op);
@@ -539,6 +560,25 @@ static bool TakeEnds(SKY_Ground_t *ground)
     return has_taken;
 }
 
+/* Let operations go on that have waited for a time. @return the next such time */
+static uint64_t Wake(const SKY_Ground_t *ground)
+{
+    uint64_t next_us = UINT64_MAX;
+
+    for (SKY_GroundOp_t *op = ground->first; op != NULL; op = op->next)
+    {
+        SKY_ASSERT(op->wakes_us == 0u || op->asking == 0u);
+        if (op->wakes_us != 0u && op->wakes_us <= ground->now_us)
+        {
+            op->wakes_us = 0;
+            op->is_due   = true;
+        }
+        next_us = op->wakes_us != 0u && op->wakes_us < next_us ? op->wakes_us : next_us;
+    }
+    SKY_ASSERT(next_us > ground->now_us);
+    return next_us;
+}
+
 uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
 {
     uint64_t due_us = now_us;
@@ -551,6 +591,7 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
     (void)TakeEnds(ground); /* of what was called back: it must not be asked for any more */
     for (uint32_t runs = 0; goes && runs < RUNS_MAX; ++runs)
     {
+        (void)Wake(ground);
         bool has_acted = GoAll(ground);
 
         due_us    = SKY_Host_Run(&ground->host, now_us, timers);
@@ -564,6 +605,8 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
             (has_acted || (timers && due_us <= now_us)) && ground->host.quantum_left > 0u; /* without timers it is due at once */
         BeginAll(ground);
     }
+    const uint64_t wakes_us = Wake(ground);
+
     SKY_ASSERT(due_us >= now_us);
-    return due_us;
+    return due_us < wakes_us ? due_us : wakes_us;
 }

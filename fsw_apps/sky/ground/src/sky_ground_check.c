@@ -30,9 +30,8 @@ static uint32_t *PieceOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, u
 /* Return room for the payload of a question about a share; that of the answer is behind it. */
 static uint8_t *PayloadOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
 {
-    SKY_ASSERT(share < ground->limits.servers);
     SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_HELD);
-    return &ground->held_bytes[((size_t)op->memory * ground->limits.servers + share) * 2u * SKY_CHUNKSET_MAX_BYTES];
+    return SKY_GroundAsk_Room(ground, op, share);
 }
 
 /* Return room for as many satellites as shares have places; behind it as much again, for those that were silent. */

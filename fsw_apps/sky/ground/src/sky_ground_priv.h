@@ -100,6 +100,11 @@ uint64_t SKY_GroundAsk_WaitUs(SKY_Ground_t *ground, const SKY_GroundOp_t *op, bo
  */
 bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQuestion_t *what, uint64_t wait_us);
 
+/** Return room for two payloads about a share of an operation. */
+uint8_t *SKY_GroundAsk_Room(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share);
+/** Return the most questions that an operation may have on their way. */
+uint32_t SKY_GroundAsk_Most(const SKY_Ground_t *ground);
+
 /* ---- sky_ground_replace.c: places besides, while a block moves -------------------------------------------------------------- */
 
 /** Lead blocks that move around satellites that are late. @return true if any are */
@@ -204,6 +209,10 @@ bool SKY_GroundPurge_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 
 void SKY_GroundExchange_Begin(SKY_GroundOp_t *op);
 bool SKY_GroundExchange_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+bool SKY_GroundTouch_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+
+void SKY_GroundPrefetch_Begin(SKY_GroundOp_t *op, uint64_t now_us);
+bool SKY_GroundPrefetch_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 
 void SKY_GroundMove_Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);

@@ -1,0 +1,162 @@
+/**
+ * @file
+ * PREFETCH of a ground host: a block moves to where a row to come has its shares.
+ */
+#include "ground_rig.h"
+
+static run_t runs[OPERATIONS + 1u];
+
+static SKY_GroundOp_t *prepare_prefetch(run_t *run, uint32_t number, uint32_t row)
+{
+    SKY_GroundOp_t *op = prepare(run, SKY_GROUND_PREFETCH, number, 950, 0);
+
+    op->to_row      = row;
+    op->deadline_ms = 20000;
+    return op;
+}
+
+/* Does each satellite of a row have its share? */
+static bool is_at(const SKY_GroundOp_t *op, uint32_t row)
+{
+    bool is = true;
+
+    for (uint32_t share = 0; share < SERVERS; ++share)
+    {
+        const SKY_Store_t *store = &node_at(home_of(op, row, share))->store;
+        const uint32_t     block = SKY_Store_Find(store, op->tenant, op->key);
+
+        for (uint32_t chunk = share; chunk < op->facts.stripe.chunk_total; chunk += SERVERS)
+        {
+            is = is && block != SKY_STORE_NONE && SKY_Store_Has(store, block, chunk);
+        }
+    }
+    return is;
+}
+
+static void open_linked(uint32_t rows)
+{
+    open_ground(rows);
+    are_linked = true;
+}
+
+static void test_a_block_moves_to_a_row_to_come(void)
+{
+    open_linked(4);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    CHECK(is_at(&runs[0].op, 1) && !is_at(&runs[0].op, 3));
+    CHECK_EQ(finish(prepare_prefetch(&runs[1], 1, 3)), SKY_STATUS_DONE);
+    CHECK(is_at(&runs[0].op, 3) && now_us < START_US + SECOND_US);
+    now_us = START_US + 2u * ROW_US + SECOND_US; /* it waited there */
+    carry();
+    (void)prepare(&runs[2], SKY_GROUND_GET, 1, 950, 0);
+    runs[2].op.facts.epoch = 3;
+    CHECK_EQ(finish(&runs[2].op), SKY_STATUS_DONE);
+    CHECK(is_as_put(&runs[2], 1, 0) && is_at(&runs[0].op, 3));
+    close_ground();
+}
+
+/* Nobody has all of it: that is told after two rounds, not at the deadline. */
+static void test_a_block_that_is_not_whole(void)
+{
+    open_linked(4);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+    const uint64_t began_us = now_us;
+
+    CHECK_EQ(finish(prepare_prefetch(&runs[1], 1, 3)), SKY_STATUS_MISS);
+    CHECK(now_us - began_us < 5u * SECOND_US && !is_at(&runs[0].op, 3));
+    close_ground();
+}
+
+/* A code bears that a share is gone: what there is moves, and is enough. */
+static void test_what_the_code_bears_may_be_gone(void)
+{
+    open_linked(4);
+    sky.parity = 1;
+    set_sky();
+    (void)prepare(&runs[0], SKY_GROUND_PUT, 1, 950, 0);
+    CHECK(SKY_Stripe_Cut(&runs[0].op.facts.stripe, 950, CHUNK, 3, 1));
+    CHECK_EQ(finish(&runs[0].op), SKY_STATUS_DONE);
+    forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+    (void)prepare_prefetch(&runs[1], 1, 3);
+    runs[1].op.facts.stripe = runs[0].op.facts.stripe;
+    CHECK_EQ(finish(&runs[1].op), SKY_STATUS_DONE);
+    now_us = START_US + 2u * ROW_US + SECOND_US;
+    carry();
+    (void)prepare(&runs[2], SKY_GROUND_GET, 1, 950, 0);
+    runs[2].op.facts.stripe = runs[0].op.facts.stripe;
+    runs[2].op.facts.epoch  = 3;
+    CHECK_EQ(finish(&runs[2].op), SKY_STATUS_DONE);
+    CHECK(is_as_put(&runs[2], 1, 0));
+    close_ground();
+}
+
+/* Satellites cannot reach each other, so that nothing moves before the time is over. */
+static void test_the_time_is_over(void)
+{
+    open_ground(4);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    (void)prepare_prefetch(&runs[1], 1, 3);
+    runs[1].op.deadline_ms  = 3000;
+    const uint64_t began_us = now_us;
+
+    CHECK_EQ(finish(&runs[1].op), SKY_STATUS_EXPIRED);
+    CHECK(now_us - began_us >= 2u * SECOND_US && now_us - began_us <= 4u * SECOND_US);
+    close_ground();
+}
+
+/* A target is silent: another stands in for it once it is found lost. */
+static void test_a_stand_in_gets_the_share_of_a_silent_target(void)
+{
+    SKY_Addr_t away;
+
+    open_linked(4);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    away = home_of(&runs[0].op, 3, 2);
+    silence(away, true);
+    CHECK_EQ(finish(prepare_prefetch(&runs[1], 1, 3)), SKY_STATUS_DONE);
+    CHECK(SKY_Ground_IsLost(&ground, away) && !holds(away, &runs[0].op) && !is_at(&runs[0].op, 3));
+    close_ground();
+}
+
+static void test_there_is_no_such_row(void)
+{
+    open_linked(2);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    CHECK_EQ(finish(prepare_prefetch(&runs[1], 1, 0)), SKY_STATUS_REFUSED);
+    CHECK_EQ(finish(prepare_prefetch(&runs[1], 1, 3)), SKY_STATUS_REFUSED);
+    close_ground();
+}
+
+/* Nobody answers, or is in sight: it is tried again until the time is over. */
+static void test_nobody_can_be_asked(void)
+{
+    open_linked(4);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    silence_all(true);
+    (void)prepare_prefetch(&runs[1], 1, 3);
+    runs[1].op.deadline_ms = 15000;
+    CHECK_EQ(finish(&runs[1].op), SKY_STATUS_EXPIRED);
+    CHECK(ground.reach.pause_us > 0u);
+    silence_all(false);
+    now_us += SKY_HOST_PAUSE_MAX_US;
+    sky.uplink     = (uint32_t)SKY_UPLINK_SEEN;
+    sky.seen_count = 0;
+    set_sky();
+    (void)prepare_prefetch(&runs[1], 1, 3);
+    runs[1].op.deadline_ms = 500;
+    CHECK_EQ(finish(&runs[1].op), SKY_STATUS_EXPIRED);
+    close_ground();
+}
+
+int main(void)
+{
+    RUN(test_a_block_moves_to_a_row_to_come);
+    RUN(test_a_block_that_is_not_whole);
+    RUN(test_what_the_code_bears_may_be_gone);
+    RUN(test_the_time_is_over);
+    RUN(test_a_stand_in_gets_the_share_of_a_silent_target);
+    RUN(test_there_is_no_such_row);
+    RUN(test_nobody_can_be_asked);
+    return CHECK_RESULT();
+}
