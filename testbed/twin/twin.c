@@ -308,7 +308,7 @@ bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)
     {
         const uint64_t earliest_us = i == 0 ? twin->now_us : ops[i - 1u].time_us;
 
-        if (ops[i].time_us < earliest_us || ops[i].kind < SKYT_OP_PUT || ops[i].kind > SKYT_OP_DELETE ||
+        if (ops[i].time_us < earliest_us || ops[i].kind < SKYT_OP_PUT || ops[i].kind > SKYT_OP_PREFETCH ||
             ops[i].block >= twin->block_count || ops[i].host == 0 || ops[i].host > twin->config.hosts ||
             ops[i].deadline_ms == 0 || ops[i].epoch > twin->schedule.count)
         {

@@ -95,10 +95,12 @@ typedef struct
 
 typedef enum
 {
-    SKYT_OP_PUT    = 1,
-    SKYT_OP_GET    = 2,
-    SKYT_OP_PURGE  = 3,
-    SKYT_OP_DELETE = 4 /**< a put over a value of a short block, which says that it is deleted; of other blocks a put */
+    SKYT_OP_PUT      = 1,
+    SKYT_OP_GET      = 2,
+    SKYT_OP_PURGE    = 3,
+    SKYT_OP_DELETE   = 4, /**< a put over a value of a short block, which says that it is deleted; of other blocks a put */
+    SKYT_OP_TOUCH    = 5, /**< a chain of blocks, this one the first, is to count as used from its end on */
+    SKYT_OP_PREFETCH = 6  /**< the block is to move to where the row `epoch` has its shares; of a value a get */
 } SKYT_OpKind_t;
 
 typedef struct
@@ -108,7 +110,7 @@ typedef struct
     uint32_t block;
     uint32_t host; /**< number of the host, from 1 */
     uint32_t deadline_ms;
-    uint32_t epoch; /**< row for which a put stores the block; 0: that of the block */
+    uint32_t epoch; /**< row for which a put stores the block, 0: that of the block; row of a prefetch */
 } SKYT_Op_t;
 
 /** Cause of a get that did not bring its block, or of a put that failed. */
@@ -264,6 +266,8 @@ typedef struct
     uint64_t damaged; /**< packets that did not decode where they arrived */
     uint64_t cuts, crashes, pressures, late_clocks;
     uint64_t puts, puts_failed, gets, hits, purges;
+    uint64_t touches, touched;       /**< chains, and their blocks that satellites took for used */
+    uint64_t prefetches, prefetched; /**< and those that ended well */
     uint64_t misses[SKYT_CAUSES];
     uint64_t fallback_hits; /**< gets that needed more than the first place of each server */
     uint64_t handovers;     /**< rows that have begun to hold, but for the first */

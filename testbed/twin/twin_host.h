@@ -36,7 +36,9 @@ typedef enum
     SKYT_PHASE_FIND = 0, /**< the host looks the block up first */
     SKYT_PHASE_CHECK,    /**< it asks servers first whether they hold all of it */
     SKYT_PHASE_MOVE,
-    SKYT_PHASE_PURGE
+    SKYT_PHASE_PURGE,
+    SKYT_PHASE_TOUCH,
+    SKYT_PHASE_PREFETCH
 } SKYT_Phase_t;
 
 #define SKYT_PROMPT_MAX 12u /**< blocks of a prompt that are looked up at once */
@@ -49,6 +51,7 @@ typedef struct
     uint64_t     promised;     /**< version that it has to find at least; 0: any */
     uint64_t     acknowledged; /**< newest version of which a put had ended well; 0: none */
 } SKYT_Looked_t;
+#define SKYT_CHAIN 8u /**< most blocks of a chain */
 
 /** An operation that runs. */
 struct SKYT_Active
@@ -94,6 +97,8 @@ struct SKYT_Active
     bool           is_useless;   /**< servers said before the get that a chunk is gone for good */
     bool           is_missed;    /**< the block was looked up, and not found */
     bool is_calm; /**< a purge: no satellite had anything to hand over at its begin, and the first one asked knows the block */
+    SKY_GroundBlock_t chain[SKYT_CHAIN]; /**< of a touch */
+    uint32_t          chain_count;
     uint64_t          aside_us;                /**< time at which stand-ins were asked what they hold */
     SKYT_Looked_t     looked[SKYT_PROMPT_MAX]; /**< what the core looks up: first the block, then others of its prompt, */
     SKY_GroundFound_t found[SKYT_PROMPT_MAX];  /**< and what it finds */
@@ -138,6 +143,14 @@ bool SKYT_Words_Init(SKYT_Twin_t *twin);
 void SKYT_Words_Hear(SKYT_Twin_t *twin, uint16_t host, const uint8_t *data, uint32_t len);
 /** Check that a host that takes a value for absent (@p version 0), or for older than it is, has the word of as many satellites as has to suffice. */
 void SKYT_Words_Check(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t version);
+/* ---- twin_ahead.c: touches and prefetches ---------------------------------------------------------------------------- */
+
+/** Find the chain that an operation touches: blocks of the tenant that hosts know to be there, values left out. */
+void SKYT_Ahead_Chain(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Return true if a prefetch has moved a block meanwhile, so that a get may have missed it. */
+bool SKYT_Ahead_Explains(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Count a touch or a prefetch that has ended, check what must hold after it, and return its cause. */
+SKYT_Cause_t SKYT_Ahead_Ended(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t cause);
 
 /* ---- twin_ground.c --------------------------------------------------------------------------------------------------- */
 

@@ -103,6 +103,10 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     {
         SKYT_Use_Word(twin, index, from);
     }
+    else if (from->is_request && from->op == SKY_OP_MIGRATE && from->src.plane == 0)
+    {
+        SKYT_Use_Prefetched(twin, index, from, &before);
+    }
     else if (node->service.core.counters.hits != before.hits && from->src.plane == 0)
     {
         SKYT_Use_Get(twin, index, from);

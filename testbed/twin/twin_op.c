@@ -57,7 +57,7 @@ SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
 /* Return the epoch of an operation. A get or a purge knows that of the last put that ended well. */
 static uint32_t epoch_of(const SKYT_Twin_t *twin, const SKYT_Op_t *op)
 {
-    if (op->kind == SKYT_OP_GET || op->kind == SKYT_OP_PURGE)
+    if (op->kind == SKYT_OP_GET || op->kind >= SKYT_OP_TOUCH || op->kind == SKYT_OP_PURGE)
     {
         return twin->truth[op->block].epoch;
     }
@@ -82,7 +82,8 @@ static void write_data(const SKYT_Active_t *active)
 /* Have the core do a part of the operation. */
 static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
 {
-    static const SKY_GroundKind_t kinds[] = {SKY_GROUND_FIND, SKY_GROUND_CHECK, SKY_GROUND_GET, SKY_GROUND_PURGE};
+    static const SKY_GroundKind_t kinds[] = {SKY_GROUND_FIND,  SKY_GROUND_CHECK, SKY_GROUND_GET,
+                                             SKY_GROUND_PURGE, SKY_GROUND_TOUCH, SKY_GROUND_PREFETCH};
 
     SKY_GroundOp_t *core = &active->core;
     const bool      puts = phase == SKYT_PHASE_MOVE && active->kind == SKYT_OP_PUT;
@@ -104,6 +105,10 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     core->have          = active->have;
     core->rows          = active->rows;
     core->held_rows     = active->held_rows;
+    core->chain         = active->chain;
+    core->chain_length  = active->chain_count;
+    core->is_calm       = phase == SKYT_PHASE_PREFETCH;
+    core->to_row        = twin->ops[active->op].epoch;
     core->is_lazy       = active->is_lazy;
     core->is_hurried    = active->is_lazy && active->is_useless; /* somebody is about to count on blocks */
     core->is_way_made   = !active->is_lazy && active->op % 2u == 1u;
@@ -139,6 +144,10 @@ static void begin_phase(SKYT_Twin_t *twin, SKYT_Active_t *active)
     {
         begin_purge(twin, active);
     }
+    else if (active->kind == SKYT_OP_TOUCH || active->kind == SKYT_OP_PREFETCH)
+    {
+        submit(twin, active, active->kind == SKYT_OP_TOUCH ? SKYT_PHASE_TOUCH : SKYT_PHASE_PREFETCH);
+    }
     else if (active->looks_up)
     {
         active->looks_up = false;
@@ -173,6 +182,14 @@ static void count(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t c
             counters->fallback_hits += cause == SKYT_CAUSE_NONE && active->fell_back ? 1u : 0u;
             counters->misses[cause] += cause != SKYT_CAUSE_NONE ? 1u : 0u;
             break;
+        case SKYT_OP_TOUCH:
+            ++counters->touches;
+            counters->touched += active->core.touched;
+            break;
+        case SKYT_OP_PREFETCH:
+            ++counters->prefetches;
+            counters->prefetched += cause == SKYT_CAUSE_NONE ? 1u : 0u;
+            break;
         case SKYT_OP_PURGE:
         default:
             ++counters->purges;
@@ -199,8 +216,10 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
     active->is_stray =
         active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT &&
         (twin->config.parity > 0u ? SKYT_Rows_AreStray(twin, active) : SKYT_ShareRecord_IsStray(twin, active, active->denied));
-    const SKYT_Cause_t cause = active->is_missed && failed == SKYT_CAUSE_ABSENT ? SKYT_Outcome_Missed(twin, active)
-                                                                                : SKYT_Outcome_End(twin, active, failed);
+    const bool         is_ahead = active->kind == SKYT_OP_TOUCH || active->kind == SKYT_OP_PREFETCH;
+    const SKYT_Cause_t cause    = is_ahead                                           ? SKYT_Ahead_Ended(twin, active, failed)
+                                  : active->is_missed && failed == SKYT_CAUSE_ABSENT ? SKYT_Outcome_Missed(twin, active)
+                                                                                     : SKYT_Outcome_End(twin, active, failed);
 
     SKYT_Queue_Remove(&twin->queue, SKYT_EventOfActive(twin, index));
     SKYT_Digest(twin, (uint32_t)cause, NULL, 0);
@@ -386,6 +405,13 @@ void SKYT_Op_Ended(SKYT_Twin_t *twin, SKYT_Active_t *active)
         case SKYT_PHASE_MOVE:
             end_move(twin, active);
             break;
+        case SKYT_PHASE_TOUCH:
+        case SKYT_PHASE_PREFETCH:
+            active->denied = active->core.gone;
+            finish(twin, active,
+                   active->core.status == SKY_STATUS_UNANSWERED ? SKYT_CAUSE_EXPIRED
+                                                                : cause_of(twin, active, active->core.status));
+            break;
         default:
             end_purge(twin, active);
             break;
@@ -439,10 +465,13 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->started_us  = twin->now_us;
     active->deadline_ms = op->deadline_ms;
     active->cancel_us   = cancel_time(twin, number);
-    active->version     = op->kind == SKYT_OP_GET ? 0u : SKYT_Version_Next(twin, active, 0);
-    SKYT_Version_Begin(twin, active);
     const bool is_value = SKYT_Version_IsValue(twin, active->block);
-    const bool is_get   = op->kind == SKYT_OP_GET;
+
+    active->kind      = is_value && op->kind == SKYT_OP_PREFETCH ? (uint32_t)SKYT_OP_GET : active->kind;
+    const bool is_get = active->kind == SKYT_OP_GET;
+
+    active->version = is_get || active->kind == SKYT_OP_TOUCH ? 0u : SKYT_Version_Next(twin, active, 0);
+    SKYT_Version_Begin(twin, active);
 
     active->checks = is_get && !is_value && twin->config.ask_first > 0u && number % twin->config.ask_first == 0u;
     active->looks_up =
@@ -450,6 +479,11 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     SKYT_Digest(twin, number, NULL, 0);
     SKYT_ShareRecord_Begin(twin, active);
     SKYT_Outcome_Begin(twin, active);
+    if (active->kind == SKYT_OP_TOUCH)
+    {
+        SKYT_Ahead_Chain(twin, active);
+    }
+    twin->truth[active->block].prefetching += active->kind == SKYT_OP_PREFETCH ? 1u : 0u;
     begin_phase(twin, active);
 }
 
@@ -488,6 +522,10 @@ void SKYT_Op_Placed(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, SK
     SKY_Shares_t  *shares = &ground_of(twin, active)->core.shares;
     const uint32_t server = SKYT_Content_Server(twin, active->block, active->core.facts.version, share);
 
+    if (active->phase == SKYT_PHASE_TOUCH)
+    {
+        return; /* of one of several blocks */
+    }
     if (share == 0u)
     {
         active->astray = 0;
@@ -569,7 +607,7 @@ static uint64_t mark_of(const SKYT_Active_t *active)
                active->phase,       core->is_queued,   core->wants,      core->waits,           core->waits_for,
                core->asks,          core->asking > 0u, core->tries,      core->attempts.step,   core->attempts.asks,
                core->attempts.ways, core->confirms,    core->check.step, core->purge.core.step, core->purge.core.rounds,
-               core->block.status};
+               core->block.status,  core->touched,       core->prefetch.step, core->prefetch.at,     core->wakes_us};
     uint64_t mark = active->op + 1u;
 
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i)
@@ -588,6 +626,10 @@ static uint64_t limit_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     if (core->is_queued || core->wants > 0u || core->waits != SKY_GROUND_WAIT_NOT)
     {
         return twin->now_us + WAIT_US;
+    }
+    if (core->wakes_us != 0u)
+    {
+        return core->wakes_us + GRACE_US;
     }
     if (core->asking == 0u)
     {

@@ -315,6 +315,10 @@ SKYT_Cause_t SKYT_Outcome_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return SKYT_CAUSE_ABSENT;
     }
+    if (SKYT_Ahead_Explains(twin, active))
+    {
+        return SKYT_CAUSE_PREFETCHED;
+    }
     for (uint32_t chunk = 0; twin->config.parity == 0u && chunk < SKYT_Content_Total(twin, active->block); ++chunk)
     {
         if (waits_unknown(twin, active->block, chunk))
@@ -376,6 +380,10 @@ SKYT_Cause_t SKYT_Outcome_End(SKYT_Twin_t *twin, const SKYT_Active_t *active, SK
             {
                 return cause;
             }
-            return cause == SKYT_CAUSE_ABSENT ? judge_miss(twin, active) : judge_transfer(twin, active, cause);
+            if (cause == SKYT_CAUSE_ABSENT)
+            {
+                return SKYT_Ahead_Explains(twin, active) ? SKYT_CAUSE_PREFETCHED : judge_miss(twin, active);
+            }
+            return judge_transfer(twin, active, cause);
     }
 }

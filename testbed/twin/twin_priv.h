@@ -121,11 +121,13 @@ typedef struct
     uint16_t fresh;   /**< the same bits, since the running put began */
     uint16_t putting, purging;
     uint64_t purged_us;
-    uint64_t put_us;       /**< time at which a put last began or ended; 0: never */
-    uint64_t acknowledged; /**< newest version of a value of which a put ended well, since it was last purged; 0: none */
-    uint32_t epoch;        /**< epoch of the last put that ended well: hosts know it */
-    uint32_t astray;       /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
-    bool     is_degraded;  /**< the last put that ended well left out chunks, as the erasure code bears it */
+    uint64_t put_us;        /**< time at which a put last began or ended; 0: never */
+    uint64_t acknowledged;  /**< newest version of a value of which a put ended well, since it was last purged; 0: none */
+    uint32_t epoch;         /**< epoch of the last put that ended well: hosts know it */
+    uint32_t astray;        /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
+    bool     is_degraded;   /**< the last put that ended well left out chunks, as the erasure code bears it */
+    uint32_t prefetching;   /**< prefetches that go on */
+    uint64_t prefetched_us; /**< time at which the last one ended */
 } SKYT_Truth_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private to twin_use.c */
@@ -496,6 +498,10 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
 void SKYT_Use_Word(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 /** Note that a satellite has found a chunk for a GET. */
 void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
+/** Return the number of the use of which a touch since then told a satellite that has the block; 0: none has. */
+uint64_t SKYT_Use_Touched(const SKYT_Twin_t *twin, uint32_t node, uint32_t block, uint64_t since_us);
+/** Note that a satellite has obeyed a prefetch: chunks of a block stay there for a later row, or go elsewhere. */
+void SKYT_Use_Prefetched(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before);
 /** Note that a service was polled. @param expired_before  chunks of which it had forgotten parts until then */
 void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before);
 /** Note a PUT from another satellite, which is about to be looked at. */

@@ -12,11 +12,15 @@
 #include "twin_priv.h"
 
 #define SLOTS_OF_PUT    SKY_STORE_SLOTS_MIN /* that a put needs at most: for an entry, and a chunk */
+#define TOUCH_US        UINT64_C(30000000)  /* no touch takes so long */
 #define EXPIRE_SLACK_US (UINT64_C(10) * SKY_SERVICE_EXPIRE_US)
 
 struct SKYT_Use
 {
     uint64_t certain, possible; /* numbers of the last uses, over the whole run */
+    uint64_t touched_us;        /* time at which a touch said first that it is used, and it was there */
+    uint64_t touched;           /* number of that use */
+    uint64_t sent_us;           /* time at which a host last had it sent away, for a row to come */
     uint64_t taken_us;          /* time at which a put of the block was last taken */
     uint64_t put_until_us;      /* deadline of that put, or time at which its parts are forgotten */
     uint64_t raised_us;         /* time at which the epoch was raised last, or at which the handover of that moment is over */
@@ -192,19 +196,24 @@ static void note_lifetime(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
     }
 }
 
-/* Note the largest epoch that was told: it counts as long as the satellite knows the block. A handover that goes on already ends
- * as it began. */
+/* Note the largest epoch that was told. A handover that goes on already ends as it began. */
+static void raise_epoch(const SKYT_Twin_t *twin, SKYT_Use_t *use, uint32_t epoch, bool is_moving)
+{
+    if (epoch > use->epoch)
+    {
+        use->epoch = epoch;
+        use->raised_us =
+            is_moving ? SKY_Schedule_EndUs(&twin->schedule, SKY_Schedule_RowAt(&twin->schedule, twin->now_us)) : twin->now_us;
+    }
+}
+
+/* Note a put that was taken. An epoch counts as long as the satellite knows the block. */
 static void note_put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before)
 {
-    SKYT_Use_t    *use = use_of(twin, node, pkt->tenant, pkt->key);
-    const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    SKYT_Use_t *use = use_of(twin, node, pkt->tenant, pkt->key);
 
     use->epoch = before->is_known && before->version == pkt->block_version ? use->epoch : 0; /* another version begins anew */
-    if (pkt->epoch > use->epoch)
-    {
-        use->epoch     = pkt->epoch;
-        use->raised_us = before->is_moving ? SKY_Schedule_EndUs(&twin->schedule, row) : twin->now_us;
-    }
+    raise_epoch(twin, use, pkt->epoch, before->is_moving);
     use->taken_us     = twin->now_us;
     use->put_until_us = twin->now_us + lifetime_us(twin, pkt);
 }
@@ -236,7 +245,8 @@ void SKYT_Use_Moved(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
     const SKYT_Use_t *use   = use_of(twin, from, pkt->tenant, pkt->key);
 
     if (block != SKYT_NONE && twin->arriving != SKYT_NONE && use->raised_us < twin->packets[twin->arriving].began_us &&
-        use->epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us) && use->epoch <= twin->schedule.count &&
+        use->sent_us < use->raised_us && use->epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us) &&
+        use->epoch <= twin->schedule.count &&
         SKY_Addr_Equal(SKYT_Content_Home(twin, use->epoch, block, pkt->block_version, pkt->chunk_id), pkt->src))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_WAITS, from, SKYT_NONE, block, pkt->chunk_id,
@@ -282,7 +292,7 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
     {
         check_evicted(twin, node, pkt, before->slots);
     }
-    if (!is_repair || !before->is_known)
+    if (!is_repair || !before->is_known || before->version != pkt->block_version) /* of another version all is new */
     {
         note_use(twin, node, pkt, taken);
     }
@@ -307,9 +317,52 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
     }
 }
 
+/* It counts only for the very version and content, and only if the satellite acts upon it, which its answer shows, if it wants one. */
 void SKYT_Use_Word(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
 {
-    note_use(twin, node, pkt, false); /* it counts only for the very version and content */
+    const SKY_Store_t  *store = &twin->nodes[node].store;
+    const SKY_Packet_t *reply = &twin->nodes[node].service.answer.reply;
+    const uint32_t      block = SKY_Store_FindInstance(store, pkt->tenant, pkt->key, pkt->block_version, pkt->content);
+    SKYT_Use_t         *use   = use_of(twin, node, pkt->tenant, pkt->key);
+    const bool          is    = (pkt->flags & SKY_FLAG_ANY) != 0u && block != SKY_STORE_NONE && reply->op == SKY_OP_HAS &&
+                    reply->status == SKY_STATUS_OK && !reply->is_request && reply->request_id == pkt->request_id;
+
+    note_use(twin, node, pkt, is);
+    if (is && twin->now_us - use->touched_us > TOUCH_US)
+    {
+        use->touched_us = twin->now_us; /* others of this touch are copies, or were sent again */
+        use->touched    = use->possible;
+    }
+}
+
+uint64_t SKYT_Use_Touched(const SKYT_Twin_t *twin, uint32_t node, uint32_t block, uint64_t since_us)
+{
+    const SKYT_Use_t *use = use_at(twin, node, block);
+
+    return use->touched_us >= since_us ? use->touched : 0u;
+}
+
+void SKYT_Use_Prefetched(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before)
+{
+    const SKY_Packet_t *reply  = &twin->nodes[node].service.answer.reply;
+    const uint8_t      *target = pkt->payload;
+
+    if (pkt->length == SKY_MIGRATE_BYTES && reply->status == SKY_STATUS_OK && reply->op == SKY_OP_MIGRATE && !reply->is_request)
+    {
+        const SKY_Addr_t addr = {(uint16_t)((uint32_t)target[SKY_MIGRATE_OFF_PLANE] << 8u | target[SKY_MIGRATE_OFF_PLANE + 1u]),
+                                 (uint16_t)((uint32_t)target[SKY_MIGRATE_OFF_SLOT] << 8u | target[SKY_MIGRATE_OFF_SLOT + 1u])};
+
+        SKYT_Use_t *use = use_of(twin, node, pkt->tenant, pkt->key);
+
+        if (SKY_Addr_Equal(addr, SKYT_AddrOf(twin, node)))
+        {
+            raise_epoch(twin, use, pkt->epoch, before->is_moving);
+        }
+        else
+        {
+            use->sent_us = twin->now_us;
+        }
+    }
 }
 
 void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)

@@ -270,6 +270,8 @@ def _table(told: dict[str, Any]) -> Table:
         ("hits", f"{told['hits']:,}, of which {told['fallback_hits']:,} at a second place"),
         ("misses", listed(told["misses"])),
         ("purges", f"{told['purges']:,}"),
+        ("touches", f"{told['touches']:,}, of {told['touched']:,} blocks"),
+        ("prefetches", f"{told['prefetches']:,}, of which {told['prefetches'] - told['prefetched']:,} failed"),
         ("handovers", f"{told['handovers']:,}; until the last chunk {told['handover_mean_s']:,.1f} s"),
         ("longest handover", f"{told['handover_most_s']:,.1f} s"),
         ("migrated", f"{told['migrated_chunks']:,} chunks, {told['migrated_bytes'] / 1e6:,.1f} MB"),

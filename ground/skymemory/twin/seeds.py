@@ -124,6 +124,8 @@ def setup_of(seed: int) -> Setup:
             gets_per_minute=20.0,
             puts_per_minute=2.0,
             purges_per_minute=0.3,
+            touches_per_minute=1.0,
+            prefetches_per_minute=1.0,
             deadline_ms=60_000 if late else _DEADLINE_MS,
         ),
         hello_ms=1000 + int(rng.random() * 9000),
@@ -252,7 +254,13 @@ def lost_of(seed: int) -> tuple[Setup, Faults]:
     setup, rng = setup_of(seed), Random(f"lost {seed}")
     servers, parity = (setup.servers, setup.parity) if setup.parity else _USUAL
     workload = replace(
-        setup.workload, absent=0.0, prefetched=0.0, prefetched_anew=0.0, purges_per_minute=0.0, deadline_ms=_DEADLINE_MS
+        setup.workload,
+        absent=0.0,
+        prefetched=0.0,
+        prefetched_anew=0.0,
+        purges_per_minute=0.0,
+        prefetches_per_minute=0.0,
+        deadline_ms=_DEADLINE_MS,
     )
     speed = min(setup.speed, _SPEED_MOST)
     setup = replace(

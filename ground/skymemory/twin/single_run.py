@@ -201,6 +201,12 @@ class Report:
     misses: dict[str, int]
     """Misses by cause."""
     purges: int
+    touches: int
+    touched: int
+    """Blocks of chains that satellites took for used."""
+    prefetches: int
+    prefetched: int
+    """Prefetches that ended well."""
     handovers: int
     migrated_chunks: int
     migrated_bytes: int

@@ -63,6 +63,10 @@ class OpKind(IntEnum):
     PURGE = 3
     DELETE = 4
     """a put over a value of a short block, which says that it is deleted; of other blocks a put"""
+    TOUCH = 5
+    """a chain of blocks, this one the first, is to count as used from its end on"""
+    PREFETCH = 6
+    """the block is to move to where the row `epoch` has its shares; of a value a get"""
 
 
 class Cause(IntEnum):
@@ -449,7 +453,7 @@ class Op(Structure):
     """number of the host, from 1"""
     deadline_ms: int
     epoch: int
-    """row for which a put stores the block; 0: that of the block"""
+    """row for which a put stores the block, 0: that of the block; row of a prefetch"""
     _fields_ = (
         ("time_us", c_uint64),
         ("kind", c_uint32),
@@ -597,6 +601,14 @@ class Counters(Structure):
     gets: int
     hits: int
     purges: int
+    touches: int
+    """chains, and their blocks that satellites took for used"""
+    touched: int
+    """chains, and their blocks that satellites took for used"""
+    prefetches: int
+    """and those that ended well"""
+    prefetched: int
+    """and those that ended well"""
     misses: Array[c_uint64]
     fallback_hits: int
     """gets that needed more than the first place of each server"""
@@ -654,6 +666,10 @@ class Counters(Structure):
         ("gets", c_uint64),
         ("hits", c_uint64),
         ("purges", c_uint64),
+        ("touches", c_uint64),
+        ("touched", c_uint64),
+        ("prefetches", c_uint64),
+        ("prefetched", c_uint64),
         ("misses", c_uint64 * 14),
         ("fallback_hits", c_uint64),
         ("handovers", c_uint64),

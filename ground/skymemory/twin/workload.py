@@ -42,6 +42,10 @@ class Workload:
     puts_per_minute: float = 0.5
     """Puts of blocks that were put before."""
     purges_per_minute: float = 0.05
+    touches_per_minute: float = 0.0
+    """Touches of chains, each of some blocks from one on."""
+    prefetches_per_minute: float = 0.0
+    """Prefetches of blocks for a row to come."""
     deadline_ms: int = 5000
 
 
@@ -62,7 +66,7 @@ class OpPlan(NamedTuple):
     block: int
     host: int
     epoch: int = 0
-    """Row for which a put stores the block; 0: the block's own."""
+    """Row for which a put stores the block, 0: the block's own; row to which a prefetch moves it."""
 
 
 def plan(
@@ -103,7 +107,24 @@ def plan(
                 ops.append(OpPlan(again_us, OpKind.PUT, block, _host(workload, rng)))
     more, deletions = Random(f"more of workload {seed}"), Random(f"deletions of workload {seed}")
     again = [op if op.time_us < first_us else _prefetched_anew(workload, rows_ms, op, more) for op in sorted(ops)]
-    return blocks, [op if op.time_us < first_us else _deleted(workload, op, deletions) for op in again]
+    done = [op if op.time_us < first_us else _deleted(workload, op, deletions) for op in again]
+    return blocks, sorted([*done, *_ahead(workload, seed, rows_ms, range(first_us, 1000 * duration_ms), len(blocks))])
+
+
+def _ahead(workload: Workload, seed: int, rows_ms: Sequence[int], times_us: range, blocks: int) -> list[OpPlan]:
+    """Return the touches and prefetches, which have numbers of their own: other operations are as without them."""
+    rng = Random(f"ahead of workload {seed}")
+    ops: list[OpPlan] = []
+    for kind, per_minute in (
+        (OpKind.TOUCH, workload.touches_per_minute),
+        (OpKind.PREFETCH, workload.prefetches_per_minute),
+    ):
+        time_us = times_us.start
+        while per_minute > 0 and (time_us := time_us + int(rng.expovariate(per_minute / 60e6))) < times_us.stop:
+            row = _later_row(rows_ms, time_us, rng) if kind is OpKind.PREFETCH else 0
+            if row or kind is OpKind.TOUCH:
+                ops.append(OpPlan(time_us, kind, int(rng.random() * blocks), _host(workload, rng), row))
+    return ops
 
 
 def _later_row(rows_ms: Sequence[int], time_us: int, rng: Random) -> int:

@@ -37,6 +37,9 @@
 #include "sky_reach.h"
 #include "sky_transfer_attempts.h"
 
+/** Questions of a TOUCH that are on their way at once, at most: blocks further to the front are surely used later. */
+#define SKY_GROUND_TOUCH_ASKS 64u
+
 /** Way of the host into the sky. */
 typedef enum
 {

@@ -14,13 +14,11 @@
 #include "sky_assert.h"
 #include "sky_ground_priv.h"
 
-#define ASKS_MOST 64u
-
 /* Return how many blocks are asked about at once. */
 static uint32_t BlocksAtOnce(const SKY_Ground_t *ground)
 {
     const uint32_t most  = SKY_GroundAsk_Most(ground);
-    const uint32_t count = (most < ASKS_MOST ? most : ASKS_MOST) / ground->limits.servers;
+    const uint32_t count = (most < SKY_GROUND_TOUCH_ASKS ? most : SKY_GROUND_TOUCH_ASKS) / ground->limits.servers;
 
     SKY_ASSERT(ground->limits.servers >= 1u);
     SKY_ASSERT(most >= ground->limits.servers);
