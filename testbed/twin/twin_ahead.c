@@ -84,6 +84,19 @@ static void check_there(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
 }
 
+/* Return true if a chunk waits only where an earlier prefetch has left it, which hosts do not know: that one did not end well. */
+static bool waits_unknown(const SKYT_Twin_t *twin, uint32_t block)
+{
+    bool waits = false;
+
+    for (uint32_t chunk = 0; !waits && chunk < SKYT_Content_Total(twin, block); ++chunk)
+    {
+        waits =
+            SKYT_Truth_Holder(twin, block, chunk, false) == SKYT_NONE && SKYT_Truth_Holder(twin, block, chunk, true) != SKYT_NONE;
+    }
+    return waits;
+}
+
 bool SKYT_Ahead_Explains(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth = &twin->truth[active->block];
@@ -105,6 +118,10 @@ static SKYT_Cause_t judge_prefetch(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY
         {
             check_there(twin, active);
         }
+    }
+    else if (cause == SKYT_CAUSE_ABSENT && waits_unknown(twin, active->block))
+    {
+        return SKYT_CAUSE_PREFETCHED;
     }
     else if (cause == SKYT_CAUSE_ABSENT && !disturbed && !truth->is_degraded)
     {

@@ -265,6 +265,10 @@ struct SKY_GroundOp
     bool               is_fresh;    /**< FIND: all that may know a newer version say what they know, whatever one says first */
     bool               is_chain; /**< FIND: how many first blocks are there? The others are asked for no more than that takes */
     uint32_t           block_bytes_max; /**< FIND: a longer block ends the chain */
+    SKY_Addr_t
+        left_out; /**< GET: satellite whose chunks are wrong. It is not asked, and the block is asked for once; plane 0: none */
+    SKY_Addr_t *holders; /**< by share, may be NULL. CHECK: receives who holds all of it, where it is to be; plane 0: that is not known.
+                          *   PUT: who has all of it: nothing is sent there */
     const SKY_GroundBlock_t
             *chain;        /**< TOUCH: blocks with sound facts, the first of the chain first; `key` and `facts` are scratch then */
     uint32_t chain_length; /**< TOUCH: number of them */
@@ -309,6 +313,7 @@ struct SKY_GroundOp
     uint32_t               outcome; /**< status with which it would end now */
     uint32_t               memory;  /**< number of its part of the ground's memory */
     SKY_HostPlace_t       *places;  /**< places at round x servers + share */
+    bool                  *is_held; /**< PUT: by share, its place holds it */
     SKY_HostQuestion_t    *questions;
     SKY_GroundSlot_t      *slots;     /**< by question, of FIND */
     uint32_t               asks;      /**< satellites that are asked at once */
@@ -489,6 +494,7 @@ typedef struct
     uint32_t            running;
     uint32_t           *memory_free; /**< numbers of free parts of the memory of operations */
     SKY_HostPlace_t    *places;      /**< operation x places */
+    bool               *is_held;     /**< operation x servers */
     SKY_HostQuestion_t *questions;   /**< operation x questions at once */
     SKY_GroundSlot_t   *slots;       /**< likewise */
     uint32_t            asks_most;   /**< questions of an operation at once */

@@ -99,6 +99,7 @@ static void TakeOperations(Arena_t *arena, const SKY_GroundLimits_t *limits, SKY
     ground->memory_free    = Take(arena, operations, sizeof(*ground->memory_free));
     ground->places         = Take(arena, shares * (SKY_HOST_ROUNDS + 1u), sizeof(*ground->places));
     ground->questions      = Take(arena, operations * InquiryMost(limits), sizeof(*ground->questions));
+    ground->is_held        = Take(arena, shares, sizeof(*ground->is_held));
     ground->slots          = Take(arena, operations * InquiryMost(limits), sizeof(*ground->slots));
     ground->held           = Take(arena, shares, sizeof(*ground->held));
     ground->held_pieces    = Take(arena, shares, sizeof(*ground->held_pieces));
@@ -284,6 +285,7 @@ static void Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     op->memory   = ground->memory_free[ground->limits.operations - 1u - ground->running];
     SKY_ASSERT(op->memory < ground->limits.operations);
     op->places    = &ground->places[(size_t)op->memory * ground->limits.servers * (SKY_HOST_ROUNDS + 1u)];
+    op->is_held   = &ground->is_held[(size_t)op->memory * ground->limits.servers];
     op->questions = &ground->questions[(size_t)op->memory * ground->asks_most];
     op->slots     = &ground->slots[(size_t)op->memory * ground->asks_most];
     ++ground->running;

@@ -125,9 +125,14 @@ static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number
         return false;
     }
     const uint32_t several = PlacesOf(ground, op, number, found);
-    const bool     asks    = (*piece & ~ASKED) > 0u ? share->places > 0u
-                                                    : SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total,
-                                                                        number, true, found, several);
+
+    if (op->holders != NULL && *piece == 0u)
+    {
+        op->holders[number] = found[0]; /* unless a piece is found to be missing there */
+    }
+    const bool asks = (*piece & ~ASKED) > 0u ? share->places > 0u
+                                             : SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total,
+                                                                 number, true, found, several);
 
     SKY_HeldShare_Init(share, &op->facts, ground->limits.servers, number, *piece & ~ASKED, asks ? several : 0u,
                        SKY_HostPlace_IsStandIn(&op->places[number]));
@@ -144,6 +149,10 @@ static void EndPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
     const uint32_t         first = SKY_ChunkSet_Next(&share->missing, 0);
 
     SKY_Held_Add(&op->check.told, share);
+    if (op->holders != NULL && !SKY_HeldShare_IsHeldFirst(share))
+    {
+        op->holders[number] = (SKY_Addr_t){0, 0};
+    }
     if (op->gone == SKY_HOST_NONE && first < share->missing.count && !share->is_unanswered && !share->is_stand_in)
     {
         op->gone = SKY_ChunkSet_ChunkId(&share->missing, first);
@@ -209,6 +218,10 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
         (void)memset(share, 0, sizeof(*share));
         *PieceOf(ground, op, number) = 0;
+        if (op->holders != NULL)
+        {
+            op->holders[number] = (SKY_Addr_t){0, 0};
+        }
         if (BeginPiece(ground, op, number) && share->places > 0u)
         {
             const SKY_Addr_t *found  = &AddrsOf(ground, op)[(size_t)number * SKY_PLACES_MAX];

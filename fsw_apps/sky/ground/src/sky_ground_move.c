@@ -9,6 +9,26 @@
 
 /* ---- an attempt ------------------------------------------------------------------------------------------------------ */
 
+/* Mark the shares of a PUT that are held where they are to be. @return true if all are: there is nothing to send */
+static bool AreAllHeld(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const uint32_t total  = op->facts.stripe.chunk_total;
+    const uint32_t shares = total < ground->limits.servers ? total : ground->limits.servers;
+    uint32_t       held   = 0;
+
+    SKY_ASSERT(op->kind == SKY_GROUND_PUT);
+    SKY_ASSERT(op->holders != NULL);
+    for (uint32_t share = 0; share < shares; ++share)
+    {
+        const SKY_Addr_t place = {op->places[share].plane, op->places[share].slot};
+
+        op->is_held[share] = SKY_Addr_Equal(place, op->holders[share]);
+        held += op->is_held[share] ? 1u : 0u;
+    }
+    op->block.holders = op->is_held;
+    return held == shares;
+}
+
 /* Begin a transfer, or wait for room for it. @return false if nobody is to be asked, or nothing to be gained; the attempts go on, or are over */
 static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
@@ -36,6 +56,12 @@ static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         (void)memset(&op->places[ground->limits.servers], 0,
                      ground->limits.servers * sizeof(*op->places)); /* nobody stands in yet */
+        if (op->holders != NULL && AreAllHeld(ground, op))
+        {
+            op->outcome = SKY_STATUS_DONE;
+            SKY_TransferAttempts_GiveUp(&op->attempts);
+            return false;
+        }
     }
     op->tries += (uint32_t)SKY_Host_Pieces(&ground->host, &op->block);
     SKY_Host_BeginReport(&ground->host);
@@ -200,6 +226,11 @@ bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     if (op->has_moved)
     {
         TakeEnd(ground, op);
+    }
+    if (op->left_out.plane != 0u && op->attempts.asks > 0u)
+    {
+        op->status = op->outcome; /* what others do not have says nothing of the block */
+        return false;
     }
     do
     {

@@ -115,7 +115,8 @@ static bool AskBesides(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t share,
     {
         return false;
     }
-    if (!IsAway(ground, stand_in) && HasRoom(ground, op) && PlaceOf(ground, op, op->besides, share)->plane == 0u)
+    if (!IsAway(ground, stand_in) && !SKY_Addr_Equal(stand_in, op->left_out) && HasRoom(ground, op) &&
+        PlaceOf(ground, op, op->besides, share)->plane == 0u)
     {
         SKY_HostPlace_t place = SKY_GroundWays_Place(ground, stand_in);
 

@@ -255,16 +255,44 @@ static void Describe(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT(op->places != NULL);
 }
 
+/* Find the places of a share without the satellite that is left out. If that is the only one another server's is asked, which has no such
+ * chunks, and says so. @return number of them */
+static uint32_t LeaveOut(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_Addr_t *found, uint32_t count,
+                         SKY_Addr_t *others)
+{
+    uint32_t kept = 0;
+
+    SKY_ASSERT(count <= SKY_PLACES_MAX);
+    SKY_ASSERT(op->kind == SKY_GROUND_GET);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        others[kept] = found[i];
+        kept += SKY_Addr_Equal(found[i], op->left_out) ? 0u : 1u;
+    }
+    for (uint32_t server = 0; kept == 0u && server < ground->limits.servers; ++server)
+    {
+        others[0] = ground->shares.found[(size_t)server * SKY_PLACES_MAX];
+        kept      = SKY_Addr_Equal(others[0], op->left_out) ? 0u : 1u;
+    }
+    return kept;
+}
+
 /* Let these be the places of a share. @param home  lost satellite for which others stand in; plane 0: none */
 static void SetPlaces(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t share, SKY_Addr_t home, const SKY_Addr_t *found,
                       uint32_t count)
 {
+    SKY_Addr_t others[SKY_PLACES_MAX];
+
     const uint32_t   servers = ground->limits.servers;
     SKY_HostBlock_t *block   = &op->block;
 
-    SKY_ASSERT(count >= 1u);
     SKY_ASSERT(share < servers);
     SKY_ASSERT(count <= SKY_PLACES_MAX);
+    if (op->left_out.plane != 0u)
+    {
+        count = LeaveOut(ground, op, found, count, others);
+        found = others;
+    }
     for (; block->rounds + 1u < count; ++block->rounds) /* round 0 is no fallback */
     {
         (void)memset(&op->places[(size_t)(block->rounds + 1u) * servers], 0, servers * sizeof(*op->places));
@@ -342,6 +370,7 @@ bool SKY_GroundWays_Find(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         {
             watch->Placed(watch->context, op, share, home, found, ground->shares.counts[server]);
         }
+        op->places[share].plane = 0;
         SetPlaces(ground, op, share, home, found, ground->shares.counts[server]);
         if (op->places[share].plane == 0u)
         {
