@@ -35,6 +35,7 @@ static void test_a_put_goes_around_one_that_is_late_at_once(void)
     CHECK(is_as_put(&runs[1], 1, 5) && told_replaced == 2);
     rest();
     CHECK(told_lost == 1 && SKY_Ground_IsLost(&ground, away) && ground.reach.suspects == 0u);
+    CHECK(!SKY_Reach_Suspect(&ground.reach, away)); /* more is known of it */
     close_ground();
 }
 

@@ -361,6 +361,8 @@ static void test_a_get_goes_on_to_the_places_that_it_is_given(void)
     SKY_HostBlock_t block = begin(SKY_HOST_GET, 1, 8, 2);
 
     start(&block);
+    (void)SKY_Host_Run(&rig.host, rig.now_us, true);
+    CHECK(!SKY_Host_Replace(&rig.host, rig.now_us, &block, 1)); /* nobody is late yet */
     CHECK(is_told(&late) && is_number(late, 1));
     CHECK(!SKY_Host_Replace(&rig.host, rig.now_us, &block, 1)); /* nowhere else */
     CHECK(!SKY_Host_Replace(&rig.host, rig.now_us, &block, 0)); /* it is here */
@@ -373,6 +375,30 @@ static void test_a_get_goes_on_to_the_places_that_it_is_given(void)
     host_run(&rig);
     CHECK_EQ(block.status, SKY_STATUS_DONE);
     CHECK(block.passes == 2u && block.duration_us < 10u * RTT_US);
+    host_close(&rig);
+}
+
+/* Who was late speaks after all, and denies the chunks, as the other place does: they are nowhere. */
+static void test_a_denial_counts_after_silence(void)
+{
+    SKY_Addr_t late = {0, 0};
+
+    host_open(&rig, host_usual);
+    SKY_HostBlock_t block = begin(SKY_HOST_PUT, 1, 8, 2);
+
+    places[1] = host_place(3);
+    put(block);
+    rig.is_silent[1] = true;
+    block            = begin(SKY_HOST_GET, 1, 8, 2);
+    start(&block);
+    CHECK(is_told(&late) && is_number(late, 1));
+    block.rounds = 2;
+    besides[1]   = host_place(2);
+    besides[3]   = host_place(1);
+    CHECK(SKY_Host_Replace(&rig.host, rig.now_us, &block, 1));
+    rig.is_silent[1] = false;
+    host_run(&rig);
+    CHECK_EQ(block.status, SKY_STATUS_MISS);
     host_close(&rig);
 }
 
@@ -435,6 +461,7 @@ int main(void)
     RUN(test_nobody_is_late_where_all_are);
     RUN(test_a_code_bears_what_is_late);
     RUN(test_a_get_goes_on_to_the_places_that_it_is_given);
+    RUN(test_a_denial_counts_after_silence);
     RUN(test_a_get_with_parity_asks_for_that_first);
     RUN(test_nothing_waits_for_one_that_is_lost);
     return CHECK_RESULT();

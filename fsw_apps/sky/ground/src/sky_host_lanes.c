@@ -222,7 +222,7 @@ bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
 
         *queue = host->blocks.pieces[number].next;
         EndIfLate(host, peer, work);
-        if (one->block == NULL || host->blocks.pieces[number].is_over)
+        if (host->blocks.pieces[number].is_over || one->block == NULL)
         {
             SKY_HostPieces_Free(host, number);
             continue;

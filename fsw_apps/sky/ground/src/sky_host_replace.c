@@ -187,7 +187,7 @@ static bool GoOn(SKY_Host_t *host, uint32_t number)
         host->blocks.pieces[number].lane == SKY_HOST_NONE ? NULL : &host->blocks.lanes[host->blocks.pieces[number].lane];
 
     SKY_ASSERT(number < host->blocks.piece_count);
-    if (lane == NULL || !lane->is_overdue || SKY_HostExchange_State(lane) != SKY_SHARE_RUNNING ||
+    if (lane == NULL || !lane->is_overdue ||
         SKY_HostPieces_NextRound(host->blocks.works[host->blocks.pieces[number].work].block, host->blocks.pieces[number].server,
                                  host->blocks.pieces[number].round) == 0u)
     {
@@ -213,11 +213,11 @@ bool SKY_Host_Replace(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *
         }
         if (block->kind == SKY_HOST_GET)
         {
-            has_moved = GoOn(host, number) || has_moved;
+            has_moved |= GoOn(host, number);
         }
         else if (piece->round == 0u)
         {
-            has_moved = GiveTwin(host, number) || has_moved;
+            has_moved |= GiveTwin(host, number);
         }
     }
     return has_moved;

@@ -66,7 +66,7 @@ bool SKY_Reach_Suspect(SKY_Reach_t *reach, SKY_Addr_t satellite)
 
 void SKY_Reach_Trust(SKY_Reach_t *reach)
 {
-    for (uint32_t i = 0; reach->suspects > 0u && i < Count(reach); ++i)
+    for (uint32_t i = 0; i < Count(reach); ++i)
     {
         Clear(reach, &reach->satellites[i]);
     }
