@@ -604,10 +604,10 @@ static uint64_t mark_of(const SKYT_Active_t *active)
 {
     const SKY_GroundOp_t *core    = &active->core;
     const uint64_t        parts[] = {
-               active->phase,       core->is_queued,   core->wants,      core->waits,           core->waits_for,
-               core->asks,          core->asking > 0u, core->tries,      core->attempts.step,   core->attempts.asks,
-               core->attempts.ways, core->confirms,    core->check.step, core->purge.core.step, core->purge.core.rounds,
-               core->block.status,  core->touched,       core->prefetch.step, core->prefetch.at,     core->wakes_us};
+               active->phase,       core->is_queued,   core->wants,         core->waits,           core->waits_for,
+               core->asks,          core->asking > 0u, core->tries,         core->attempts.step,   core->attempts.asks,
+               core->attempts.ways, core->confirms,    core->check.step,    core->purge.core.step, core->purge.core.rounds,
+               core->block.status,  core->touched,     core->prefetch.step, core->prefetch.at,     core->wakes_us};
     uint64_t mark = active->op + 1u;
 
     for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i)

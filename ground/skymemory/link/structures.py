@@ -85,6 +85,8 @@ class Kind(IntEnum):
     CHECK = 3
     PURGE = 4
     EXCHANGE = 5
+    TOUCH = 6
+    PREFETCH = 7
 
 
 class Addr(Structure):

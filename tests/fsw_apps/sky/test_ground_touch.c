@@ -27,10 +27,10 @@ static void put_chain(uint32_t count)
 static SKY_GroundOp_t *prepare_touch(uint32_t count)
 {
     (void)memset(&touch, 0, sizeof(touch));
-    touch.op.kind        = SKY_GROUND_TOUCH;
-    touch.op.chain       = chain;
+    touch.op.kind         = SKY_GROUND_TOUCH;
+    touch.op.chain        = chain;
     touch.op.chain_length = count;
-    touch.op.deadline_ms = 1000;
+    touch.op.deadline_ms  = 1000;
     return &touch.op;
 }
 

@@ -267,10 +267,11 @@ struct SKY_GroundOp
     uint32_t           block_bytes_max; /**< FIND: a longer block ends the chain */
     SKY_Addr_t
         left_out; /**< GET: satellite whose chunks are wrong. It is not asked, and the block is asked for once; plane 0: none */
-    SKY_Addr_t *holders; /**< by share, may be NULL. CHECK: receives who holds all of it, where it is to be; plane 0: that is not known.
+    SKY_Addr_t
+        *holders; /**< by share, may be NULL. CHECK: receives who holds all of it, where it is to be; plane 0: that is not known.
                           *   PUT: who has all of it: nothing is sent there */
     const SKY_GroundBlock_t
-            *chain;        /**< TOUCH: blocks with sound facts, the first of the chain first; `key` and `facts` are scratch then */
+            *chain; /**< TOUCH: blocks with sound facts, the first of the chain first; `key` and `facts` are scratch then */
     uint32_t chain_length; /**< TOUCH: number of them */
     uint32_t to_row;       /**< PREFETCH: row to come of the schedule */
     /** EXCHANGE: questions of the shell, each with an end of its own. The ground sets their deadlines and endpoints; of the places only
@@ -331,15 +332,15 @@ struct SKY_GroundOp
     SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
     SKY_TransferAttempts_t attempts;
     SKY_GroundConfirm_t    confirms;
-    bool                   is_ahead;        /**< the block is prefetched for a row to come, */
+    bool                   is_ahead; /**< the block is prefetched for a row to come, */
     uint32_t               ahead_epoch;
     bool                   is_blind;        /**< satellites follow a schedule that this host does not know, */
     bool                   has_asked_blind; /**< and were asked whether they do */
-    bool              has_words; /**< GET: enough satellites said which version of the block they know, since it was missed */
-    uint64_t          aside_us;  /**< time at which stand-ins were asked what they hold */
-    SKY_GroundFind_t  find;
-    SKY_GroundCheck_t check;
-    SKY_GroundPurge_t purge;
+    bool                 has_words; /**< GET: enough satellites said which version of the block they know, since it was missed */
+    uint64_t             aside_us;  /**< time at which stand-ins were asked what they hold */
+    SKY_GroundFind_t     find;
+    SKY_GroundCheck_t    check;
+    SKY_GroundPurge_t    purge;
     uint32_t             touching; /**< blocks of a chain that are asked about */
     SKY_GroundPrefetch_t prefetch;
     uint64_t             wakes_us; /**< time at which it goes on though nothing has come; 0: there is none */

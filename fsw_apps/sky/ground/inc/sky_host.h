@@ -153,7 +153,7 @@ typedef struct
     bool              slow;     /**< a block went on without it, and it has said nothing since */
     bool              has_more; /**< in this turn something of a small block was left */
     SKY_HostPace_t    pace;
-    bool              silent; /**< it was passed over since it became active, and has said nothing since */
+    bool              silent;     /**< it was passed over since it became active, and has said nothing since */
     bool              is_suspect; /**< SKY_Host_NextSuspect is to tell of it */
     SKY_HostOpening_t opening;
     uint64_t          lease_endpoint; /**< endpoint through which its telemetry was asked for; 0: it was not */

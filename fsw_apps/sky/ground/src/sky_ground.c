@@ -130,16 +130,17 @@ static void TakeParts(Arena_t *arena, const SKY_GroundLimits_t *limits, Parts_t 
     parts->peers.index        = Take(arena, 1, SKY_Index_MemoryBytes(satellites));
     parts->blocks.work_count  = limits->works;
     parts->blocks.piece_count = limits->pieces;
-    parts->blocks.lanes_kept  = limits->lanes / LANES_A_KEPT + 1u; /* besides: what is kept for small blocks is not taken from others */
-    parts->blocks.lane_count  = limits->lanes + parts->blocks.lanes_kept;
-    parts->blocks.works       = Take(arena, limits->works, sizeof(*parts->blocks.works));
-    parts->blocks.pieces      = Take(arena, limits->pieces, sizeof(*parts->blocks.pieces));
-    parts->blocks.lanes       = Take(arena, parts->blocks.lane_count, sizeof(*parts->blocks.lanes));
-    parts->questions.count    = limits->questions;
-    parts->questions.asked    = Take(arena, parts->questions.count, sizeof(*parts->questions.asked));
-    parts->reach              = Take(arena, satellites, sizeof(*parts->reach));
-    parts->lost               = Take(arena, satellites, sizeof(*parts->lost));
-    parts->presence           = Take(arena, satellites, sizeof(*parts->presence));
+    parts->blocks.lanes_kept =
+        limits->lanes / LANES_A_KEPT + 1u; /* besides: what is kept for small blocks is not taken from others */
+    parts->blocks.lane_count = limits->lanes + parts->blocks.lanes_kept;
+    parts->blocks.works      = Take(arena, limits->works, sizeof(*parts->blocks.works));
+    parts->blocks.pieces     = Take(arena, limits->pieces, sizeof(*parts->blocks.pieces));
+    parts->blocks.lanes      = Take(arena, parts->blocks.lane_count, sizeof(*parts->blocks.lanes));
+    parts->questions.count   = limits->questions;
+    parts->questions.asked   = Take(arena, parts->questions.count, sizeof(*parts->questions.asked));
+    parts->reach             = Take(arena, satellites, sizeof(*parts->reach));
+    parts->lost              = Take(arena, satellites, sizeof(*parts->lost));
+    parts->presence          = Take(arena, satellites, sizeof(*parts->presence));
     SKY_ASSERT(parts->questions.count >= 1u);
     SKY_ASSERT((parts->presence == NULL) == (arena->memory == NULL));
 }
