@@ -84,8 +84,7 @@ static void check_there(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
 }
 
-/* Return true if a chunk waits only where an earlier prefetch has left it, which hosts do not know: that one did not end well. */
-static bool waits_unknown(const SKYT_Twin_t *twin, uint32_t block)
+bool SKYT_Ahead_Waits(const SKYT_Twin_t *twin, uint32_t block)
 {
     bool waits = false;
 
@@ -119,7 +118,7 @@ static SKYT_Cause_t judge_prefetch(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY
             check_there(twin, active);
         }
     }
-    else if (cause == SKYT_CAUSE_ABSENT && waits_unknown(twin, active->block))
+    else if (cause == SKYT_CAUSE_ABSENT && SKYT_Ahead_Waits(twin, active->block))
     {
         return SKYT_CAUSE_PREFETCHED;
     }

@@ -147,6 +147,8 @@ void SKYT_Words_Check(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t v
 
 /** Find the chain that an operation touches: blocks of the tenant that hosts know to be there, values left out. */
 void SKYT_Ahead_Chain(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Return true if a chunk waits only where an earlier prefetch has left it, which hosts do not know: that one did not end well. */
+bool SKYT_Ahead_Waits(const SKYT_Twin_t *twin, uint32_t block);
 /** Return true if a prefetch has moved a block meanwhile, so that a get may have missed it. */
 bool SKYT_Ahead_Explains(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Count a touch or a prefetch that has ended, check what must hold after it, and return its cause. */

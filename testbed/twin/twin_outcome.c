@@ -95,6 +95,10 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
             break;
         default:
             active->excuse = excuse(twin, active->block);
+            if (active->excuse == SKYT_CAUSE_NONE && truth->prefetched_us != 0u && SKYT_Ahead_Waits(twin, active->block))
+            {
+                active->excuse = SKYT_CAUSE_PREFETCHED;
+            }
             break;
     }
 }

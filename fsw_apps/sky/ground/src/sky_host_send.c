@@ -181,6 +181,10 @@ static uint32_t LaneRoom(const SKY_Host_t *host, const SKY_HostPeer_t *peer, SKY
     {
         return room;
     }
+    if (host->quantum_left == 0u)
+    {
+        return 0; /* another lane of this satellite took the rest */
+    }
     const uint64_t chunks =
         host->quantum_left / SKY_HostExchange_Cfg(lane)->stripe.chunk_len + 1u; /* one more than fits, so that any goes */
     const uint32_t paced = LessOf(room, SKY_HostPace_Room(host, peer));
