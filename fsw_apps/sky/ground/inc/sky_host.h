@@ -200,7 +200,8 @@ typedef struct
     uint32_t        lane;    /**< in which it runs, or SKY_HOST_NONE */
     uint32_t        twin;    /**< the same piece of a PUT at another place, or SKY_HOST_NONE: the first that is taken counts */
     bool            is_over; /**< its twin was taken: it is freed when its turn comes */
-    SKY_HostDoubt_t doubt;   /**< the first place that did not just deny the rest */
+    SKY_HostDoubt_t doubt;   /**< the first place that did not just deny the rest, */
+    SKY_HostDoubt_t later;   /**< and the last other one. One of both at most is asked again */
 } SKY_HostPiece_t;
 
 /** A piece that runs. */

@@ -173,9 +173,10 @@ bool SKY_HostEnds_Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state
     {
         return false;
     }
-    if (piece->doubt.addr.plane == 0u && !IsDenial(state, status))
+    if (!IsDenial(state, status) && !SKY_Addr_Equal(piece->doubt.addr, addr))
     {
-        piece->doubt = (SKY_HostDoubt_t){addr, (uint8_t)state, (uint8_t)status};
+        *(piece->doubt.addr.plane == 0u ? &piece->doubt : &piece->later) =
+            (SKY_HostDoubt_t){addr, (uint8_t)state, (uint8_t)status};
     }
     piece->round = round;
     ++work->block->passes;
@@ -350,6 +351,24 @@ static bool IsOfTwin(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_ShareState_t st
     return true;
 }
 
+/* Take in that a satellite denies what is left of a piece: if it was silent before, it is in doubt no longer, but others still are. */
+static void Trust(SKY_HostPiece_t *piece, SKY_Addr_t addr)
+{
+    const SKY_HostDoubt_t none = {0};
+
+    SKY_ASSERT(addr.plane != 0u);
+    SKY_ASSERT(piece->later.addr.plane == 0u || piece->doubt.addr.plane != 0u);
+    if (SKY_Addr_Equal(piece->doubt.addr, addr))
+    {
+        piece->doubt = piece->later;
+        piece->later = none;
+    }
+    else if (SKY_Addr_Equal(piece->later.addr, addr))
+    {
+        piece->later = none;
+    }
+}
+
 /* Close a lane whose share has ended, and act on that. @param status  what it ended with */
 static void End(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
 {
@@ -361,9 +380,9 @@ static void End(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
     SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
     host->peers.peers[lane->peer].due_us = 0;
-    if (IsDenial(state, status) && SKY_Addr_Equal(host->blocks.pieces[piece].doubt.addr, addr))
+    if (IsDenial(state, status))
     {
-        host->blocks.pieces[piece].doubt = (SKY_HostDoubt_t){0}; /* it was silent before, and speaks now */
+        Trust(&host->blocks.pieces[piece], addr);
     }
     if (IsOfTwin(host, lane, state, status))
     {
