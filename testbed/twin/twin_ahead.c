@@ -7,9 +7,26 @@
 
 /* ---- touches --------------------------------------------------------------------------------------------------------- */
 
+/* Note that touches of one tenant run at the same time: satellites hear of their blocks in any order. */
+static void note_meeting(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    for (uint32_t i = 0; i < twin->config.active_max; ++i)
+    {
+        SKYT_Active_t *other = &twin->active[i];
+
+        if (other->is_active && other != active && other->kind == SKYT_OP_TOUCH && other->core.tenant == active->core.tenant)
+        {
+            other->is_met  = true;
+            active->is_met = true;
+        }
+    }
+}
+
 void SKYT_Ahead_Chain(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
+    active->core.tenant = SKYT_Content_Tenant(twin, active->block);
     active->chain_count = 0;
+    note_meeting(twin, active);
     for (uint32_t block = active->block; block < twin->block_count && active->chain_count < SKYT_CHAIN;
          block += twin->config.tenants)
     {
@@ -140,7 +157,7 @@ SKYT_Cause_t SKYT_Ahead_Ended(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cau
     {
         return judge_prefetch(twin, active, cause);
     }
-    for (uint32_t back = 1; cause == SKYT_CAUSE_NONE && back < active->chain_count; ++back)
+    for (uint32_t back = 1; cause == SKYT_CAUSE_NONE && !active->is_met && back < active->chain_count; ++back)
     {
         for (uint32_t front = 0; front < back; ++front)
         {

@@ -183,6 +183,20 @@ static void test_a_quantum_is_sent(void)
     CHECK(blocks[0].status == SKY_STATUS_DONE && blocks[1].status == SKY_STATUS_DONE);
 }
 
+/* Two puts at one satellite: the first takes the quantum, and the other sends once there is one again. */
+static void test_what_is_left_of_a_quantum_may_be_nothing(void)
+{
+    open_with(host_usual);
+    SKY_Host_SetQuantum(&rig.host, 3u * CHUNK);
+    begin(0, SKY_HOST_PUT, 40, 1);
+    begin(1, SKY_HOST_PUT, 40, 1);
+    CHECK_EQ(run_once(), rig.now_us);
+    CHECK(rig.host.quantum_left == 0u && rig.sent[0] >= 4u && rig.sent[0] <= 6u);
+    SKY_Host_SetQuantum(&rig.host, UINT64_MAX);
+    finish();
+    CHECK(blocks[0].status == SKY_STATUS_DONE && blocks[1].status == SKY_STATUS_DONE);
+}
+
 /* ---- queues ----------------------------------------------------------------------------------------------------------- */
 
 static void test_without_a_bound_all_windows_are_filled(void)
@@ -291,6 +305,7 @@ int main(void)
     RUN(test_who_has_no_lane_waits);
     RUN(test_who_waits_too_long_ends);
     RUN(test_a_quantum_is_sent);
+    RUN(test_what_is_left_of_a_quantum_may_be_nothing);
     RUN(test_without_a_bound_all_windows_are_filled);
     RUN(test_a_link_without_a_queue_is_filled);
     RUN(test_a_queue_is_seen_and_kept_short);

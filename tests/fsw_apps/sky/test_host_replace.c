@@ -403,31 +403,39 @@ static void test_a_denial_counts_after_silence(void)
 }
 
 /* A fresh host asks for parity by what this call's answers took, and calls who is late then as well. */
-/* Who was late first denies the chunks at last, but the next place was late as well and says nothing: they may be there. */
+/* Two places are late, and one of them, or a third one, denies the chunks at last: they may be at the other, which has said nothing. */
 static void test_the_silence_of_another_place_is_not_forgotten(void)
 {
-    SKY_Addr_t late = {0, 0};
+    static const struct
+    {
+        uint32_t then, last, failed;
+    } cases[] = {{2, 1, 2}, {2, 2, 1}, {1, 2, 1}};
 
-    host_open(&rig, host_usual);
-    SKY_HostBlock_t block = begin(SKY_HOST_PUT, 1, 8, 2);
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        SKY_Addr_t late = {0, 0};
 
-    places[1] = host_place(2);
-    put(block);
-    rig.is_silent[1] = rig.is_silent[2] = true;
-    block                               = begin(SKY_HOST_GET, 1, 8, 2);
-    start(&block);
-    CHECK(is_told(&late) && is_number(late, 1));
-    block.rounds = 2;
-    besides[1]   = host_place(2);
-    besides[3]   = host_place(1);
-    CHECK(SKY_Host_Replace(&rig.host, rig.now_us, &block, 1));
-    CHECK(is_told(&late) && is_number(late, 2));
-    rig.is_silent[1] = false;
-    CHECK(SKY_Host_Replace(&rig.host, rig.now_us, &block, 1));
-    host_run(&rig);
-    CHECK_EQ(block.status, SKY_STATUS_EXPIRED);
-    CHECK(block.failed_plane == 1u && block.failed_slot == 3u);
-    host_close(&rig);
+        host_open(&rig, host_usual);
+        SKY_HostBlock_t block = begin(SKY_HOST_PUT, 1, 8, 2);
+
+        places[1] = host_place(3);
+        put(block);
+        rig.is_silent[1] = rig.is_silent[2] = true;
+        block                               = begin(SKY_HOST_GET, 1, 8, 2);
+        start(&block);
+        CHECK(is_told(&late) && is_number(late, 1));
+        block.rounds = 2;
+        besides[1]   = host_place(cases[i].then);
+        besides[3]   = host_place(cases[i].last);
+        CHECK(SKY_Host_Replace(&rig.host, rig.now_us, &block, 1));
+        CHECK(is_told(&late) && is_number(late, cases[i].then));
+        rig.is_silent[cases[i].last] = false;
+        CHECK(SKY_Host_Replace(&rig.host, rig.now_us, &block, 1));
+        host_run(&rig);
+        CHECK_EQ(block.status, SKY_STATUS_EXPIRED);
+        CHECK(block.failed_plane == 1u && block.failed_slot == cases[i].failed + 1u);
+        host_close(&rig);
+    }
 }
 
 static void test_a_get_with_parity_asks_for_that_first(void)
