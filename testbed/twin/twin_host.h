@@ -99,7 +99,7 @@ struct SKYT_Active
     bool is_calm; /**< a purge: no satellite had anything to hand over at its begin, and the first one asked knows the block */
     SKY_GroundBlock_t chain[SKYT_CHAIN]; /**< of a touch */
     uint32_t          chain_count;
-    bool              is_met; /**< another host touches a chain of the tenant at the same time */
+    bool              is_met;                  /**< another host touches a chain of the tenant at the same time */
     uint64_t          aside_us;                /**< time at which stand-ins were asked what they hold */
     SKYT_Looked_t     looked[SKYT_PROMPT_MAX]; /**< what the core looks up: first the block, then others of its prompt, */
     SKY_GroundFound_t found[SKYT_PROMPT_MAX];  /**< and what it finds */

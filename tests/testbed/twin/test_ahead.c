@@ -4,6 +4,10 @@
  */
 #include "twin_rig.h"
 
+#define SEEDS      24u
+#define MANY       150u
+#define LATER(row) ((uint32_t)((row) < 6u ? (row) : 6u)) /* of six */
+
 static void add(Rig_t *rig, uint64_t at_s, SKYT_OpKind_t kind, uint32_t block, uint32_t epoch)
 {
     const SKYT_Op_t op = {START_US + at_s * SECOND, (uint32_t)kind, block, 1, 20000, epoch};
@@ -80,10 +84,55 @@ static void test_a_chain_is_touched(void)
     CHECK_EQ(counters.touched, 8u + 8u);
 }
 
+/* Blocks are put, purged, touched, prefetched and had in a sky in which satellites crash and links lose packets, by hosts that call some of that back. */
+static void test_a_sky_with_faults(void)
+{
+    static const SKYT_OpKind_t kinds[]    = {SKYT_OP_PREFETCH, SKYT_OP_GET,   SKYT_OP_TOUCH,
+                                             SKYT_OP_PREFETCH, SKYT_OP_PURGE, SKYT_OP_PUT};
+    uint64_t                   prefetched = 0;
+    uint64_t                   touched    = 0;
+
+    for (uint32_t seed = 1; seed <= SEEDS; ++seed)
+    {
+        SKYT_Counters_t counters;
+        Rig_t           rig;
+
+        rig_init(&rig, seed);
+        rig.config.parity     = seed % 3u;
+        rig.config.uplink     = seed % 2u == 0u ? SKYT_UPLINK_DIRECT : SKYT_UPLINK_CENTRE;
+        rig.config.cancel_ppm = seed % 4u == 3u ? 200000u : 0u;
+        rig_fault(&rig, 30, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 50000u * (seed % 3u);
+        (void)rig_fault(&rig, 70 + seed, SKYT_FAULT_CRASH, node_at(3, 9), 0);
+        (void)rig_fault(&rig, 90 + 2u * seed, SKYT_FAULT_CRASH, node_at(2, 10), 0);
+        (void)rig_fault(&rig, 200, SKYT_FAULT_RESTART, node_at(3, 9), 0);
+        for (uint32_t block = 0; block < BLOCKS; ++block)
+        {
+            add(&rig, 1u + block, SKYT_OP_PUT, block, 0);
+        }
+        for (uint32_t i = 0; i < MANY; ++i)
+        {
+            const uint64_t at_s = 26u + i * (330u - 26u) / MANY;
+
+            add(&rig, at_s, kinds[(i * 7u + seed) % 6u], (i * 11u + seed) % BLOCKS, LATER(at_s / 60u + 1u + i % 3u));
+        }
+        for (uint32_t i = 0; i < rig.op_count; ++i)
+        {
+            rig.ops[i].epoch       = rig.ops[i].kind == SKYT_OP_PREFETCH ? rig.ops[i].epoch : 0u;
+            rig.ops[i].deadline_ms = rig.ops[i].kind == SKYT_OP_PREFETCH && i % 5u == 0u ? 100u : 5000u;
+        }
+        rig_run_sound(&rig, &counters);
+        CHECK(counters.prefetches > 0u && counters.touches > 0u);
+        prefetched += counters.prefetched;
+        touched += counters.touched;
+    }
+    CHECK(prefetched > 0u && touched > 0u);
+}
+
 int main(void)
 {
     RUN(test_a_block_is_there_before_the_row_begins);
     RUN(test_what_cannot_move_stays);
     RUN(test_a_chain_is_touched);
+    RUN(test_a_sky_with_faults);
     return CHECK_RESULT();
 }

@@ -234,18 +234,6 @@ bool SKY_Ground_SetSky(SKY_Ground_t *ground, const SKY_GroundSky_t *sky)
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
-uint32_t SKY_GroundAsk_Most(const SKY_Ground_t *ground)
-{
-    return InquiryMost(&ground->limits);
-}
-
-uint8_t *SKY_GroundAsk_Room(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
-{
-    SKY_ASSERT(share < ground->limits.servers);
-    SKY_ASSERT(op->memory < ground->limits.operations);
-    return &ground->held_bytes[((size_t)op->memory * ground->limits.servers + share) * 2u * SKY_CHUNKSET_MAX_BYTES];
-}
-
 SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block)
 {
     SKY_ASSERT(block != NULL);

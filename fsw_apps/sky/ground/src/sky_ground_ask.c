@@ -7,6 +7,13 @@
 #include "sky_assert.h"
 #include "sky_ground_priv.h"
 
+uint8_t *SKY_GroundAsk_Room(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share)
+{
+    SKY_ASSERT(share < ground->limits.servers);
+    SKY_ASSERT(op->memory < ground->limits.operations);
+    return &ground->held_bytes[((size_t)op->memory * ground->limits.servers + share) * 2u * SKY_CHUNKSET_MAX_BYTES];
+}
+
 void SKY_GroundAsk_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Addr_t satellite)
 {
     const SKY_HostPlace_t place = SKY_GroundWays_Place(ground, satellite);

@@ -50,7 +50,7 @@ static SKY_HostQuestion_t *Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Hos
 {
     SKY_HostQuestion_t *question = &op->questions[op->asks];
 
-    SKY_ASSERT(op->asks < SKY_GroundAsk_Most(ground));
+    SKY_ASSERT(op->asks < ground->asks_most);
     SKY_ASSERT(place.plane != 0u);
     (void)memset(question, 0, sizeof(*question));
     question->place  = place;
@@ -91,7 +91,7 @@ static bool AskMoves(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT(op->block.rounds <= SKY_HOST_ROUNDS);
     op->asks = 0;
     SKY_GroundWays_Servers(ground, op->to_row);
-    for (; op->prefetch.at < all && op->asks < SKY_GroundAsk_Most(ground); ++op->prefetch.at)
+    for (; op->prefetch.at < all && op->asks < ground->asks_most; ++op->prefetch.at)
     {
         const uint32_t         share = op->prefetch.at / rounds;
         const SKY_HostPlace_t *place = &op->places[(size_t)(op->prefetch.at % rounds) * ground->limits.servers + share];
@@ -162,7 +162,7 @@ static bool AskHeld(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const uint32_t piece = op->prefetch.at;
 
     SKY_ASSERT(op->prefetch.step == SKY_GROUND_PREFETCH_HELD);
-    SKY_ASSERT(SharesOf(ground, op) <= SKY_GroundAsk_Most(ground));
+    SKY_ASSERT(SharesOf(ground, op) <= ground->asks_most);
     op->asks = 0;
     SKY_GroundWays_Servers(ground, op->to_row);
     for (uint32_t number = 0; number < SharesOf(ground, op); ++number)

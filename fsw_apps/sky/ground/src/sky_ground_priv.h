@@ -102,8 +102,6 @@ bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQ
 
 /** Return room for two payloads about a share of an operation. */
 uint8_t *SKY_GroundAsk_Room(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share);
-/** Return the most questions that an operation may have on their way. */
-uint32_t SKY_GroundAsk_Most(const SKY_Ground_t *ground);
 
 /* ---- sky_ground_replace.c: places besides, while a block moves -------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 /* Return how many blocks are asked about at once. */
 static uint32_t BlocksAtOnce(const SKY_Ground_t *ground)
 {
-    const uint32_t most  = SKY_GroundAsk_Most(ground);
+    const uint32_t most  = ground->asks_most;
     const uint32_t count = (most < SKY_GROUND_TOUCH_ASKS ? most : SKY_GROUND_TOUCH_ASKS) / ground->limits.servers;
 
     SKY_ASSERT(ground->limits.servers >= 1u);
@@ -57,7 +57,7 @@ static bool AddBlock(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_GroundB
         (void)memcpy(question->key, block->key, SKY_KEY_BYTES);
         ++op->asks;
         SKY_ASSERT(question->place.plane != 0u);
-        SKY_ASSERT(op->asks <= SKY_GroundAsk_Most(ground));
+        SKY_ASSERT(op->asks <= ground->asks_most);
     }
     return true;
 }
