@@ -207,8 +207,9 @@ static void test_without_a_bound_all_windows_are_filled(void)
     {
     }
     CHECK_EQ(peer_of(0)->peer.outstanding, 40);
-    finish();
+    host_run(&rig);
     CHECK(peer_of(0)->pace.window == 0u && blocks[0].status == SKY_STATUS_DONE);
+    host_close(&rig);
 }
 
 static void test_a_link_without_a_queue_is_filled(void)
@@ -220,8 +221,9 @@ static void test_a_link_without_a_queue_is_filled(void)
     {
     }
     CHECK_EQ(peer_of(0)->peer.outstanding, 40);
-    finish();
+    host_run(&rig);
     CHECK(peer_of(0)->pace.window == 64u && !peer_of(0)->pace.is_filled && blocks[0].status == SKY_STATUS_DONE);
+    host_close(&rig);
 }
 
 /* Answers wait for each other. */
@@ -293,8 +295,9 @@ static void test_only_queries_are_measured(void)
         CHECK_EQ(peer_of(0)->pace.ages, 0);
     }
     ++rig.now_us;
-    finish();
+    host_run(&rig);
     CHECK(blocks[0].status == SKY_STATUS_DONE && peer_of(0)->pace.ages > 0u);
+    host_close(&rig);
 }
 
 int main(void)
