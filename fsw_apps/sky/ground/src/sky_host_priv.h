@@ -153,7 +153,7 @@ bool SKY_HostEnds_Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state
 void SKY_HostEnds_AskParity(SKY_Host_t *host, uint32_t work);
 
 /** Give up a piece that another place has taken, or is to take. */
-void SKY_HostEnds_Drop(SKY_Host_t *host, uint32_t piece);
+void SKY_HostEnds_Drop(SKY_Host_t *host, uint32_t number);
 
 /* ---- sky_host_replace.c: who is late, and places besides ------------------------------------------------------------------ */
 
