@@ -110,7 +110,9 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     core->is_calm       = phase == SKYT_PHASE_PREFETCH;
     core->to_row        = twin->ops[active->op].epoch;
     core->is_lazy       = active->is_lazy;
-    core->is_hurried    = active->is_lazy && active->is_useless; /* somebody is about to count on blocks */
+    core->is_hurried    = phase == SKYT_PHASE_CHECK
+                              ? active->op / 3u % 2u == 0u
+                              : active->is_lazy && active->is_useless; /* somebody is about to count on blocks */
     core->is_way_made   = !active->is_lazy && active->op % 2u == 1u;
     SKYT_Content_Key(twin, active->block, core->key);
     if (puts)

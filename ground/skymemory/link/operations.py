@@ -40,7 +40,7 @@ class Operation:
     is_lazy: bool = False
     """PURGE: of what is left of a block that was missed."""
     is_hurried: bool = False
-    """PURGE: it does not wait long, and leaves satellites alone that were silent lately."""
+    """CHECK and PURGE: it waits no longer than an answer takes, and leaves satellites alone that were silent lately."""
 
     def request(self) -> tuple[object, ...]:
         """Return the operation as the extension takes it."""

@@ -333,6 +333,15 @@ static inline SKY_GroundOp_t *prepare(run_t *run, SKY_GroundKind_t kind, uint32_
     return op;
 }
 
+/* A CHECK before somebody counts on the block. */
+static inline SKY_GroundOp_t *prepare_check(run_t *run, uint32_t number, uint32_t bytes, uint64_t version)
+{
+    SKY_GroundOp_t *op = prepare(run, SKY_GROUND_CHECK, number, bytes, version);
+
+    op->is_hurried = true;
+    return op;
+}
+
 static inline void submit(SKY_GroundOp_t *op)
 {
     CHECK(SKY_Ground_Submit(&ground, now_us, op));

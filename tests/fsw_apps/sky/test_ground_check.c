@@ -8,7 +8,7 @@ static run_t runs[OPERATIONS];
 
 static uint32_t check_block(run_t *run, uint32_t number, uint32_t bytes)
 {
-    return finish(prepare(run, SKY_GROUND_CHECK, number, bytes, 0));
+    return finish(prepare_check(run, number, bytes, 0));
 }
 
 static void test_a_block_is_whole_or_broken(void)
@@ -104,7 +104,7 @@ static bool says_all(const SKY_Packet_t *question, SKY_Packet_t *answer)
 
 static SKY_GroundOp_t *prepare_long(run_t *run)
 {
-    SKY_GroundOp_t *op = prepare(run, SKY_GROUND_CHECK, 1, 950, 0);
+    SKY_GroundOp_t *op = prepare_check(run, 1, 950, 0);
 
     CHECK(SKY_Stripe_Cut(&long_stripe, LONG_CHUNKS * CHUNK, CHUNK, 0, 0));
     op->facts.stripe = long_stripe;
@@ -183,7 +183,7 @@ static void test_a_block_is_kept_if_other_places_count_meanwhile(void)
         CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_MISS); /* no handover goes on */
         CHECK_EQ(runs[0].op.verdict, SKY_VERDICT_PURGE);
         now_us = START_US + ROW_US - SKY_HOST_SKEW_US - RTT_US / 2u;
-        (void)prepare(&runs[0], SKY_GROUND_CHECK, 1, 950, 0);
+        (void)prepare_check(&runs[0], 1, 950, 0);
         runs[0].op.facts.epoch = epoch;
         CHECK_EQ(finish(&runs[0].op), SKY_STATUS_MISS);
         CHECK_EQ(runs[0].op.verdict, SKY_VERDICT_KEEP);
@@ -234,13 +234,13 @@ static void test_a_lost_server_may_have_what_its_stand_in_denies(void)
     open_ground(1);
     forge = is_settled;
     CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
-    CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 5)), SKY_STATUS_DONE);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 950, 5)), SKY_STATUS_DONE);
     away = home_of(&runs[0].op, 1, 1);
     silence(away, true);
     CHECK_EQ(put(&runs[1], 65, 950, 5), SKY_STATUS_DONE);
     rest();
     CHECK(SKY_Ground_IsLost(&ground, away));
-    CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 5)), SKY_STATUS_MISS);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 950, 5)), SKY_STATUS_MISS);
     CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
     CHECK_EQ(runs[1].op.gone, SKY_HOST_NONE);
     close_ground();
@@ -298,7 +298,7 @@ static void test_nobody_is_in_sight_who_could_say_so(void)
     forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
     sky.is_unscheduled = true;
     set_sky();
-    submit(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 0));
+    submit(prepare_check(&runs[1], 1, 950, 0));
     while (runs[1].op.check.step != SKY_GROUND_CHECK_AHEAD)
     {
         step();
@@ -335,6 +335,86 @@ static void test_what_is_prefetched_is_not_purged(void)
     close_ground();
 }
 
+/* ---- without hurry --------------------------------------------------------------------------------------------------- */
+
+static uint32_t check_calmly(run_t *run, uint32_t version)
+{
+    return finish(prepare(run, SKY_GROUND_CHECK, 1, 950, version));
+}
+
+/* A server is silent, which is then found lost: its stand-in holds its share, or has never had it. */
+static void test_without_hurry_it_asks_around_who_is_lost(void)
+{
+    for (uint32_t is_put_first = 0; is_put_first < 2u; ++is_put_first)
+    {
+        open_ground(1);
+        forge     = tells_rows; /* by their word nobody has anything to hand over, as the stand-in does */
+        told_rows = 0;
+        (void)prepare(&runs[0], SKY_GROUND_PUT, 1, 950, 5);
+        const SKY_Addr_t away = home_of(&runs[0].op, 1, 1);
+
+        silence(away, is_put_first == 0u);
+        CHECK_EQ(finish(&runs[0].op), SKY_STATUS_DONE);
+        rest();
+        SKY_Reach_Heard(&ground.reach, away);
+        silence(away, true);
+        told_lost = 0;
+        CHECK_EQ(check_calmly(&runs[1], 5), is_put_first == 0u ? SKY_STATUS_DONE : SKY_STATUS_MISS);
+        CHECK(told_lost == 1 && SKY_Ground_IsLost(&ground, away));
+        CHECK(SKY_Addr_Equal(runs[1].op.failed_on, away));
+        CHECK_EQ(runs[1].op.verdict, is_put_first == 0u ? SKY_VERDICT_KEEP : SKY_VERDICT_FORGET);
+        close_ground();
+    }
+}
+
+static void test_without_hurry_all_are_asked_whoever_was_silent(void)
+{
+    open_ground(1);
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    silence(home_of(&runs[0].op, 1, 0), true);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 950, 5)), SKY_STATUS_UNANSWERED);
+    silence(home_of(&runs[0].op, 1, 0), false);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 950, 5)), SKY_STATUS_UNANSWERED); /* it is left alone */
+    CHECK_EQ(check_calmly(&runs[1], 5), SKY_STATUS_DONE);
+    CHECK_EQ(told_lost, 0);
+    close_ground();
+}
+
+static void test_without_hurry_nobody_answers(void)
+{
+    open_ground(1);
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    silence_all(true);
+    CHECK_EQ(check_calmly(&runs[1], 5), SKY_STATUS_UNANSWERED);
+    CHECK(told_lost == 1 && ground.reach.pause_us > 0u);
+    asked_count = 0;
+    CHECK_EQ(check_calmly(&runs[1], 5), SKY_STATUS_UNANSWERED); /* this host is silent */
+    CHECK_EQ(asked_count, 0);
+    silence_all(false);
+    now_us += 60u * SECOND_US;
+    CHECK_EQ(check_calmly(&runs[1], 5), SKY_STATUS_DONE); /* after a look */
+    sky.uplink = (uint32_t)SKY_UPLINK_SEEN;
+    set_sky();
+    CHECK_EQ(check_calmly(&runs[1], 5), SKY_STATUS_UNANSWERED); /* nobody is in sight */
+    close_ground();
+}
+
+/* Satellites are late to hand over: they are asked, too. What nobody has of all these may still be on its way. */
+static void test_without_hurry_late_satellites_are_asked(void)
+{
+    open_ground(2);
+    forge = is_settled;
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    now_us = START_US + ROW_US + 30u * SECOND_US;
+    poll_all();
+    CHECK_EQ(check_calmly(&runs[1], 5), SKY_STATUS_DONE);
+    CHECK(ground.late_count > 0u);
+    forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+    CHECK_EQ(check_calmly(&runs[1], 5), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_KEEP);
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_a_block_is_whole_or_broken);
@@ -349,5 +429,9 @@ int main(void)
     RUN(test_a_host_that_knows_no_schedule_purges_nothing);
     RUN(test_nobody_is_in_sight_who_could_say_so);
     RUN(test_what_is_prefetched_is_not_purged);
+    RUN(test_without_hurry_it_asks_around_who_is_lost);
+    RUN(test_without_hurry_all_are_asked_whoever_was_silent);
+    RUN(test_without_hurry_nobody_answers);
+    RUN(test_without_hurry_late_satellites_are_asked);
     return CHECK_RESULT();
 }

@@ -113,9 +113,11 @@ static void test_silence_is_no_holder(void)
     open_coded();
     CHECK_EQ(check_holders(), SKY_STATUS_DONE);
     silence(home_of(&runs[0].op, 1, 3), true);
-    CHECK_EQ(check_holders(), SKY_STATUS_DONE); /* the others suffice */
+    CHECK_EQ(finish(prepare_coded(&runs[1], SKY_GROUND_CHECK)), SKY_STATUS_DONE); /* the others suffice */
+    CHECK_EQ(told_lost, 0);
+    CHECK_EQ(check_holders(), SKY_STATUS_DONE);
     CHECK_EQ(held_at_home(), SERVERS - 1u);
-    CHECK_EQ(holders[3].plane, 0);
+    CHECK(holders[3].plane == 0 && told_lost == 1 && runs[1].op.check.told.denied > 0u); /* its stand-in does not hold it */
     close_ground();
 }
 

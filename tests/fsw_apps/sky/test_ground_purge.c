@@ -126,7 +126,7 @@ static void test_a_hurried_one_leaves_silent_satellites_alone(void)
     CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
     away = home_of(&runs[0].op, 1, 1);
     silence(away, true);
-    CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 0)), SKY_STATUS_UNANSWERED);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 950, 0)), SKY_STATUS_UNANSWERED);
     asked_count = 0;
     (void)prepare(&runs[1], SKY_GROUND_PURGE, 1, 950, 0);
     runs[1].op.is_lazy    = true;

@@ -11,7 +11,7 @@ static void test_nobody_has_to_watch(void)
 {
     open_watched(1, false);
     CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
-    CHECK_EQ(finish(prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 5)), SKY_STATUS_DONE);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 950, 5)), SKY_STATUS_DONE);
     silence(home_of(&runs[0].op, 1, 1), true);
     CHECK_EQ(put(&runs[0], 1, 950, 6), SKY_STATUS_DONE);
     CHECK_EQ(get(&runs[1], 1, 950, 6), SKY_STATUS_DONE);

@@ -10,7 +10,7 @@
  *     PUT    moves a block to the places of now                                           sky_ground_move.c
  *            and around satellites that turn out to be late meanwhile, as a GET does      sky_ground_replace.c
  *     FIND   asks satellites for the facts of blocks of which only the keys are known     sky_ground_find.c, sky_ground_chain.c
- *     CHECK  asks servers whether they hold all of a block                                sky_ground_check.c
+ *     CHECK  asks servers whether they hold all of a block, in a hurry or to be sure      sky_ground_check.c
  *     PURGE  has satellites forget a block                                                sky_ground_purge.c
  *     EXCHANGE  asks satellites what the shell wants of them: PING, STATS, RELAY, ...      sky_ground_exchange.c
  *     TOUCH  has blocks of a chain count as used, the last one first                      sky_ground_touch.c
@@ -190,6 +190,8 @@ typedef struct
 {
     SKY_GroundCheckStep_t step;
     bool                  has_asked;  /**< a server was asked */
+    bool                  has_looked; /**< lost satellites were looked for, as one was silent */
+    bool                  is_moving;  /**< satellites may have something to hand over */
     bool                  is_certain; /**< all satellites that may have something to hand over said that they have nothing */
     uint64_t              began_us;   /**< time at which they were asked */
     uint64_t              end_us;     /**< time by which they have to answer */
@@ -259,7 +261,7 @@ struct SKY_GroundOp
     bool               is_calm;     /**< of no hurry, as mending and prefetching are: it begins after others of its tenant */
     bool               is_way_made; /**< PURGE: another block is to be put under the key */
     bool               is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
-    bool               is_hurried;  /**< PURGE: it does not wait long, and leaves satellites alone that were silent lately */
+    bool               is_hurried;  /**< CHECK, PURGE: it does not wait long, and asks nobody who was silent lately */
     SKY_GroundFound_t *found;       /**< FIND: blocks that are looked up */
     uint32_t           found_count; /**< FIND: number of them, from 1 */
     bool               is_fresh;    /**< FIND: all that may know a newer version say what they know, whatever one says first */

@@ -1,8 +1,11 @@
 /**
  * @file
- * CHECK: do servers hold all of a block? They are asked before somebody counts on it. sky_presence.h decides who is asked, sky_held.h for which
- * chunks and what the answers mean. A share is asked for piece by piece. Before a block counts as one whose rest is to be purged, stand-ins
- * are asked whether they hold some of it.
+ * CHECK: do servers hold all of a block? sky_held.h decides for which chunks they are asked, and what the answers mean. A share is asked for piece by
+ * piece. Before a block counts as one whose rest is to be purged, stand-ins are asked whether they hold some of it.
+ *
+ * In a hurry, before somebody counts on the block, sky_presence.h decides who is asked, nobody is while shares may be on their way, and silence
+ * says nothing. Without hurry satellites that are late to hand over are asked, too; and if it depends on one that was silent, a look finds out
+ * whether it is lost, and all are asked once more.
  */
 #include <string.h>
 
@@ -111,6 +114,16 @@ static void AskPlace(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, 
     op->asking += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
 }
 
+/* Return true if the server of a share is to be asked. */
+static bool AsksServer(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t number, const SKY_Addr_t *found,
+                       uint32_t several)
+{
+    SKY_ASSERT(number < op->facts.stripe.chunk_total);
+    SKY_ASSERT(several >= 1u);
+    return !op->is_hurried ||
+           SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total, number, true, found, several);
+}
+
 /* Begin a piece of a share, if there is one: at its places, if the server is to be asked. The first piece decides on that, whatever other
  * operations find meanwhile. */
 static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
@@ -130,9 +143,7 @@ static bool BeginPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number
     {
         op->holders[number] = found[0]; /* unless a piece is found to be missing there */
     }
-    const bool asks = (*piece & ~ASKED) > 0u ? share->places > 0u
-                                             : SKY_Presence_Asks(&ground->presence, ground->now_us, op->facts.stripe.chunk_total,
-                                                                 number, true, found, several);
+    const bool asks = (*piece & ~ASKED) > 0u ? share->places > 0u : AsksServer(ground, op, number, found, several);
 
     SKY_HeldShare_Init(share, &op->facts, ground->limits.servers, number, *piece & ~ASKED, asks ? several : 0u,
                        SKY_HostPlace_IsStandIn(&op->places[number]));
@@ -195,16 +206,27 @@ static void AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
     }
 }
 
+/* Return how long the places of a share are waited for. */
+static uint64_t WaitUs(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t number, uint32_t several)
+{
+    const SKY_Addr_t *found = &AddrsOf(ground, op)[(size_t)number * SKY_PLACES_MAX];
+
+    SKY_ASSERT(several >= 1u);
+    SKY_ASSERT(several <= SKY_PLACES_MAX);
+    return op->is_hurried ? SKY_Host_HurryUs(&ground->host, found, several) : SKY_Host_PatienceUs(&ground->host, found, several);
+}
+
 /* Ask all servers. @return false if nobody is asked */
 static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
-    SKY_GroundCheck_t *check    = &op->check;
-    uint64_t           hurry_us = 0;
+    SKY_GroundCheck_t *check   = &op->check;
+    uint64_t           wait_us = 0;
 
     SKY_ASSERT(op->asking == 0u);
     SKY_ASSERT(ground->shares.row_count >= 1u);
     check->row_count    = ground->shares.row_count;
     check->silent_count = 0;
+    op->gone            = SKY_HOST_NONE;
     (void)memset(&check->told, 0, sizeof(check->told));
     check->told.rows = op->held_rows;
     if (op->held_rows != NULL)
@@ -224,10 +246,9 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         }
         if (BeginPiece(ground, op, number) && share->places > 0u)
         {
-            const SKY_Addr_t *found  = &AddrsOf(ground, op)[(size_t)number * SKY_PLACES_MAX];
-            const uint64_t    one_us = SKY_Host_HurryUs(&ground->host, found, share->places);
+            const uint64_t one_us = WaitUs(ground, op, number, share->places);
 
-            hurry_us         = one_us > hurry_us ? one_us : hurry_us;
+            wait_us          = one_us > wait_us ? one_us : wait_us;
             check->has_asked = true;
         }
     }
@@ -236,7 +257,7 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         return false;
     }
     check->began_us = ground->now_us;
-    check->end_us   = ground->now_us + hurry_us;
+    check->end_us   = ground->now_us + wait_us;
     SKY_ASSERT(check->end_us > check->began_us);
     for (uint32_t number = 0; number < ground->limits.servers; ++number)
     {
@@ -300,6 +321,7 @@ static void TellPresence(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_Addr_t *first = ground->inquiry.addrs;
     uint32_t    count = 0;
 
+    SKY_ASSERT(op->is_hurried);
     for (uint32_t number = 0; number < ground->limits.servers; ++number)
     {
         if ((*PieceOf(ground, op, number) & ASKED) != 0u)
@@ -327,11 +349,15 @@ static void Judge(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     SKY_ASSERT(told->verdict <= (uint32_t)SKY_HELD_BROKEN);
     SKY_ASSERT(op->asking == 0u);
-    TellPresence(ground, op);
+    if (op->is_hurried)
+    {
+        TellPresence(ground, op);
+    }
     if (told->verdict == (uint32_t)SKY_HELD_BROKEN)
     {
         /* What satellites know otherwise is asked next. */
-        const SKY_Denied_t denied = {.has_moved    = op->changes != ground->sky.changes || HasMoved(ground, op),
+        const SKY_Denied_t denied = {.has_moved =
+                                         op->check.is_moving || op->changes != ground->sky.changes || HasMoved(ground, op),
                                      .at_stand_in  = !told->is_gone,
                                      .is_unsettled = told->is_unsettled,
                                      .is_certain   = op->check.is_certain,
@@ -355,20 +381,57 @@ void SKY_GroundCheck_Begin(SKY_GroundOp_t *op)
     op->check.step = SKY_GROUND_CHECK_LATE;
 }
 
-/* Ask the servers, but only while nothing is late. @return true if the operation waits */
+/* Return true if servers are to be asked now: in a hurry only while nothing is late. @param may  without hurry */
+static bool MayAsk(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundMay_t may)
+{
+    const SKY_Late_t   late  = SKY_GroundWays_Late(ground);
+    SKY_GroundCheck_t *check = &op->check;
+
+    SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(may != SKY_GROUND_MAY_LATER);
+    check->is_certain        = late.is_certain;
+    check->is_moving         = !late.is_known || !late.is_over;
+    op->attempts.is_searched = late.is_known && !op->is_hurried;
+    return op->is_hurried ? !check->is_moving && ground->reach.pause_us == 0u : may == SKY_GROUND_MAY_NOW;
+}
+
+/* Ask the servers. @return true if the operation waits */
 static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
+    const SKY_GroundMay_t may = op->is_hurried ? SKY_GROUND_MAY_NOW : SKY_GroundInquiry_May(ground, op);
+
     SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_LATE);
     SKY_ASSERT(op->asking == 0u);
-    if (SKY_GroundInquiry_WaitsLate(ground, op))
+    if (may == SKY_GROUND_MAY_LATER || SKY_GroundInquiry_WaitsLate(ground, op))
     {
         return true;
     }
-    const SKY_Late_t late = SKY_GroundWays_Late(ground);
+    op->check.has_asked = false;
+    op->check.step      = SKY_GROUND_CHECK_HELD;
+    return MayAsk(ground, op, may) && SKY_GroundWays_Find(ground, op) && AskAll(ground, op);
+}
 
-    op->check.is_certain = late.is_certain;
-    op->check.step       = SKY_GROUND_CHECK_HELD;
-    return late.is_known && late.is_over && ground->reach.pause_us == 0u && SKY_GroundWays_Find(ground, op) && AskAll(ground, op);
+/* Without hurry, and once: look for lost satellites, to ask around them, if a silent one leaves open whether the block can be had, or who holds what
+ * if that is asked. @return true if the operation waits */
+static bool Looks(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_GroundCheck_t *check   = &op->check;
+    const uint32_t     verdict = check->told.verdict;
+    const bool depends = verdict == (uint32_t)SKY_HELD_UNKNOWN || (verdict == (uint32_t)SKY_HELD_WHOLE && op->holders != NULL);
+
+    SKY_ASSERT(check->has_asked);
+    SKY_ASSERT(op->asking == 0u);
+    if (op->is_hurried || check->has_looked || check->silent_count == 0u || !depends)
+    {
+        return false;
+    }
+    check->has_looked  = true;
+    check->step        = SKY_GROUND_CHECK_LATE;
+    op->failed_on      = *SilentOf(ground, op);
+    op->has_asked_lost = false;
+    op->has_searched   = false;
+    SKY_GroundInquiry_Wait(ground, op, SKY_GROUND_WAIT_LOOK);
+    return true;
 }
 
 /* Keep the rest of the block if it is prefetched, if this host asked at wrong places, or if a stand-in may hold some of it. @return true if the
@@ -422,6 +485,10 @@ bool SKY_GroundCheck_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     }
     if (op->check.step == SKY_GROUND_CHECK_HELD)
     {
+        if (Looks(ground, op))
+        {
+            return true;
+        }
         Judge(ground, op);
         if (op->verdict != (uint32_t)SKY_VERDICT_PURGE)
         {

@@ -71,7 +71,8 @@ def got(ground: Ground, sky: Constellation, entries: list[BlockEntry]) -> list[b
 
 
 def asked(ground: Ground, sky: Constellation, kind: Kind, entries: list[BlockEntry]) -> list[Outcome]:
-    return ground.run([Operation(kind, one, sky.cache.tenant, DEADLINE_MS) for one in entries])
+    hurried = kind is Kind.CHECK
+    return ground.run([Operation(kind, one, sky.cache.tenant, DEADLINE_MS, is_hurried=hurried) for one in entries])
 
 
 def unknown(key: bytes) -> BlockEntry:
