@@ -113,6 +113,7 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     core->is_hurried    = phase == SKYT_PHASE_CHECK
                               ? active->op / 3u % 2u == 0u
                               : active->is_lazy && active->is_useless; /* somebody is about to count on blocks */
+    core->is_sample     = active->op / 7u % 4u == 0u;
     core->is_way_made   = !active->is_lazy && active->op % 2u == 1u;
     SKYT_Content_Key(twin, active->block, core->key);
     if (puts)
@@ -312,7 +313,7 @@ static void end_find(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* The word of the servers is known. */
 static void end_check(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    if (active->core.status == SKY_STATUS_DONE)
+    if (active->core.status == SKY_STATUS_DONE && !active->core.is_sample)
     {
         SKYT_Truth_Held(twin, active, active->core.check.began_us);
     }

@@ -75,6 +75,41 @@ static void test_nobody_is_asked_who_was_silent_lately(void)
     close_ground();
 }
 
+/* Of share 0 alone: what others lack is not asked. */
+static void test_a_sample(void)
+{
+    open_ground(1);
+    forge = is_settled;
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_DONE);
+    forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+    for (uint32_t is_gone = 0; is_gone < 2u; ++is_gone)
+    {
+        (void)prepare_check(&runs[1], 1, 950, 0);
+        runs[1].op.is_sample = true;
+        asked_count          = 0;
+        CHECK_EQ(finish(&runs[1].op), is_gone == 0u ? SKY_STATUS_DONE : SKY_STATUS_MISS);
+        CHECK_EQ(runs[1].op.verdict, is_gone == 0u ? SKY_VERDICT_KEEP : SKY_VERDICT_PURGE);
+        CHECK_EQ(runs[1].op.gone, is_gone == 0u ? SKY_HOST_NONE : 0u);
+        CHECK(asked_of(SKY_OP_HAS, 0) >= 1u && SKY_Addr_Equal(asked[0].dst, home_of(&runs[0].op, 1, 0)));
+        CHECK(is_gone == 1u || asked_count == 1u);
+        forget(home_of(&runs[0].op, 1, 0), &runs[0].op);
+    }
+    silence(home_of(&runs[0].op, 1, 0), true);
+    for (uint32_t i = 0; i < 2u; ++i) /* nobody has answered, so it may be this host: it is asked once more */
+    {
+        (void)prepare_check(&runs[1], 1, 950, 0);
+        runs[1].op.is_sample = true;
+        CHECK_EQ(finish(&runs[1].op), SKY_STATUS_UNANSWERED);
+    }
+    asked_count = 0;
+    (void)prepare_check(&runs[1], 1, 950, 0);
+    runs[1].op.is_sample = true;
+    CHECK_EQ(finish(&runs[1].op), SKY_STATUS_UNANSWERED);
+    CHECK_EQ(asked_count, 0);
+    close_ground();
+}
+
 /* ---- several pieces -------------------------------------------------------------------------------------------------- */
 
 #define LONG_CHUNKS (SERVERS * (SKY_LIMIT_CHUNK_SET + 3u))
@@ -419,6 +454,7 @@ int main(void)
 {
     RUN(test_a_block_is_whole_or_broken);
     RUN(test_nobody_is_asked_who_was_silent_lately);
+    RUN(test_a_sample);
     RUN(test_a_share_is_asked_for_piece_by_piece);
     RUN(test_a_share_goes_on_whose_satellite_turned_out_silent_meanwhile);
     RUN(test_no_place_is_asked_once_the_time_is_over);

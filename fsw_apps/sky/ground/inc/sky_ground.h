@@ -262,6 +262,7 @@ struct SKY_GroundOp
     bool               is_way_made; /**< PURGE: another block is to be put under the key */
     bool               is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
     bool               is_hurried;  /**< CHECK, PURGE: it does not wait long, and asks nobody who was silent lately */
+    bool               is_sample;   /**< CHECK: of share 0 alone, as no server evicts another sooner: DONE tells of that one */
     SKY_GroundFound_t *found;       /**< FIND: blocks that are looked up */
     uint32_t           found_count; /**< FIND: number of them, from 1 */
     bool               is_fresh;    /**< FIND: all that may know a newer version say what they know, whatever one says first */

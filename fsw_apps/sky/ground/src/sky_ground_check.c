@@ -52,6 +52,14 @@ static SKY_Addr_t *SilentOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op
     return AddrsOf(ground, op) + (size_t)ground->limits.servers * SKY_PLACES_MAX;
 }
 
+/* Return the number of shares that are asked for: the first ones. */
+static uint32_t SharesOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->kind == SKY_GROUND_CHECK);
+    SKY_ASSERT(ground->limits.servers >= 1u);
+    return op->is_sample ? 1u : ground->limits.servers;
+}
+
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
 static const SKY_HostPlace_t *PlaceOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, uint32_t share, uint32_t round)
@@ -105,7 +113,7 @@ static void AskPlace(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, 
     SKY_ASSERT(question->deadline_ms >= 1u);
     SKY_ASSERT(question->place.plane != 0u);
     SKY_ASSERT(question->payload_bytes <= SKY_CHUNKSET_MAX_BYTES);
-    SKY_ASSERT(op->asking < ground->limits.servers);
+    SKY_ASSERT(op->asking < SharesOf(ground, op));
     if (watch->Checked != NULL)
     {
         watch->Checked(watch->context, op, number, (SKY_Addr_t){question->place.plane, question->place.slot});
@@ -234,7 +242,7 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         (void)memset(op->held_rows, 0, SKY_Stripe_Rows(&op->facts.stripe) * sizeof(*op->held_rows));
     }
     (void)memcpy(check->rows, ground->shares.rows, check->row_count * sizeof(check->rows[0]));
-    for (uint32_t number = 0; number < ground->limits.servers; ++number)
+    for (uint32_t number = 0; number < SharesOf(ground, op); ++number)
     {
         SKY_HeldShare_t *share = ShareOf(ground, op, number);
 
@@ -259,7 +267,7 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     check->began_us = ground->now_us;
     check->end_us   = ground->now_us + wait_us;
     SKY_ASSERT(check->end_us > check->began_us);
-    for (uint32_t number = 0; number < ground->limits.servers; ++number)
+    for (uint32_t number = 0; number < SharesOf(ground, op); ++number)
     {
         if (ShareOf(ground, op, number)->missing.count > 0u)
         {
@@ -322,7 +330,7 @@ static void TellPresence(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     uint32_t    count = 0;
 
     SKY_ASSERT(op->is_hurried);
-    for (uint32_t number = 0; number < ground->limits.servers; ++number)
+    for (uint32_t number = 0; number < SharesOf(ground, op); ++number)
     {
         if ((*PieceOf(ground, op, number) & ASKED) != 0u)
         {
