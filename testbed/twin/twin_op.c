@@ -114,6 +114,7 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
                               ? active->op / 3u % 2u == 0u
                               : active->is_lazy && active->is_useless; /* somebody is about to count on blocks */
     core->is_sample     = active->op / 7u % 4u == 0u;
+    core->is_deletion   = active->is_deletion;
     core->is_way_made   = !active->is_lazy && active->op % 2u == 1u;
     SKYT_Content_Key(twin, active->block, core->key);
     if (puts)

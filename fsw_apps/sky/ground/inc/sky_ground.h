@@ -9,6 +9,7 @@
  *     GET    moves a block here, from all places where it may be                          sky_ground_move.c
  *     PUT    moves a block to the places of now                                           sky_ground_move.c
  *            and around satellites that turn out to be late meanwhile, as a GET does      sky_ground_replace.c
+ *            and has older versions of a value forgotten where a look-up would meet them  sky_ground_older.c
  *     FIND   asks satellites for the facts of blocks of which only the keys are known     sky_ground_find.c, sky_ground_chain.c
  *     CHECK  asks servers whether they hold all of a block, in a hurry or to be sure      sky_ground_check.c
  *     PURGE  has satellites forget a block                                                sky_ground_purge.c
@@ -261,6 +262,7 @@ struct SKY_GroundOp
     bool               is_calm;     /**< of no hurry, as mending and prefetching are: it begins after others of its tenant */
     bool               is_way_made; /**< PURGE: another block is to be put under the key */
     bool               is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
+    bool               is_deletion; /**< PUT: in the place of a value there is none: all servers forget older versions */
     bool               is_hurried;  /**< CHECK, PURGE: it does not wait long, and asks nobody who was silent lately */
     bool               is_sample;   /**< CHECK: of share 0 alone, as no server evicts another sooner: DONE tells of that one */
     SKY_GroundFound_t *found;       /**< FIND: blocks that are looked up */
@@ -322,7 +324,7 @@ struct SKY_GroundOp
     SKY_GroundSlot_t      *slots;     /**< by question, of FIND */
     uint32_t               asks;      /**< satellites that are asked at once */
     uint32_t               asking;    /**< those of them that have yet to answer */
-    bool                   has_asked; /**< EXCHANGE: its questions were asked */
+    bool                   has_asked; /**< EXCHANGE: its questions were asked. PUT: it asked for older versions to be forgotten */
     bool                   is_due;    /**< what it waited for is there */
     bool                   has_moved; /**< its transfer has ended */
     uint32_t               besides;   /**< GET: first round of places besides those of its attempt; 0: there are none */

@@ -245,6 +245,10 @@ bool SKY_GroundMove_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         return true;
     }
     SKY_ASSERT(op->outcome != SKY_STATUS_RUNNING);
+    if (op->kind == SKY_GROUND_PUT && op->outcome == SKY_STATUS_DONE && SKY_GroundOlder_Asks(ground, op))
+    {
+        return true;
+    }
     op->status  = op->outcome;
     op->verdict = (uint32_t)(op->changes == ground->sky.changes && op->status != SKY_STATUS_UNANSWERED
                                  ? SKY_TransferAttempts_Verdict(&op->attempts)
