@@ -29,7 +29,7 @@ static void test_all_forget_a_block(void)
     CHECK_EQ(holders(&runs[0].op), SERVERS);
     CHECK_EQ(purge(&runs[1], 1, 950), SKY_STATUS_DONE);
     CHECK(holders(&runs[0].op) == 0 && told_searched == 1);
-    CHECK_EQ(runs[1].op.tries, SERVERS);
+    CHECK(runs[1].op.tries == SERVERS && runs[1].op.purged == 10u);
     close_ground();
 }
 
@@ -46,7 +46,37 @@ static void test_a_way_is_made(void)
         CHECK_EQ(finish(&runs[1].op), SKY_STATUS_DONE);
         CHECK_EQ(holders(&runs[0].op), 0);
         CHECK_EQ(asked_of(SKY_OP_PURGE, 0), bytes == 50u ? 1u : 1u + SERVERS);
+        CHECK_EQ(runs[1].op.purged, bytes == 50u ? 1u : 10u);
         close_ground();
+    }
+}
+
+/* Of a block of which only the key is known all places are asked, as of another one. */
+static void test_only_the_key_is_known(void)
+{
+    for (uint32_t parity = 0; parity < 2u; ++parity)
+    {
+        for (uint32_t is_way_made = 0; is_way_made < 2u; ++is_way_made)
+        {
+            open_ground(1);
+            sky.parity = parity;
+            set_sky();
+            (void)prepare(&runs[0], SKY_GROUND_PUT, 1, 950, 5);
+            CHECK(SKY_Stripe_Cut(&runs[0].op.facts.stripe, 950, CHUNK, parity == 0u ? 0 : 3, (uint8_t)parity));
+            CHECK_EQ(finish(&runs[0].op), SKY_STATUS_DONE);
+            const uint32_t chunks = runs[0].op.facts.stripe.chunk_total;
+
+            for (uint32_t i = 0; i < 2u; ++i) /* once more: nobody knows it */
+            {
+                (void)prepare(&runs[1], SKY_GROUND_PURGE, 1, 1, 0);
+                (void)memset(&runs[1].op.facts, 0, sizeof(runs[1].op.facts));
+                runs[1].op.is_way_made = is_way_made != 0u;
+                CHECK_EQ(finish(&runs[1].op), SKY_STATUS_DONE);
+                CHECK_EQ(runs[1].op.purged, i == 0u ? chunks : 0u);
+                CHECK_EQ(holders(&runs[0].op), 0);
+            }
+            close_ground();
+        }
     }
 }
 
@@ -103,7 +133,7 @@ static void test_the_rest_goes_in_one_round(void)
         runs[1].op.facts.content = 8; /* another content stays */
         runs[1].op.facts.epoch   = epoch;
         (void)finish(&runs[1].op);
-        CHECK_EQ(holders(&runs[0].op), SERVERS);
+        CHECK(holders(&runs[0].op) == SERVERS && runs[1].op.purged == 0u);
         CHECK_EQ(asked[asked_count - 1u].epoch, epoch == 0u ? 1u : 2u);
     }
     silence(home_of(&runs[0].op, 1, 1), true);
@@ -113,6 +143,7 @@ static void test_the_rest_goes_in_one_round(void)
     runs[1].op.is_hurried = true;
     CHECK_EQ(finish(&runs[1].op), SKY_STATUS_EXPIRED);
     CHECK_EQ(holders(&runs[0].op), 1);
+    CHECK_EQ(runs[1].op.purged, 7); /* all but those of share 1 */
     CHECK(told_searched == 0 && told_lost == 0);
     CHECK_EQ(asked[asked_count - 1u].content, 7);
     close_ground();
@@ -190,6 +221,7 @@ int main(void)
 {
     RUN(test_all_forget_a_block);
     RUN(test_a_way_is_made);
+    RUN(test_only_the_key_is_known);
     RUN(test_a_silent_satellite_may_keep_its_share);
     RUN(test_enough_shares_are_gone);
     RUN(test_the_rest_goes_in_one_round);

@@ -250,7 +250,8 @@ struct SKY_GroundOp
     uint8_t          key[SKY_KEY_BYTES];
     uint32_t         tenant;
     SKY_BlockFacts_t
-             facts; /**< of the block, sound but for FIND, which sets them. GET: those of the block that came, or is there */
+             facts; /**< of the block, sound but for FIND, which sets them. GET: those of the block that came, or is there.
+                     *   PURGE: newest version that goes; the stripe may be all 0, as of a block of which only the key is known */
     uint64_t known; /**< GET: newest version of a value that the host knows; an older one is none */
     uint32_t
         deadline_ms; /**< of an attempt, or of a question of FIND or GET; at least 1. EXCHANGE: 0 is as long as an answer may take */
@@ -287,7 +288,7 @@ struct SKY_GroundOp
     /**
      * SKY_STATUS_*: RUNNING until it has ended; then DONE, or why not. CHECK: DONE if the block can be had, MISS if it cannot, UNANSWERED
      * if that is not known. FIND: NO_SATELLITE or UNANSWERED if one key is, else MISS if one is, of those that
-     * were asked. PURGE: DONE if the block cannot be had any more.
+     * were asked. PURGE: DONE if the block cannot be had any more; a lazy one knows that only if no handover goes on.
      * TOUCH: UNANSWERED if a satellite was silent, so that what is left is not touched. PREFETCH: DONE if the row to come can give the block,
      * MISS if not and nobody has more of it, EXPIRED, REFUSED if there is no such row. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then
      * nobody was asked. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory was not made: `facts` are of that one.
@@ -298,6 +299,7 @@ struct SKY_GroundOp
     uint32_t        tries;       /**< pieces, their moves to another place, and questions */
     uint32_t        gone;        /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
     uint32_t        chain_count; /**< FIND of a chain: number of first blocks that are there, without a gap */
+    uint64_t        purged;      /**< PURGE: chunks that satellites have given up */
     uint32_t        touched;     /**< TOUCH: blocks of which all servers have answered, from the last one on */
     bool            is_passed;   /**< GET: it needed more than the first places of its shares */
     SKY_HostBlock_t block;       /**< GET, PUT: the last transfer */

@@ -1,7 +1,8 @@
 /**
  * @file
  * PURGE: satellites forget a block, wherever a share of it may be. sky_purge.h decides who is asked next, and when the block counts as gone.
- * The rest of a block that was missed is purged in one round, where the schedule says that shares may be.
+ * The rest of a block that was missed is purged in one round, where the schedule says that shares may be. Spared are newer versions then, other
+ * contents of the same version, and what waits for a row to come that this host does not know of: another host may have put or prefetched it.
  */
 #include <string.h>
 
@@ -56,7 +57,7 @@ static void FindAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_PurgeStep_t st
         const uint32_t count = SKY_GroundWays_Rows(ground, rows);
 
         SKY_ASSERT(count >= 1u);
-        for (uint32_t i = 0; i <= op->facts.stripe.code_m; ++i)
+        for (uint32_t i = 0; i <= ground->sky.parity; ++i)
         {
             const uint32_t server = (SKY_Spread_OfKey(op->key, servers) + i) % servers;
 
@@ -82,8 +83,7 @@ static void FindAll(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_PurgeStep_t st
     }
 }
 
-/* Ask the satellites. The rest of a block that was missed is one content, and what waits for a row to come is none of it. @return false
- * if there are none */
+/* Ask the satellites. @return false if there are none */
 static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     const uint32_t     row = op->purge.row;
@@ -140,7 +140,7 @@ static SKY_PurgeAnswers_t AnswersOf(const SKY_Ground_t *ground, SKY_GroundOp_t *
 {
     SKY_PurgeAnswers_t answers = {0};
 
-    answers.code_m = op->facts.stripe.code_m;
+    answers.code_m = ground->sky.parity;
     for (uint32_t i = 0; i < op->asks; ++i)
     {
         const SKY_HostQuestion_t *question = &op->questions[i];
@@ -171,6 +171,7 @@ static void Tell(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     SKY_ASSERT(purge->has_asked);
     SKY_ASSERT(purge->row >= 1u);
+    op->purged += answers.chunks;
     SKY_Purge_Told(&purge->core, &answers, purge->is_over, purge->row == SKY_GroundWays_Row(ground));
     purge->has_asked   = false;
     op->has_asked_lost = false;
@@ -215,6 +216,10 @@ void SKY_GroundPurge_Begin(SKY_GroundOp_t *op)
 {
     SKY_ASSERT(op->kind == SKY_GROUND_PURGE);
     SKY_ASSERT(!op->is_lazy || !op->is_way_made);
+    if (op->facts.stripe.chunk_total == 0u)
+    {
+        op->facts.stripe.chunk_total = 1; /* as the places of all shares are asked, it does not matter which are whose */
+    }
     SKY_Purge_Init(&op->purge.core, op->is_way_made);
 }
 
