@@ -119,6 +119,37 @@ static void test_a_stand_in_gets_the_share_of_a_silent_target(void)
     close_ground();
 }
 
+/* A get asks where the block was, while it moves or has just moved: it asks at the row to come as well. */
+static void test_a_get_finds_what_moves_meanwhile(void)
+{
+    for (uint32_t lazy_purge = 0; lazy_purge < 2u; ++lazy_purge)
+    {
+        bool     is_over = false;
+        uint32_t steps   = 0;
+
+        for (; !is_over && steps < STEPS_MAX; ++steps)
+        {
+            open_linked(4);
+            sky.lazy_purge = lazy_purge != 0u;
+            set_sky();
+            CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+            submit(prepare_prefetch(&runs[1], 1, 3));
+            for (uint32_t i = 0; i < steps && !runs[1].has_ended; ++i)
+            {
+                step();
+            }
+            is_over = runs[1].has_ended;
+            if (!is_over)
+            {
+                CHECK_EQ(get(&runs[2], 1, 950, 0), SKY_STATUS_DONE);
+                CHECK(is_as_put(&runs[2], 1, 0) && runs[1].op.status == SKY_STATUS_DONE);
+            }
+            close_ground();
+        }
+        CHECK(is_over && steps > 5u);
+    }
+}
+
 static void test_there_is_no_such_row(void)
 {
     open_linked(2);
@@ -156,6 +187,7 @@ int main(void)
     RUN(test_what_the_code_bears_may_be_gone);
     RUN(test_the_time_is_over);
     RUN(test_a_stand_in_gets_the_share_of_a_silent_target);
+    RUN(test_a_get_finds_what_moves_meanwhile);
     RUN(test_there_is_no_such_row);
     RUN(test_nobody_can_be_asked);
     return CHECK_RESULT();

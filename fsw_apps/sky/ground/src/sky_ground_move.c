@@ -99,7 +99,12 @@ static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const uint32_t           status = block->status;
     const SKY_Places_t       places = SKY_GroundWays_Rule(ground);
     uint32_t                 found[SKY_PLACES_ROWS_MAX];
-    const SKY_Rows_t         rows = {found, SKY_Places_Rows(&places, ground->now_us, op->facts.epoch, found)};
+
+    if (op->kind == SKY_GROUND_GET && status == SKY_STATUS_MISS)
+    {
+        op->facts.epoch = SKY_GroundPrefetch_EpochOf(ground, op);
+    }
+    const SKY_Rows_t rows = {found, SKY_Places_Rows(&places, ground->now_us, op->facts.epoch, found)};
 
     SKY_ASSERT(op->has_moved);
     SKY_ASSERT(status != SKY_STATUS_RUNNING);
@@ -116,7 +121,7 @@ static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         watch->Moved(watch->context, op, status);
     }
     SKY_TransferAttempts_Ended(&op->attempts, status, block->at_stand_in, block->is_unsettled, &rows, SKY_GroundWays_Row(ground),
-                               false);
+                               false); /* if it was prefetched meanwhile, it has another epoch, and so these are other rows */
     op->outcome = op->attempts.status;
     SKY_ASSERT(op->outcome != SKY_STATUS_RUNNING);
 }

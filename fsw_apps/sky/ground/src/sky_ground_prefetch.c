@@ -205,6 +205,42 @@ static void TakeHeld(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     }
 }
 
+/* ---- gets meanwhile -------------------------------------------------------------------------------------------------- */
+
+static bool AreOfOneBlock(const SKY_GroundOp_t *one, const SKY_GroundOp_t *other)
+{
+    SKY_ASSERT(one != NULL);
+    SKY_ASSERT(other != NULL);
+    return one->tenant == other->tenant && memcmp(one->key, other->key, SKY_KEY_BYTES) == 0;
+}
+
+uint32_t SKY_GroundPrefetch_EpochOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    uint32_t epoch = op->facts.epoch;
+
+    SKY_ASSERT(op->kind == SKY_GROUND_GET);
+    SKY_ASSERT(ground->first != NULL);
+    for (const SKY_GroundOp_t *other = ground->first; other != NULL; other = other->next)
+    {
+        epoch = other->kind == SKY_GROUND_PREFETCH && AreOfOneBlock(op, other) ? other->to_row : epoch;
+    }
+    return epoch;
+}
+
+/* Let gets of the block that run ask at the row to come as well, if it is denied where they ask now. */
+static void TellGets(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->kind == SKY_GROUND_PREFETCH);
+    SKY_ASSERT(op->to_row >= 1u);
+    for (SKY_GroundOp_t *other = ground->first; other != NULL; other = other->next)
+    {
+        if (other->kind == SKY_GROUND_GET && AreOfOneBlock(op, other))
+        {
+            other->facts.epoch = op->to_row;
+        }
+    }
+}
+
 /* ---- rounds ---------------------------------------------------------------------------------------------------------- */
 
 /* Begin a round. @return true if the operation waits */
@@ -344,6 +380,7 @@ bool SKY_GroundPrefetch_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     SKY_ASSERT(prefetch->step == SKY_GROUND_PREFETCH_PAUSES);
     if (EndRound(ground, op))
     {
+        TellGets(ground, op);
         return false;
     }
     Pause(ground, op);

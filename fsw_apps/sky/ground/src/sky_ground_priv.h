@@ -211,6 +211,8 @@ bool SKY_GroundTouch_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 
 void SKY_GroundPrefetch_Begin(SKY_GroundOp_t *op, uint64_t now_us);
 bool SKY_GroundPrefetch_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
+/** Return the epoch of the block of a GET: the row for which it is prefetched right now, or what the GET knows. */
+uint32_t SKY_GroundPrefetch_EpochOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op);
 
 /** Have satellites forget older versions of a value that was put: once, and only if they may have any. @return true if the operation waits */
 bool SKY_GroundOlder_Asks(SKY_Ground_t *ground, SKY_GroundOp_t *op);
