@@ -150,6 +150,8 @@ typedef struct
     bool               needs_places;  /**< or for places that have changed */
     SKY_GroundKeys_t   ready, parked; /**< keys that go on, and that wait */
     uint32_t           free, fresh;   /**< first free question; number of those that were used before */
+    uint64_t           usual_us;      /**< time after which answers are late, by the first one that has come; 0: none has */
+    uint64_t           late_us;       /**< time at which the next answer is late; 0: none is to be */
     uint32_t           rows[SKY_PLACES_ROWS_MAX];
     uint32_t           row_count;                 /**< rows that are asked; 0: nobody is in sight */
     uint32_t           row;                       /**< row of that time */
@@ -214,9 +216,11 @@ typedef struct
 /** Key of a question. */
 typedef struct
 {
-    uint32_t found; /**< number of the key; SKY_HOST_NONE: none */
-    uint32_t next;  /**< next question of this key, or next free one */
+    uint32_t found;   /**< number of the key; SKY_HOST_NONE: none */
+    uint32_t next;    /**< next question of this key, or next free one */
+    uint64_t late_us; /**< time at which its answer is late; 0: its satellite is doubted */
 } SKY_GroundSlot_t;
+
 /** Step of a PREFETCH. */
 typedef enum
 {

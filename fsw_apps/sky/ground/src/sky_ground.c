@@ -551,23 +551,22 @@ static bool TakeEnds(SKY_Ground_t *ground)
     return has_taken;
 }
 
-/* Let operations go on that have waited for a time. @return the next such time */
-static uint64_t Wake(const SKY_Ground_t *ground)
+/* Let operations go on that have waited for a time. @param timers  as for SKY_Ground_Run @return the next such time */
+static uint64_t Wake(const SKY_Ground_t *ground, bool timers)
 {
     uint64_t next_us = UINT64_MAX;
 
     for (SKY_GroundOp_t *op = ground->first; op != NULL; op = op->next)
     {
-        SKY_ASSERT(op->wakes_us == 0u || op->asking == 0u);
-        if (op->wakes_us != 0u && op->wakes_us <= ground->now_us)
+        SKY_ASSERT(op->wakes_us == 0u || op->asking == 0u || op->find.is_open);
+        if (timers && op->wakes_us != 0u && op->wakes_us <= ground->now_us)
         {
             op->wakes_us = 0;
             op->is_due   = true;
         }
         next_us = op->wakes_us != 0u && op->wakes_us < next_us ? op->wakes_us : next_us;
     }
-    SKY_ASSERT(next_us > ground->now_us);
-    return next_us;
+    return next_us > ground->now_us ? next_us : ground->now_us;
 }
 
 uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
@@ -582,7 +581,7 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
     (void)TakeEnds(ground); /* of what was called back: it must not be asked for any more */
     for (uint32_t runs = 0; goes && runs < RUNS_MAX; ++runs)
     {
-        (void)Wake(ground);
+        (void)Wake(ground, timers);
         bool has_acted = GoAll(ground);
 
         due_us    = SKY_Host_Run(&ground->host, now_us, timers);
@@ -596,7 +595,7 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
             (has_acted || (timers && due_us <= now_us)) && ground->host.quantum_left > 0u; /* without timers it is due at once */
         BeginAll(ground);
     }
-    const uint64_t wakes_us = Wake(ground);
+    const uint64_t wakes_us = Wake(ground, timers);
 
     SKY_ASSERT(due_us >= now_us);
     return due_us < wakes_us ? due_us : wakes_us;

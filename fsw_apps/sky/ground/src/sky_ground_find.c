@@ -204,6 +204,10 @@ bool SKY_GroundFind_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     SKY_ASSERT(find->is_open);
+    if (op->asking > 0u)
+    {
+        SKY_GroundFind_Hedge(ground, op);
+    }
     for (;;)
     {
         if (!find->has_places)
@@ -222,6 +226,8 @@ bool SKY_GroundFind_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         {
             return true;
         }
+        find->late_us = 0;
+        op->wakes_us  = 0;
         if (find->parked.first == SKY_HOST_NONE)
         {
             if (!SKY_GroundChain_Adds(op))
@@ -255,6 +261,8 @@ static void Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     find->parked.first = SKY_HOST_NONE;
     find->free         = SKY_HOST_NONE;
     find->fresh        = 0;
+    find->usual_us     = 0;
+    find->late_us      = 0;
     op->has_searched   = false;
     for (uint32_t number = 0; number < find->found_count; ++number)
     {

@@ -2,6 +2,9 @@
  * @file
  * FIND: questions for keys, and what satellites say. Nobody waits for a satellite that has nothing to add. Its question goes on by itself
  * (SKY_Ground_t.strays): if it is not answered, a look finds out whether the satellite is lost, so that others are asked the next time.
+ *
+ * An answer is late after three sendings, by the satellite's own round trips, or by those of another one that has answered. Then who was to be asked
+ * next is asked besides. If another one has answered, a look begins that nobody waits for: once it finds the satellite lost, others stand in for it.
  */
 #include <string.h>
 
@@ -18,14 +21,14 @@ static SKY_GroundHearing_t *HearingOf(const SKY_Ground_t *ground, const SKY_Host
     return &ground->hearing[SKY_GroundWays_NumberOf(ground, (SKY_Addr_t){place->plane, place->slot})];
 }
 
-/* Return true if a satellite was silent since places were found: to ask it for another key would take as long. */
 bool SKY_GroundFind_IsDeaf(const SKY_Ground_t *ground, const SKY_GroundFind_t *find, const SKY_HostPlace_t *place)
 {
     const SKY_GroundHearing_t *hearing = HearingOf(ground, place);
 
     SKY_ASSERT(hearing->heard_us <= ground->now_us);
     SKY_ASSERT(hearing->silent_us <= ground->now_us);
-    return hearing->silent_us >= find->places_us && hearing->silent_us > hearing->heard_us;
+    return SKY_Ground_IsLost(ground, (SKY_Addr_t){place->plane, place->slot}) ||
+           (hearing->silent_us >= find->places_us && hearing->silent_us > hearing->heard_us);
 }
 
 void SKY_GroundFind_TakeSilence(SKY_GroundOp_t *op, SKY_GroundFound_t *found, const SKY_HostPlace_t *place)
@@ -100,6 +103,45 @@ static uint32_t WaitMs(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, con
     return (uint32_t)((wait_us < most_us ? wait_us : most_us) / SKY_GROUND_US_PER_MS + 1u);
 }
 
+/* Return the time after which a satellite's answer is late. */
+static uint64_t LateUs(const SKY_Ground_t *ground, const SKY_GroundFind_t *find, const SKY_HostPlace_t *place)
+{
+    const SKY_Addr_t satellite = {place->plane, place->slot};
+    const uint64_t   own_us    = SKY_Host_HurryUs(&ground->host, &satellite, 1);
+    const bool       is_usual  = HearingOf(ground, place)->heard_us == 0u && find->usual_us != 0u && find->usual_us < own_us;
+
+    SKY_ASSERT(own_us > 0u);
+    SKY_ASSERT(find->is_open);
+    return is_usual ? find->usual_us : own_us;
+}
+
+/* Return true if a question has no end yet. */
+static bool IsAsking(const SKY_GroundOp_t *op, uint32_t slot)
+{
+    SKY_ASSERT(slot < op->find.fresh);
+    return op->slots[slot].found != SKY_HOST_NONE && op->questions[slot].status == SKY_STATUS_RUNNING;
+}
+
+/* Let the operation wake up when the next answer is late. */
+static void SetWake(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    SKY_GroundFind_t *find = &op->find;
+
+    SKY_ASSERT(find->is_open);
+    SKY_ASSERT(find->fresh <= ground->asks_most);
+    find->late_us = 0;
+    for (uint32_t slot = 0; slot < find->fresh; ++slot)
+    {
+        const uint64_t late_us = op->slots[slot].late_us;
+
+        if (IsAsking(op, slot) && late_us != 0u)
+        {
+            find->late_us = find->late_us == 0u || late_us < find->late_us ? late_us : find->late_us;
+        }
+    }
+    op->wakes_us = find->late_us;
+}
+
 /* Ask a satellite for a key. @return false if no question is free */
 bool SKY_GroundFind_Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number, const SKY_HostPlace_t *place)
 {
@@ -132,6 +174,12 @@ bool SKY_GroundFind_Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t numbe
     {
         FreeSlot(op, slot);
         SKY_GroundFind_TakeSilence(op, found, place);
+    }
+    op->slots[slot].late_us = ground->now_us + LateUs(ground, find, place);
+    if (find->late_us == 0u)
+    {
+        find->late_us = op->slots[slot].late_us;
+        op->wakes_us  = find->late_us;
     }
     return true;
 }
@@ -179,6 +227,29 @@ SKY_HasWord_t SKY_GroundFind_Together(const SKY_Ground_t *ground, const SKY_Grou
                                                                                                        : SKY_WORD_ABSENT;
 }
 
+/* Take in how long an answer takes, from the first one: that is as long as others may take of which nothing is known. */
+static void TakeUsual(const SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostPlace_t *place)
+{
+    const SKY_Addr_t satellite = {place->plane, place->slot};
+
+    SKY_ASSERT(place->plane != 0u);
+    SKY_ASSERT(op->find.is_open);
+    if (op->find.usual_us != 0u)
+    {
+        return;
+    }
+    op->find.usual_us = SKY_Host_HurryUs(&ground->host, &satellite, 1);
+    for (uint32_t slot = 0; slot < op->find.fresh; ++slot)
+    {
+        if (IsAsking(op, slot) && op->questions[slot].first_us != 0u)
+        {
+            const uint64_t late_us  = op->questions[slot].first_us + LateUs(ground, &op->find, &op->questions[slot].place);
+            op->slots[slot].late_us = late_us < op->slots[slot].late_us ? late_us : op->slots[slot].late_us;
+        }
+    }
+    SetWake(ground, op);
+}
+
 /* Let nobody wait for the questions of a key that have nothing to add. What becomes of them tells whether the satellite is there. */
 static void LeaveRest(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundFound_t *found)
 {
@@ -216,7 +287,7 @@ static void GoOn(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
     op->is_due = true;
 }
 
-/* A satellite has not answered a question, and no other one meanwhile: none of the operation is waited for. */
+/* A satellite is lost, or has not answered a question, and no other one meanwhile: none of the operation is waited for. */
 static void GiveUpOn(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostPlace_t *place)
 {
     SKY_ASSERT(place->plane != 0u);
@@ -226,8 +297,7 @@ static void GiveUpOn(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostPla
         const uint32_t      number   = op->slots[slot].found;
         SKY_HostQuestion_t *question = &op->questions[slot];
 
-        if (number != SKY_HOST_NONE && question->status == SKY_STATUS_RUNNING && question->place.plane == place->plane &&
-            question->place.slot == place->slot)
+        if (IsAsking(op, slot) && question->place.plane == place->plane && question->place.slot == place->slot)
         {
             (void)SKY_Host_Leave(&ground->host, question, NULL);
             FreeSlot(op, slot);
@@ -235,6 +305,56 @@ static void GiveUpOn(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostPla
             GoOn(ground, op, number);
         }
     }
+}
+
+/* The answer to a question is late, unless it was not sent yet. */
+static void TakeLate(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t slot)
+{
+    const SKY_HostQuestion_t *question = &op->questions[slot];
+    const uint32_t            number   = op->slots[slot].found;
+    SKY_GroundFound_t        *found    = SKY_GroundKeys_Of(op, number);
+    const bool                is_late  = question->first_us != 0u;
+
+    SKY_ASSERT(found->is_passing);
+    SKY_ASSERT(question->place.plane != 0u);
+    op->slots[slot].late_us = ground->now_us + LateUs(ground, &op->find, &question->place);
+    if (is_late && !found->at_once)
+    {
+        found->at_once = true;
+        SKY_GroundKeys_GoesOn(&op->find, number);
+    }
+    if (is_late && op->find.usual_us != 0u)
+    {
+        op->slots[slot].late_us = 0;
+        ground->doubted         = (SKY_Addr_t){question->place.plane, question->place.slot};
+    }
+}
+
+void SKY_GroundFind_Hedge(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const bool is_time = op->find.late_us != 0u && op->find.late_us <= ground->now_us && op->wakes_us == 0u;
+    const bool is_due  = is_time || ground->reach.losses != op->find.losses;
+
+    SKY_ASSERT(op->asking > 0u);
+    SKY_ASSERT(op->find.is_open);
+    for (uint32_t slot = 0; is_due && slot < op->find.fresh; ++slot)
+    {
+        const SKY_HostPlace_t place = op->questions[slot].place;
+
+        if (IsAsking(op, slot) && SKY_GroundFind_IsDeaf(ground, &op->find, &place))
+        {
+            GiveUpOn(ground, op, &place);
+        }
+        else if (IsAsking(op, slot) && op->slots[slot].late_us != 0u && op->slots[slot].late_us <= ground->now_us)
+        {
+            TakeLate(ground, op, slot);
+        }
+    }
+    if (is_time)
+    {
+        SetWake(ground, op);
+    }
+    op->is_due = false; /* keys that can go on do so next */
 }
 
 void SKY_GroundFind_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQuestion_t *question)
@@ -256,6 +376,7 @@ void SKY_GroundFind_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQ
     else
     {
         TakeWord(op, found, word, &facts);
+        TakeUsual(ground, op, &place);
     }
     GoOn(ground, op, number);
     if (SKY_GroundFind_IsDeaf(ground, &op->find, &place))

@@ -530,6 +530,8 @@ static void EndInquiry(SKY_Ground_t *ground)
         {
             Resume(op);
         }
+        op->is_due =
+            op->is_due || (kind == SKY_GROUND_WAIT_LOOK && op->find.is_open && op->asking > 0u); /* it asks around who is lost */
     }
 }
 

@@ -149,7 +149,7 @@ void SKY_GroundKeys_Unpark(SKY_GroundFind_t *find);
 
 /* questions for keys (sky_ground_find_ask.c) */
 
-/** Return true if a satellite was silent since places were found: to ask it for another key would take as long. */
+/** Return true if a satellite is lost, or was silent since places were found: to ask it for another key would take as long. */
 bool SKY_GroundFind_IsDeaf(const SKY_Ground_t *ground, const SKY_GroundFind_t *find, const SKY_HostPlace_t *place);
 /** Take in that a satellite says nothing of a key. Who is asked one after the other is not asked any more. @param place  plane 0: no way leads
  *  there */
@@ -161,6 +161,8 @@ bool SKY_GroundFind_Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t numbe
  * know more. With parity nobody who only stands in for others says that a block is absent: they may have it.
  */
 SKY_HasWord_t SKY_GroundFind_Together(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found);
+/** Wait no longer for satellites that are lost. Once it is time, ask others besides those that are late, and find out whether these are lost. */
+void SKY_GroundFind_Hedge(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Take in the end of a question about a key. */
 void SKY_GroundFind_Answered(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQuestion_t *question);
 
