@@ -103,6 +103,19 @@ static void test_all_servers_forget_what_is_deleted(void)
     close_ground();
 }
 
+/* Of rows before only the first server, whose share was not handed over yet. */
+static void test_servers_of_now_forget_what_is_deleted(void)
+{
+    open_ground(2);
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    now_us = START_US + ROW_US + SECOND_US;
+    CHECK_EQ(delete (&runs[1], 1, 6), SKY_STATUS_DONE);
+    CHECK_EQ(asked_of(SKY_OP_PURGE, 0), SERVERS);
+    CHECK(!holds(home_of(&runs[0].op, 1, 0), &runs[0].op));
+    CHECK_EQ(holders_of(&runs[0].op, 6), 1);
+    close_ground();
+}
+
 static bool drops_purges(const SKY_Packet_t *question, SKY_Packet_t *answer)
 {
     (void)answer;
@@ -174,6 +187,7 @@ int main(void)
     RUN(test_a_look_up_does_not_meet_an_older_version_of_a_row_before);
     RUN(test_a_look_up_asks_several_with_parity);
     RUN(test_all_servers_forget_what_is_deleted);
+    RUN(test_servers_of_now_forget_what_is_deleted);
     RUN(test_nothing_depends_on_the_answers);
     RUN(test_nobody_is_in_sight_any_more);
     RUN(test_a_put_that_failed_purges_nothing);

@@ -150,6 +150,25 @@ static void test_a_get_finds_what_moves_meanwhile(void)
     }
 }
 
+/* Blocks of other keys, and of other tenants, are elsewhere. */
+static void test_gets_of_other_blocks_stay(void)
+{
+    open_linked(4);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    submit(prepare_prefetch(&runs[1], 1, 3));
+    submit(prepare(&runs[2], SKY_GROUND_GET, 65, 950, 0));
+    (void)prepare(&runs[3], SKY_GROUND_GET, 1, 950, 0);
+    runs[3].op.tenant = 1;
+    submit(&runs[3].op);
+    run_all();
+    CHECK_EQ(runs[1].op.status, SKY_STATUS_DONE);
+    for (uint32_t i = 2; i < 4u; ++i)
+    {
+        CHECK(runs[i].op.status == SKY_STATUS_MISS && runs[i].op.facts.epoch == 0u);
+    }
+    close_ground();
+}
+
 static void test_there_is_no_such_row(void)
 {
     open_linked(2);
@@ -188,6 +207,7 @@ int main(void)
     RUN(test_the_time_is_over);
     RUN(test_a_stand_in_gets_the_share_of_a_silent_target);
     RUN(test_a_get_finds_what_moves_meanwhile);
+    RUN(test_gets_of_other_blocks_stay);
     RUN(test_there_is_no_such_row);
     RUN(test_nobody_can_be_asked);
     return CHECK_RESULT();
