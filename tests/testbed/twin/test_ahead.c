@@ -61,6 +61,30 @@ static void test_what_cannot_move_stays(void)
     SKYT_Destroy(twin);
 }
 
+/* Two hosts prefetch a block at once, for different rows: the later one may miss what the other one has moved meanwhile. */
+static void test_two_prefetches_of_a_block(void)
+{
+    uint32_t failed = 0;
+
+    for (uint64_t apart_us = 0; apart_us < SECOND / 4u; apart_us += 20000u)
+    {
+        SKYT_Counters_t counters;
+        Rig_t           rig;
+
+        rig_init(&rig, 7);
+        rig.config.servers = 4; /* so few that no satellite is in two of the rows */
+        add(&rig, 1, SKYT_OP_PUT, 4, 0);
+        add(&rig, 10, SKYT_OP_PREFETCH, 4, 3);
+        add(&rig, 10, SKYT_OP_PREFETCH, 4, 5);
+        rig.ops[2].time_us += apart_us;
+        rig.ops[2].host = 2;
+        rig_run_sound(&rig, &counters);
+        CHECK_EQ(counters.prefetches, 2);
+        failed += counters.prefetched < 2u ? 1u : 0u;
+    }
+    CHECK(failed > 0u);
+}
+
 /* A chain that is touched counts as used from its end on; a silent satellite ends the touch. */
 static void test_a_chain_is_touched(void)
 {
@@ -132,6 +156,7 @@ int main(void)
 {
     RUN(test_a_block_is_there_before_the_row_begins);
     RUN(test_what_cannot_move_stays);
+    RUN(test_two_prefetches_of_a_block);
     RUN(test_a_chain_is_touched);
     RUN(test_a_sky_with_faults);
     return CHECK_RESULT();
