@@ -85,6 +85,29 @@ static void test_two_prefetches_of_a_block(void)
     CHECK(failed > 0u);
 }
 
+/* A satellite that is told to keep a share for a row to come, while it hands that over, ends the handover as it began. */
+static void test_a_handover_goes_on_when_shares_are_to_stay(void)
+{
+    for (uint64_t after_us = 0; after_us < SECOND / 2u; after_us += 10000u)
+    {
+        SKYT_Counters_t counters;
+        Rig_t           rig;
+
+        rig_init(&rig, 7);
+        rig.rows            = 3;
+        rig.returns         = true;
+        rig.config.servers  = 4;
+        rig.config.credit   = 2;
+        rig.config.isl_kbps = 60; /* a handover takes seconds */
+        add(&rig, 1, SKYT_OP_PUT, 23, 0);
+        add(&rig, 60, SKYT_OP_PREFETCH, 23, 3);
+        add(&rig, 130, SKYT_OP_GET, 23, 0);
+        rig.ops[1].time_us += after_us;
+        rig_run_sound(&rig, &counters);
+        CHECK(counters.prefetched == 1u && counters.hits == 1u);
+    }
+}
+
 /* A chain that is touched counts as used from its end on; a silent satellite ends the touch. */
 static void test_a_chain_is_touched(void)
 {
@@ -157,6 +180,7 @@ int main(void)
     RUN(test_a_block_is_there_before_the_row_begins);
     RUN(test_what_cannot_move_stays);
     RUN(test_two_prefetches_of_a_block);
+    RUN(test_a_handover_goes_on_when_shares_are_to_stay);
     RUN(test_a_chain_is_touched);
     RUN(test_a_sky_with_faults);
     return CHECK_RESULT();
