@@ -85,6 +85,39 @@ static void test_two_prefetches_of_a_block(void)
     CHECK(failed > 0u);
 }
 
+/* A host misses a block that another one moves to a row to come meanwhile: once for the first time, once from a later row. What is there then is not
+ * purged. */
+static void test_a_get_beside_a_prefetch(void)
+{
+    for (uint32_t before = 0; before < 2u; ++before)
+    {
+        uint64_t missed = 0;
+
+        for (uint64_t after_us = 0; after_us < SECOND / 4u; after_us += 5000u)
+        {
+            SKYT_Counters_t counters;
+            Rig_t           rig;
+
+            rig_init(&rig, 7);
+            rig.config.servers    = 4; /* so few that none of the first row is in the others */
+            rig.config.lazy_purge = 1;
+            add(&rig, 1, SKYT_OP_PUT, 4, 0);
+            add(&rig, 10, before > 0u ? SKYT_OP_PREFETCH : SKYT_OP_GET, 4, before > 0u ? 6u : 0u);
+            add(&rig, 20, SKYT_OP_PREFETCH, 4, 5);
+            add(&rig, 20, SKYT_OP_GET, 4, 0);
+            add(&rig, 40, SKYT_OP_GET, 4, 0);
+            rig.ops[3].time_us += after_us;
+            rig.ops[3].host = 2;
+            rig_run_sound(&rig, &counters);
+            CHECK_EQ(counters.prefetched, 1u + before);
+            CHECK_EQ(counters.misses[SKYT_CAUSE_PREFETCHED], counters.gets - counters.hits);
+            CHECK(counters.hits > 1u - before);
+            missed += counters.misses[SKYT_CAUSE_PREFETCHED];
+        }
+        CHECK(missed > 0u);
+    }
+}
+
 /* A satellite that is told to keep a share for a row to come, while it hands that over, ends the handover as it began. */
 static void test_a_handover_goes_on_when_shares_are_to_stay(void)
 {
@@ -180,6 +213,7 @@ int main(void)
     RUN(test_a_block_is_there_before_the_row_begins);
     RUN(test_what_cannot_move_stays);
     RUN(test_two_prefetches_of_a_block);
+    RUN(test_a_get_beside_a_prefetch);
     RUN(test_a_handover_goes_on_when_shares_are_to_stay);
     RUN(test_a_chain_is_touched);
     RUN(test_a_sky_with_faults);

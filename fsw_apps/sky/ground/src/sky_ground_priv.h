@@ -233,7 +233,8 @@ bool SKY_GroundConfirm_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool may_
 bool SKY_GroundConfirm_AsksAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Find out whether satellites follow a schedule that this host does not know: `is_blind`. @return true if the operation waits */
 bool SKY_GroundConfirm_AsksBlind(SKY_Ground_t *ground, SKY_GroundOp_t *op);
-/** Ask stand-ins for the operation's block. @param is_aside  set in the end if one may hold some of it. @return true if it waits */
+/** Ask stand-ins for the operation's block. @param is_aside  set in the end if one may hold some of it, or if it waits for a row to come: then nobody
+ *  is asked. @return true if the operation waits */
 bool SKY_GroundConfirm_AsksAside(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_aside);
 
 void SKY_GroundCheck_Begin(SKY_GroundOp_t *op);
