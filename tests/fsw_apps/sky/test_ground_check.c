@@ -335,6 +335,50 @@ static void test_what_is_prefetched_is_not_purged(void)
     close_ground();
 }
 
+/* A word that counts servers another time: the schedule is another one when they answer. Without a code there is no room for rows. */
+static void test_another_schedule_comes_before_the_answers(void)
+{
+    open_ground(2);
+    forge = is_settled;
+    CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_MISS); /* no handover goes on */
+    asked_count = 0;
+    (void)prepare(&runs[1], SKY_GROUND_CHECK, 1, 950, 0);
+    runs[1].op.held_rows = NULL;
+    submit(&runs[1].op);
+    while (asked_of(SKY_OP_HAS, 0) == 0u)
+    {
+        step();
+    }
+    sky.changes = 2;
+    set_sky();
+    run_all();
+    CHECK(runs[1].op.status == SKY_STATUS_MISS && runs[1].op.verdict == SKY_VERDICT_KEEP);
+    close_ground();
+}
+
+static bool tells_rows_unless_mute(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    return tells_rows(question, answer) && (question->op != SKY_OP_STATS || !SKY_Addr_Equal(question->dst, told_mute));
+}
+
+/* One server does not say whether it follows a schedule, the others do: what one says is enough. */
+static void test_the_word_of_one_is_enough_for_a_schedule(void)
+{
+    for (told_rows = 0; told_rows <= 3u; told_rows += 3u)
+    {
+        open_ground(1);
+        CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+        forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+        forge              = tells_rows_unless_mute;
+        told_mute          = home_of(&runs[0].op, 1, 1);
+        sky.is_unscheduled = true;
+        set_sky();
+        CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+        CHECK_EQ(runs[1].op.is_blind, told_rows > 0u);
+        close_ground();
+    }
+}
+
 int main(void)
 {
     RUN(test_a_block_is_whole_or_broken);
@@ -349,5 +393,7 @@ int main(void)
     RUN(test_a_host_that_knows_no_schedule_purges_nothing);
     RUN(test_nobody_is_in_sight_who_could_say_so);
     RUN(test_what_is_prefetched_is_not_purged);
+    RUN(test_another_schedule_comes_before_the_answers);
+    RUN(test_the_word_of_one_is_enough_for_a_schedule);
     return CHECK_RESULT();
 }

@@ -347,6 +347,18 @@ static void test_the_newest_version_is_found_while_the_window_moves(void)
     close_ground();
 }
 
+/* All that may know a newer version say what they know, also of a block without versions. */
+static void test_a_fresh_look_at_a_block_without_versions(void)
+{
+    open_ground(1);
+    CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+    (void)prepare(&runs[1], SKY_GROUND_FIND, 1, 1, 0);
+    runs[1].op.is_fresh = true;
+    CHECK_EQ(finish(&runs[1].op), SKY_STATUS_DONE);
+    CHECK_EQ(runs[1].one.facts.stripe.block_len, 950);
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_find);
@@ -360,5 +372,6 @@ int main(void)
     RUN(test_the_word_of_one_is_too_little_for_a_value);
     RUN(test_who_stands_in_does_not_say_that_a_block_is_absent);
     RUN(test_the_newest_version_is_found_while_the_window_moves);
+    RUN(test_a_fresh_look_at_a_block_without_versions);
     return CHECK_RESULT();
 }

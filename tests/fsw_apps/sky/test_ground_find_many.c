@@ -257,6 +257,22 @@ static void test_a_look_up_that_is_called_back_asks_no_more(void)
     close_ground();
 }
 
+/* All servers are silent: none of the keys is waited for longer because of the others, and stand-ins deny them. */
+static void test_all_servers_are_silent(void)
+{
+    open_ground(1);
+    for (uint32_t server = 0; server < SERVERS; ++server)
+    {
+        silence(SKY_Schedule_Server(&schedule, 1, server), true);
+    }
+    const uint64_t from_us = now_us;
+
+    CHECK_EQ(finish(prepare_many(KEYS)), SKY_STATUS_MISS);
+    CHECK_EQ(told(SKY_STATUS_MISS), KEYS);
+    CHECK(ground.reach.lost_count == SERVERS && now_us - from_us < 12u * SECOND_US);
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_many_keys_are_one_operation);
@@ -267,5 +283,6 @@ int main(void)
     RUN(test_a_chain_with_a_gap);
     RUN(test_a_chain_without_answers);
     RUN(test_a_look_up_that_is_called_back_asks_no_more);
+    RUN(test_all_servers_are_silent);
     return CHECK_RESULT();
 }
