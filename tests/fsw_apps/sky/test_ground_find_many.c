@@ -273,6 +273,43 @@ static void test_all_servers_are_silent(void)
     close_ground();
 }
 
+/* A satellite is found lost that none of the keys is asked of, while answers of another one are lost: the keys that are left are asked anew where
+ * servers are then. */
+static void test_another_one_is_found_lost_meanwhile(void)
+{
+    uint32_t count = 0;
+
+    open_ground(1);
+    put_some();
+    silence(SKY_Schedule_Server(&schedule, 1, 0), true);
+    told_mute = SKY_Schedule_Server(&schedule, 1, 1);
+    drops     = 300;
+    forge     = is_dropped;
+    submit(prepare(&runs[2], SKY_GROUND_PUT, 1, 950, 5));
+    while (ground.reach.suspects == 0u)
+    {
+        step();
+    }
+    SKY_GroundOp_t *op = prepare_many(KEYS);
+
+    for (uint32_t i = 0; i < KEYS; ++i)
+    {
+        if (SKY_Spread_OfKey(keys[i].key, SERVERS) != 0u)
+        {
+            keys[count] = keys[i];
+            ++count;
+        }
+    }
+    op->found_count = count;
+    CHECK_EQ(finish(op), SKY_STATUS_MISS);
+    CHECK_EQ(told_lost, 1);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        CHECK(keys[i].status == SKY_STATUS_DONE || keys[i].status == SKY_STATUS_MISS);
+    }
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_many_keys_are_one_operation);
@@ -284,5 +321,6 @@ int main(void)
     RUN(test_a_chain_without_answers);
     RUN(test_a_look_up_that_is_called_back_asks_no_more);
     RUN(test_all_servers_are_silent);
+    RUN(test_another_one_is_found_lost_meanwhile);
     return CHECK_RESULT();
 }

@@ -171,22 +171,29 @@ static void test_a_server_of_before_is_asked_over_one_of_now(void)
     close_ground();
 }
 
-/* Who stands in for the server at the centre is farther away than others: these are the ways in first. Another schedule may have others. */
-static void test_a_stand_in_is_the_last_way_in(void)
+/* Two servers are lost: none of them is a way in, nor is it under another schedule. */
+static void test_lost_servers_are_no_ways_in(void)
 {
     for (uint32_t server = 0; server < SERVERS; ++server)
     {
         open_over(SKY_UPLINK_SERVERS);
-        CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
-        silence(SKY_Schedule_Server(&schedule, 1, server), true);
+        const SKY_Addr_t one   = SKY_Schedule_Server(&schedule, 1, server);
+        const SKY_Addr_t other = SKY_Schedule_Server(&schedule, 1, (server + 1u) % SERVERS);
+
+        silence(one, true);
+        silence(other, true);
         CHECK_EQ(put(&runs[0], 1, 950, 6), SKY_STATUS_DONE);
         rest();
-        CHECK_EQ(ground.reach.lost_count, 1);
+        CHECK_EQ(ground.reach.lost_count, 2);
         sky.changes = 2;
         set_sky();
         asked_count = 0;
         CHECK_EQ(get(&runs[1], 1, 950, 6), SKY_STATUS_DONE);
         CHECK(is_as_put(&runs[1], 1, 6) && asked_count > 0u);
+        for (uint32_t i = 0; i < asked_count; ++i)
+        {
+            CHECK(asked_at[i] != endpoint_of(NULL, one) && asked_at[i] != endpoint_of(NULL, other));
+        }
         close_ground();
     }
 }
@@ -198,6 +205,6 @@ int main(void)
     RUN(test_others_are_reached_over_the_nearest_server);
     RUN(test_a_host_aboard_speaks_to_its_satellite_alone);
     RUN(test_a_server_of_before_is_asked_over_one_of_now);
-    RUN(test_a_stand_in_is_the_last_way_in);
+    RUN(test_lost_servers_are_no_ways_in);
     return CHECK_RESULT();
 }
