@@ -122,10 +122,12 @@ bool SKYT_Ahead_Explains(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
 static SKYT_Cause_t judge_prefetch(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t cause)
 {
-    SKYT_Truth_t *truth     = &twin->truth[active->block];
-    const bool    disturbed = is_disturbed(twin, active);
+    SKYT_Truth_t *truth = &twin->truth[active->block];
 
     --truth->prefetching;
+    const bool is_other  = SKYT_Ahead_Explains(twin, active); /* it goes on, or ended meanwhile, and moved shares elsewhere */
+    const bool disturbed = is_other || is_disturbed(twin, active);
+
     truth->prefetched_us = twin->now_us;
     if (cause == SKYT_CAUSE_NONE)
     {
@@ -135,7 +137,7 @@ static SKYT_Cause_t judge_prefetch(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY
             check_there(twin, active);
         }
     }
-    else if (cause == SKYT_CAUSE_ABSENT && SKYT_Ahead_Waits(twin, active->block))
+    else if (cause == SKYT_CAUSE_ABSENT && (is_other || SKYT_Ahead_Waits(twin, active->block)))
     {
         return SKYT_CAUSE_PREFETCHED;
     }

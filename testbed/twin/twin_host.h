@@ -4,6 +4,8 @@
  *
  *     twin_ground.c           a ground host: its memory, its sky, its packets
  *     twin_op.c               an operation of a host: what it submits to the core, and what follows from the end
+ *     twin_op_told.c          what the core tells of it meanwhile
+ *     twin_op_watch.c         by when it has to come further
  *     twin_find.c             look-ups: of a block, and of the blocks of a prompt
  *     twin_words.c            what satellites have said of values
  *     twin_share_record.c     whom hosts have asked for a share
@@ -121,8 +123,14 @@ bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index);
 bool SKYT_Op_IsLate(const SKYT_Twin_t *twin);
 /** Take in the end of what runs in the core: another phase begins, or the operation is over. */
 void SKYT_Op_Ended(SKYT_Twin_t *twin, SKYT_Active_t *active);
+
+/* ---- twin_op_watch.c ------------------------------------------------------------------------------------------------- */
+
 /** Watch the operations of a host, which has run: each gets a new deadline if it has come further. */
 void SKYT_Op_Watch(SKYT_Twin_t *twin, uint32_t ground);
+
+/* ---- twin_op_told.c -------------------------------------------------------------------------------------------------- */
+
 /** Take in what the core tells while an operation runs: see SKY_GroundWatch_t. */
 void SKYT_Op_Placed(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, SKY_Addr_t home, const SKY_Addr_t *found,
                     uint32_t count);

@@ -38,20 +38,17 @@ static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
     const uint32_t               block    = SKYT_Content_BlockOf(node->twin, pkt->tenant, pkt->key);
     SKYT_Before_t                before   = {0};
 
-    before.evicted  = node->store.counters.evicted_blocks;
-    before.scrubbed = counters->scrubbed;
-    before.puts     = counters->puts;
-    before.hits     = counters->hits;
-    before.rumoured = counters->gossip_purged;
-    before.slots    = node->store.slab.used;
-    before.chunks   = node->store.counters.chunks;
-    before.version  = SKYT_Version_Held(node->twin, index_of(node), pkt);
-    before.spared   = SKYT_Purge_Spared(node->twin, index_of(node), pkt);
-    if (is_put(pkt))
-    {
-        before.is_known  = SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE;
-        before.is_moving = pkt->epoch != 0 && SKY_Service_HandoverLeft(&node->service, node->twin->now_us) > 0;
-    }
+    before.evicted      = node->store.counters.evicted_blocks;
+    before.scrubbed     = counters->scrubbed;
+    before.puts         = counters->puts;
+    before.hits         = counters->hits;
+    before.rumoured     = counters->gossip_purged;
+    before.slots        = node->store.slab.used;
+    before.chunks       = node->store.counters.chunks;
+    before.version      = SKYT_Version_Held(node->twin, index_of(node), pkt);
+    before.spared       = SKYT_Purge_Spared(node->twin, index_of(node), pkt);
+    before.is_known     = is_put(pkt) && SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE;
+    before.is_moving    = pkt->is_request && pkt->epoch != 0 && SKY_Service_HandoverLeft(&node->service, node->twin->now_us) > 0;
     before.could_be_had = may_be_purged(node, pkt) && SKYT_Rows_CanBeHad(node->twin, block);
     return before;
 }

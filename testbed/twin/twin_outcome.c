@@ -56,6 +56,14 @@ static bool is_whole(const SKYT_Twin_t *twin, uint32_t block)
     return true;
 }
 
+/* Return true if a lazy purge spares the block: it waits for a later row than that names. */
+static bool is_spared(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint32_t epoch = twin->truth[active->block].epoch;
+
+    return epoch > active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+}
+
 void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Truth_t *truth = &twin->truth[active->block];
@@ -78,7 +86,8 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
         case SKYT_OP_PURGE:
             /* Holders that the host could not ask are an excuse, but not those that it has to ask before. */
             if (active->is_lazy && active->excuse == SKYT_CAUSE_NONE && excuse(twin, active->block) == SKYT_CAUSE_NONE &&
-                (!active->is_stray || SKYT_ShareRecord_IsAside(twin, active)) && is_whole(twin, active->block))
+                (!active->is_stray || SKYT_ShareRecord_IsAside(twin, active)) && !is_spared(twin, active) &&
+                is_whole(twin, active->block))
             {
                 SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
                                 twin->config.parity > 0u ? "a host purged the rest of a block that could be decoded"

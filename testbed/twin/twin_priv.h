@@ -140,7 +140,7 @@ typedef struct
     uint32_t slots, chunks; /**< used, and held, in its store */
     uint32_t spared;        /**< chunks of the block of a PURGE, which that has to spare; 0: none */
     bool     is_known;      /**< the block of a PUT was known */
-    bool     is_moving;     /**< at a PUT for a row, the satellite was handing something over */
+    bool     is_moving;     /**< at a PUT or MIGRATE for a row, the satellite was handing something over */
     bool     could_be_had;  /**< SKYT_Rows_CanBeHad before a satellite may have purged a block with parity */
 } SKYT_Before_t;
 

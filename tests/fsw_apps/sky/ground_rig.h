@@ -530,6 +530,21 @@ static inline uint32_t asked_of(uint8_t op, uint32_t from)
     return count;
 }
 
+static SKY_Addr_t told_mute; /* it is there, but does not say what it holds */
+
+static inline bool is_mute(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    (void)answer;
+    return question->op != SKY_OP_HAS || !SKY_Addr_Equal(question->dst, told_mute);
+}
+
+/* It does not know the question. */
+static inline bool refuses_has(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    answer->status = question->op == SKY_OP_HAS ? SKY_STATUS_BAD_OP : answer->status;
+    return true;
+}
+
 /* All that belongs to a satellite has arrived, by its word. */
 static inline bool is_settled(const SKY_Packet_t *question, SKY_Packet_t *answer)
 {

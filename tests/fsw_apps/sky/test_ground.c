@@ -173,13 +173,11 @@ static void test_a_value_of_which_a_share_is_gone(void)
     close_ground();
 }
 
-static SKY_Addr_t told_mute; /* it is there, and says nothing of what it holds */
-static uint32_t   told_versions;
+static uint32_t told_versions;
 
-static bool is_mute(const SKY_Packet_t *question, SKY_Packet_t *answer)
+static bool is_mute_or_settled(const SKY_Packet_t *question, SKY_Packet_t *answer)
 {
-    answer->word |= SKY_WORD_SETTLED;
-    return question->op != SKY_OP_HAS || !SKY_Addr_Equal(question->dst, told_mute);
+    return is_settled(question, answer) && is_mute(question, answer);
 }
 
 /* With one server of parity two homes have to say which version they know before a value is missed, whatever becomes of its rest. */
@@ -206,7 +204,7 @@ static void test_a_value_is_missed_only_by_the_word_of_enough_homes(void)
                 (void)prepare(&runs[1], SKY_GROUND_GET, 1, 50, version);
                 runs[1].op.facts.stripe = runs[0].op.facts.stripe;
                 told_mute               = SKY_Schedule_Server(&schedule, 1, SKY_Spread_OfKey(runs[1].op.key, SERVERS));
-                forge                   = mute > 0u ? is_mute : is_settled;
+                forge                   = mute > 0u ? is_mute_or_settled : is_settled;
                 CHECK_EQ(finish(&runs[1].op), mute > 0u && version > 0u ? SKY_STATUS_UNANSWERED : SKY_STATUS_MISS);
                 CHECK(mute == 0u || version == 0u || runs[1].op.verdict == SKY_VERDICT_KEEP);
             }
@@ -523,6 +521,26 @@ static void test_a_block_that_is_prefetched_is_found_ahead(void)
     close_ground();
 }
 
+/* A share of a block that waits for a row to come is gone. Another host may have moved it to an earlier row, where no purge would spare it: so its
+ * rest stays until its row has begun. */
+static void test_the_rest_of_a_block_stays_until_its_row_begins(void)
+{
+    for (uint32_t kind = SKY_GROUND_GET; kind <= SKY_GROUND_CHECK; kind += SKY_GROUND_CHECK - SKY_GROUND_GET)
+    {
+        for (uint32_t epoch = 1; epoch <= 4u; ++epoch) /* the schedule has no fourth row */
+        {
+            open_ground(3);
+            forge = is_settled;
+            CHECK_EQ(get(&runs[1], 65, 950, 0), SKY_STATUS_MISS); /* no handover goes on */
+            (void)prepare(&runs[1], (SKY_GroundKind_t)kind, 1, 950, 0);
+            runs[1].op.facts.epoch = epoch;
+            CHECK_EQ(finish(&runs[1].op), SKY_STATUS_MISS);
+            CHECK_EQ(runs[1].op.verdict, epoch == 1u || epoch == 4u ? SKY_VERDICT_PURGE : SKY_VERDICT_FORGET);
+            close_ground();
+        }
+    }
+}
+
 int main(void)
 {
     RUN(test_what_is_put_comes_back);
@@ -548,5 +566,6 @@ int main(void)
     RUN(test_a_late_host_puts_where_servers_were);
     RUN(test_a_block_that_another_host_prefetched);
     RUN(test_a_block_that_is_prefetched_is_found_ahead);
+    RUN(test_the_rest_of_a_block_stays_until_its_row_begins);
     return CHECK_RESULT();
 }

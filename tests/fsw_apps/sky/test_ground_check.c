@@ -402,6 +402,50 @@ static void test_without_hurry_it_asks_around_who_is_lost(void)
     }
 }
 
+/* A word that counts servers another time: the schedule is another one when they answer. Without a code there is no room for rows. */
+static void test_another_schedule_comes_before_the_answers(void)
+{
+    open_ground(2);
+    forge = is_settled;
+    CHECK_EQ(check_block(&runs[0], 1, 950), SKY_STATUS_MISS); /* no handover goes on */
+    asked_count = 0;
+    (void)prepare_check(&runs[1], 1, 950, 0);
+    runs[1].op.held_rows = NULL;
+    submit(&runs[1].op);
+    while (asked_of(SKY_OP_HAS, 0) == 0u)
+    {
+        step();
+    }
+    sky.changes = 2;
+    set_sky();
+    run_all();
+    CHECK(runs[1].op.status == SKY_STATUS_MISS && runs[1].op.verdict == SKY_VERDICT_KEEP);
+    close_ground();
+}
+
+static bool tells_rows_unless_mute(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    return tells_rows(question, answer) && (question->op != SKY_OP_STATS || !SKY_Addr_Equal(question->dst, told_mute));
+}
+
+/* One server does not say whether it follows a schedule, the others do: what one says is enough. */
+static void test_the_word_of_one_is_enough_for_a_schedule(void)
+{
+    for (told_rows = 0; told_rows <= 3u; told_rows += 3u)
+    {
+        open_ground(1);
+        CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+        forget(home_of(&runs[0].op, 1, 2), &runs[0].op);
+        forge              = tells_rows_unless_mute;
+        told_mute          = home_of(&runs[0].op, 1, 1);
+        sky.is_unscheduled = true;
+        set_sky();
+        CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+        CHECK_EQ(runs[1].op.is_blind, told_rows > 0u);
+        close_ground();
+    }
+}
+
 static void test_without_hurry_all_are_asked_whoever_was_silent(void)
 {
     open_ground(1);
@@ -469,5 +513,7 @@ int main(void)
     RUN(test_without_hurry_all_are_asked_whoever_was_silent);
     RUN(test_without_hurry_nobody_answers);
     RUN(test_without_hurry_late_satellites_are_asked);
+    RUN(test_another_schedule_comes_before_the_answers);
+    RUN(test_the_word_of_one_is_enough_for_a_schedule);
     return CHECK_RESULT();
 }

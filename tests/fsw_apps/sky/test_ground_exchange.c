@@ -161,6 +161,42 @@ static void test_what_is_asked_goes_on_under_another_number(void)
     close_ground();
 }
 
+static bool says_another(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    if (question->op == SKY_OP_PING)
+    {
+        answer->src    = (SKY_Addr_t){1, 1};
+        answer->status = SKY_STATUS_UNREACHABLE;
+    }
+    return true;
+}
+
+/* A satellite on the way says that a lost one cannot be reached, which is no sign of that one. */
+static void test_only_who_answers_itself_is_not_lost(void)
+{
+    SKY_Addr_t away;
+
+    open_ground(1);
+    (void)prepare(&run, SKY_GROUND_PUT, 1, 950, 5);
+    away = home_of(&run.op, 1, 2);
+    silence(away, true);
+    CHECK_EQ(finish(&run.op), SKY_STATUS_DONE);
+    rest();
+    CHECK(SKY_Ground_IsLost(&ground, away));
+    silence(away, false);
+    for (uint32_t itself = 0; itself < 2u; ++itself)
+    {
+        SKY_GroundOp_t *op = ask(1, 700);
+
+        forge              = itself > 0u ? NULL : says_another;
+        questions[0].place = (SKY_HostPlace_t){away.plane, away.slot, away.plane, away.slot, 0, 0, 0};
+        CHECK_EQ(finish(op), SKY_STATUS_DONE);
+        CHECK_EQ(questions[0].answer.status, itself > 0u ? SKY_STATUS_OK : SKY_STATUS_UNREACHABLE);
+        CHECK(SKY_Ground_IsLost(&ground, away) == (itself == 0u));
+    }
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_each_question_has_an_end_of_its_own);
@@ -171,5 +207,6 @@ int main(void)
     RUN(test_the_ground_finds_the_way);
     RUN(test_who_answers_is_not_lost);
     RUN(test_what_is_asked_goes_on_under_another_number);
+    RUN(test_only_who_answers_itself_is_not_lost);
     return CHECK_RESULT();
 }

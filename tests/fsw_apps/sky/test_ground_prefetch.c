@@ -199,6 +199,53 @@ static void test_nobody_can_be_asked(void)
     close_ground();
 }
 
+/* The last satellite in sight sets before a block is asked for, or before it is asked whether it is there. */
+static void test_the_last_in_sight_sets(void)
+{
+    for (uint32_t moves = 0; moves < 2u; ++moves)
+    {
+        open_linked(4);
+        CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+        sky.uplink     = (uint32_t)SKY_UPLINK_SEEN;
+        seen[0]        = (SKY_Addr_t){1, 1};
+        sky.seen_count = moves;
+        set_sky();
+        asked_count = 0;
+        (void)prepare_prefetch(&runs[1], 1, 3);
+        runs[1].op.deadline_ms = 500;
+        submit(&runs[1].op);
+        while (moves > 0u && asked_of(SKY_OP_MIGRATE, 0) == 0u)
+        {
+            step();
+        }
+        sky.seen_count = 0;
+        set_sky();
+        run_all();
+        CHECK_EQ(runs[1].op.status, SKY_STATUS_EXPIRED);
+        CHECK_EQ(asked_of(SKY_OP_HAS, 0), 0);
+        close_ground();
+    }
+}
+
+/* Two prefetches wait for their next rounds, each for its own. Without a code there is no room for rows. */
+static void test_two_prefetches_wait(void)
+{
+    open_ground(4);
+    for (uint32_t i = 0; i < 2u; ++i)
+    {
+        (void)prepare_prefetch(&runs[i], 1u + 64u * i, 3);
+        runs[i].op.deadline_ms = 1000u + 500u * i;
+        runs[i].op.held_rows   = NULL;
+    }
+    CHECK_EQ(put(&runs[2], 1, 950, 0), SKY_STATUS_DONE);
+    CHECK_EQ(put(&runs[2], 65, 950, 0), SKY_STATUS_DONE);
+    submit(&runs[0].op);
+    submit(&runs[1].op);
+    run_all();
+    CHECK(runs[0].op.status == SKY_STATUS_EXPIRED && runs[1].op.status == SKY_STATUS_EXPIRED);
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_a_block_moves_to_a_row_to_come);
@@ -210,5 +257,7 @@ int main(void)
     RUN(test_gets_of_other_blocks_stay);
     RUN(test_there_is_no_such_row);
     RUN(test_nobody_can_be_asked);
+    RUN(test_the_last_in_sight_sets);
+    RUN(test_two_prefetches_wait);
     return CHECK_RESULT();
 }

@@ -190,6 +190,48 @@ static void test_nobody_has_to_watch(void)
     close_ground();
 }
 
+/* The stand-in is the satellite whose chunks are wrong: the get does not ask it. */
+static void test_one_that_is_left_out_stands_in_for_nobody(void)
+{
+    open_ground(1);
+    (void)prepare(&runs[0], SKY_GROUND_PUT, 1, 950, 5);
+    silence(home_of(&runs[0].op, 1, 2), true);
+    CHECK_EQ(finish(&runs[0].op), SKY_STATUS_DONE);
+    const SKY_Addr_t besides = besides_of(&runs[0], 2);
+
+    CHECK(ground.reach.suspects == 1u && holds(besides, &runs[0].op));
+    (void)prepare(&runs[1], SKY_GROUND_GET, 1, 950, 5);
+    runs[1].op.left_out = besides;
+    asked_count         = 0;
+    CHECK(finish(&runs[1].op) != SKY_STATUS_DONE);
+    for (uint32_t i = 0; i < asked_count; ++i)
+    {
+        CHECK(asked[i].op != SKY_OP_GET || !SKY_Addr_Equal(asked[i].dst, besides));
+    }
+    close_ground();
+}
+
+/* Another schedule comes while a put waits: who stands in by that one is another matter. */
+static void test_another_schedule_comes_meanwhile(void)
+{
+    open_ground(1);
+    (void)prepare(&runs[0], SKY_GROUND_PUT, 1, 950, 5);
+    runs[0].op.deadline_ms = 500;
+    silence(home_of(&runs[0].op, 1, 2), true);
+    submit(&runs[0].op);
+    step();
+    sky.changes = 2;
+    set_sky();
+    while (ground.reach.suspects == 0u)
+    {
+        step();
+    }
+    CHECK_EQ(told_replaced, 0);
+    run_all();
+    CHECK_EQ(runs[0].op.status, SKY_STATUS_DONE);
+    close_ground();
+}
+
 int main(void)
 {
     RUN(test_a_put_goes_around_one_that_is_late_at_once);
@@ -200,5 +242,7 @@ int main(void)
     RUN(test_a_get_does_not_wait_for_the_lost);
     RUN(test_nobody_is_in_sight_for_a_look);
     RUN(test_nobody_has_to_watch);
+    RUN(test_one_that_is_left_out_stands_in_for_nobody);
+    RUN(test_another_schedule_comes_meanwhile);
     return CHECK_RESULT();
 }

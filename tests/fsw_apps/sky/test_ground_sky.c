@@ -368,7 +368,16 @@ static void test_limits(void)
     CHECK(SKY_Ground_Init(&ground, &limits, &shell, &cfg, &times, ground_memory));
     limits.lanes = 0;
     CHECK(!SKY_Ground_Init(&ground, &limits, &shell, &cfg, &times, ground_memory));
-    limits.lanes          = 16;
+    limits.lanes     = 16;
+    limits.questions = SKY_HOST_QUESTIONS_MAX + 1u;
+    void *more       = calloc(1, SKY_Ground_MemoryBytes(&limits));
+
+    CHECK(!SKY_Ground_Init(&ground, &limits, &shell, &cfg, &times, more));
+    free(more);
+    limits.questions  = 16;
+    limits.operations = SKY_HOST_QUESTIONS_MAX; /* too many to have a question to each satellite at once */
+    CHECK_EQ(SKY_Ground_QuestionsMost(&limits), SKY_HOST_QUESTIONS_MAX);
+    limits.operations     = OPERATIONS;
     cfg.security.is_keyed = true;
     cfg.security.crypto   = &few; /* not two places for each satellite */
     CHECK(!SKY_Ground_Init(&ground, &limits, &shell, &cfg, &times, ground_memory));

@@ -148,11 +148,63 @@ static void test_a_host_aboard_speaks_to_its_satellite_alone(void)
     close_ground();
 }
 
+/* A server of before is lost: it is no way in, so it is asked over another one whether it is back. */
+static void test_a_server_of_before_is_asked_over_one_of_now(void)
+{
+    SKY_Addr_t away;
+
+    open_over(SKY_UPLINK_SERVERS);
+    lay_out(2);
+    set_sky();
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    away = home_of(&runs[0].op, 1, 2);
+    silence(away, true);
+    CHECK_EQ(put(&runs[0], 1, 950, 6), SKY_STATUS_DONE);
+    rest();
+    CHECK(SKY_Ground_IsLost(&ground, away));
+    silence(away, false);
+    now_us      = START_US + ROW_US + SKY_HOST_LOST_US;
+    asked_count = 0;
+    CHECK_EQ(put(&runs[0], 1, 950, 7), SKY_STATUS_DONE);
+    CHECK(SKY_Addr_Equal(asked[0].dst, away) && asked_at[0] != endpoint_of(NULL, away));
+    CHECK(!SKY_Ground_IsLost(&ground, away));
+    close_ground();
+}
+
+/* Two servers are lost: none of them is a way in, nor is it under another schedule. */
+static void test_lost_servers_are_no_ways_in(void)
+{
+    for (uint32_t server = 0; server < SERVERS; ++server)
+    {
+        open_over(SKY_UPLINK_SERVERS);
+        const SKY_Addr_t one   = SKY_Schedule_Server(&schedule, 1, server);
+        const SKY_Addr_t other = SKY_Schedule_Server(&schedule, 1, (server + 1u) % SERVERS);
+
+        silence(one, true);
+        silence(other, true);
+        CHECK_EQ(put(&runs[0], 1, 950, 6), SKY_STATUS_DONE);
+        rest();
+        CHECK_EQ(ground.reach.lost_count, 2);
+        sky.changes = 2;
+        set_sky();
+        asked_count = 0;
+        CHECK_EQ(get(&runs[1], 1, 950, 6), SKY_STATUS_DONE);
+        CHECK(is_as_put(&runs[1], 1, 6) && asked_count > 0u);
+        for (uint32_t i = 0; i < asked_count; ++i)
+        {
+            CHECK(asked_at[i] != endpoint_of(NULL, one) && asked_at[i] != endpoint_of(NULL, other));
+        }
+        close_ground();
+    }
+}
+
 int main(void)
 {
     RUN(test_the_first_in_sight_is_the_only_way_in);
     RUN(test_servers_are_the_ways_in);
     RUN(test_others_are_reached_over_the_nearest_server);
     RUN(test_a_host_aboard_speaks_to_its_satellite_alone);
+    RUN(test_a_server_of_before_is_asked_over_one_of_now);
+    RUN(test_lost_servers_are_no_ways_in);
     return CHECK_RESULT();
 }

@@ -61,6 +61,86 @@ static void test_what_cannot_move_stays(void)
     SKYT_Destroy(twin);
 }
 
+/* Two hosts prefetch a block at once, for different rows: the later one may miss what the other one has moved meanwhile. */
+static void test_two_prefetches_of_a_block(void)
+{
+    uint32_t failed = 0;
+
+    for (uint64_t apart_us = 0; apart_us < SECOND / 4u; apart_us += 20000u)
+    {
+        SKYT_Counters_t counters;
+        Rig_t           rig;
+
+        rig_init(&rig, 7);
+        rig.config.servers = 4; /* so few that no satellite is in two of the rows */
+        add(&rig, 1, SKYT_OP_PUT, 4, 0);
+        add(&rig, 10, SKYT_OP_PREFETCH, 4, 3);
+        add(&rig, 10, SKYT_OP_PREFETCH, 4, 5);
+        rig.ops[2].time_us += apart_us;
+        rig.ops[2].host = 2;
+        rig_run_sound(&rig, &counters);
+        CHECK_EQ(counters.prefetches, 2);
+        failed += counters.prefetched < 2u ? 1u : 0u;
+    }
+    CHECK(failed > 0u);
+}
+
+/* A host misses a block that another one moves to a row to come meanwhile: once for the first time, once from a later row. What is there then is not
+ * purged. */
+static void test_a_get_beside_a_prefetch(void)
+{
+    for (uint32_t before = 0; before < 2u; ++before)
+    {
+        uint64_t missed = 0;
+
+        for (uint64_t after_us = 0; after_us < SECOND / 4u; after_us += 5000u)
+        {
+            SKYT_Counters_t counters;
+            Rig_t           rig;
+
+            rig_init(&rig, 7);
+            rig.config.servers    = 4; /* so few that none of the first row is in the others */
+            rig.config.lazy_purge = 1;
+            add(&rig, 1, SKYT_OP_PUT, 4, 0);
+            add(&rig, 10, before > 0u ? SKYT_OP_PREFETCH : SKYT_OP_GET, 4, before > 0u ? 6u : 0u);
+            add(&rig, 20, SKYT_OP_PREFETCH, 4, 5);
+            add(&rig, 20, SKYT_OP_GET, 4, 0);
+            add(&rig, 40, SKYT_OP_GET, 4, 0);
+            rig.ops[3].time_us += after_us;
+            rig.ops[3].host = 2;
+            rig_run_sound(&rig, &counters);
+            CHECK_EQ(counters.prefetched, 1u + before);
+            CHECK_EQ(counters.misses[SKYT_CAUSE_PREFETCHED], counters.gets - counters.hits);
+            CHECK(counters.hits > 1u - before);
+            missed += counters.misses[SKYT_CAUSE_PREFETCHED];
+        }
+        CHECK(missed > 0u);
+    }
+}
+
+/* A satellite that is told to keep a share for a row to come, while it hands that over, ends the handover as it began. */
+static void test_a_handover_goes_on_when_shares_are_to_stay(void)
+{
+    for (uint64_t after_us = 0; after_us < SECOND / 2u; after_us += 10000u)
+    {
+        SKYT_Counters_t counters;
+        Rig_t           rig;
+
+        rig_init(&rig, 7);
+        rig.rows            = 3;
+        rig.returns         = true;
+        rig.config.servers  = 4;
+        rig.config.credit   = 2;
+        rig.config.isl_kbps = 60; /* a handover takes seconds */
+        add(&rig, 1, SKYT_OP_PUT, 23, 0);
+        add(&rig, 60, SKYT_OP_PREFETCH, 23, 3);
+        add(&rig, 130, SKYT_OP_GET, 23, 0);
+        rig.ops[1].time_us += after_us;
+        rig_run_sound(&rig, &counters);
+        CHECK(counters.prefetched == 1u && counters.hits == 1u);
+    }
+}
+
 /* A chain that is touched counts as used from its end on; a silent satellite ends the touch. */
 static void test_a_chain_is_touched(void)
 {
@@ -132,6 +212,9 @@ int main(void)
 {
     RUN(test_a_block_is_there_before_the_row_begins);
     RUN(test_what_cannot_move_stays);
+    RUN(test_two_prefetches_of_a_block);
+    RUN(test_a_get_beside_a_prefetch);
+    RUN(test_a_handover_goes_on_when_shares_are_to_stay);
     RUN(test_a_chain_is_touched);
     RUN(test_a_sky_with_faults);
     return CHECK_RESULT();

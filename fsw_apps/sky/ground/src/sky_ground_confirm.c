@@ -5,7 +5,7 @@
  *     AHEAD -> has another host prefetched it for a row to come?
  *     OTHER -> has another block its key? Of a value, m + 1 homes say so: a GET has a miss only then
  *     BLIND -> do satellites follow a schedule that this host does not know?
- *     ASIDE -> do stand-ins hold some of it?
+ *     ASIDE -> do stand-ins hold some of it, or does it wait for a row to come?
  */
 #include <string.h>
 
@@ -227,8 +227,21 @@ static uint32_t DenialsOf(const SKY_GroundOp_t *op)
     return count;
 }
 
+/* Return true if the operation's block waits for a row to come. */
+static bool WaitsForRow(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(ground->sky.schedule != NULL);
+    SKY_ASSERT(op->outcome != SKY_STATUS_DONE);
+    return op->facts.epoch > SKY_GroundWays_Row(ground) && op->facts.epoch <= ground->sky.schedule->count;
+}
+
 bool SKY_GroundConfirm_AsksAside(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_aside)
 {
+    if (WaitsForRow(ground, op))
+    {
+        *is_aside = true; /* another host may have moved it to an earlier row meanwhile, where no purge would spare it */
+        return false;
+    }
     if (!op->find.has_asked && AskSpares(ground, op))
     {
         return true;

@@ -51,7 +51,46 @@ void SKY_GroundHearing_Leave(SKY_Ground_t *ground, SKY_HostQuestion_t *question)
 /** Take in the end of a question for which nobody waits any more: a look follows if it was not answered. */
 void SKY_GroundHearing_Strayed(SKY_Ground_t *ground, SKY_HostQuestion_t *question);
 
-/* ---- sky_ground_inquiry.c: what it asks to know that ---------------------------------------------------------------------- */
+/* ---- sky_ground_inquiry_ask.c: questions of an inquiry -------------------------------------------------------------------- */
+
+/** Add a satellite to those that are asked, over the way in to it, unless it is among them. @return false if nobody is in sight */
+bool SKY_GroundInquiryAsk_Add(SKY_Ground_t *ground, SKY_Addr_t satellite);
+/** Add a satellite that is asked over this one, unless it is among them. */
+void SKY_GroundInquiryAsk_AddOver(SKY_Ground_t *ground, SKY_Addr_t satellite, SKY_Addr_t entry);
+/** Ask them. @param op  PING or STATS @param wait_us  for an answer; 0: as long as five sendings take */
+void SKY_GroundInquiryAsk_All(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us);
+/** Return true if a question was answered well. */
+bool SKY_GroundInquiryAsk_IsOk(const SKY_HostQuestion_t *question);
+/** Return the counters that a satellite has told; NULL: it has told none. */
+const uint8_t *SKY_GroundInquiryAsk_Stats(const SKY_HostQuestion_t *question);
+/** Return one of these counters. */
+uint64_t SKY_GroundInquiryAsk_Counter(const uint8_t *stats, uint32_t number);
+
+/* ---- what the ground asks satellites to know ------------------------------------------------------------------------------ */
+/* Begin returns false if there is nothing to ask. End takes in the answers; where it returns false, it has asked again. */
+
+/* LOOK (sky_ground_look.c) */
+
+bool SKY_GroundLook_Begin(SKY_Ground_t *ground);
+bool SKY_GroundLook_End(SKY_Ground_t *ground);
+
+/* BACK (sky_ground_back.c) */
+
+/** @param doubted  a stand-in did not have its share: what it stands in for may be back */
+bool SKY_GroundBack_Begin(SKY_Ground_t *ground, bool doubted);
+void SKY_GroundBack_End(SKY_Ground_t *ground);
+
+/* LATE (sky_ground_late.c) */
+
+void SKY_GroundLate_Begin(SKY_Ground_t *ground);
+bool SKY_GroundLate_End(SKY_Ground_t *ground);
+
+/* BLIND (sky_ground_blind.c) */
+
+bool SKY_GroundBlind_Begin(SKY_Ground_t *ground);
+void SKY_GroundBlind_End(SKY_Ground_t *ground);
+
+/* ---- sky_ground_inquiry.c: one inquiry at a time -------------------------------------------------------------------------- */
 
 /** Permission to ask satellites. */
 typedef enum
@@ -196,7 +235,8 @@ bool SKY_GroundConfirm_Waits(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool may_
 bool SKY_GroundConfirm_AsksAhead(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Find out whether satellites follow a schedule that this host does not know: `is_blind`. @return true if the operation waits */
 bool SKY_GroundConfirm_AsksBlind(SKY_Ground_t *ground, SKY_GroundOp_t *op);
-/** Ask stand-ins for the operation's block. @param is_aside  set in the end if one may hold some of it. @return true if it waits */
+/** Ask stand-ins for the operation's block. @param is_aside  set in the end if one may hold some of it, or if it waits for a row to come: then nobody
+ *  is asked. @return true if the operation waits */
 bool SKY_GroundConfirm_AsksAside(SKY_Ground_t *ground, SKY_GroundOp_t *op, bool *is_aside);
 
 void SKY_GroundCheck_Begin(SKY_GroundOp_t *op);
