@@ -257,7 +257,7 @@ static inline void open_watched(uint32_t rows, bool is_watched)
     {
         limit(&limits);
     }
-    limits.questions = SKY_Ground_QuestionsMost(&limits);
+    limits.questions = limits.questions != 0u ? limits.questions : SKY_Ground_QuestionsMost(&limits);
     now_us           = START_US;
     wire_first       = 0;
     wire_count       = 0;
