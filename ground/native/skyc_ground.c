@@ -14,7 +14,6 @@
 #include "sky_endpoint.h"
 #include "skyc_ground_priv.h"
 
-#define QUESTIONS    2048u                 /* on their way at a time: their answers must fit the socket's buffer */
 #define PIECES_AN_OP 64u                   /* an attempt that has ended may leave pieces in queues */
 #define LANES        4096u                 /* pieces that run at a time */
 #define TENANTS      64u                   /* that are told apart */
@@ -117,7 +116,7 @@ static int begin_core(SKYC_Ground_t *ground, const SKYC_Config_t *client)
                                              .works        = 2u * config->operations,
                                              .pieces       = PIECES_AN_OP * config->operations,
                                              .lanes        = LANES,
-                                             .questions    = QUESTIONS,
+                                             .questions    = SKYC_GROUND_QUESTIONS,
                                              .queued       = config->queued,
                                              .tenants      = TENANTS,
                                              .bytes        = BYTES,

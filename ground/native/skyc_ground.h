@@ -39,6 +39,8 @@ typedef struct
     uint8_t  message[SKY_LIMIT_RELAY_BYTES];
 } SKYC_Telemetry_t;
 
+/** Questions on their way at a time: their answers must fit the socket's buffer. */
+#define SKYC_GROUND_QUESTIONS 2048u
 /** Error besides those of errno: the system gives no thread. */
 #define SKYC_NO_THREAD (-1)
 

@@ -341,6 +341,19 @@ static bool finish(SKYC_Ground_t *ground, SKYC_Op_t *op)
     return good;
 }
 
+/* Return true if a question has waited behind those of other calls until its deadline. Of so many that not all can be on their way, some wait
+ * behind others of the same call. */
+static bool is_crowded_out(const SKYC_Op_t *op)
+{
+    bool is = false;
+
+    for (uint32_t i = 0; i < op->core.request_count && op->core.request_count <= SKYC_GROUND_QUESTIONS; ++i)
+    {
+        is = is || (op->core.requests[i].status == SKY_STATUS_EXPIRED && op->core.requests[i].request_id == 0);
+    }
+    return is;
+}
+
 static PyObject *ground_exchange(PyObject *object, PyObject *arguments)
 {
     SKYC_PyGround_t *self    = (SKYC_PyGround_t *)(void *)object;
@@ -382,6 +395,10 @@ static PyObject *ground_exchange(PyObject *object, PyObject *arguments)
         else if (op->core.status == SKY_STATUS_CANCELLED && SKYC_Ground_Error(self->ground) == EBADF)
         {
             (void)SKYC_Py_Fail(EBADF);
+        }
+        else if (is_crowded_out(op))
+        {
+            (void)SKYC_Py_Fail(ETIMEDOUT);
         }
         else
         {

@@ -230,6 +230,7 @@ class ControlPlane:
         Raises:
             PacketError: A request does not fit a packet.
             ValueError: A satellite is not of this constellation, or the control plane was closed.
+            TimeoutError: A request had no turn, because other calls ask too much at once (`Ground.ask`).
             OSError: Somebody closed the socket's descriptor, or this process was forked.
         """
         with self._opened():

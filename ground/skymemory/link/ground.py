@@ -35,6 +35,7 @@ _QUEUED: Final = 4096
 """Operations that may wait or run."""
 _DEADLINE_MAX_MS: Final = 0xFFFFFFFF
 _FORKED: Final = "this process was forked from the one that opened the socket: it has to open its own"
+_CROWDED: Final = "this host asks so much at once that some of these requests were not sent before their deadline"
 
 
 T = TypeVar("T")
@@ -136,11 +137,13 @@ class Ground:
             deadline_ms: Milliseconds from now, at least 1.
 
         Returns:
-            For each request its answer, or None if none came in time, or the ground was closed meanwhile.
+            For each request its answer, or None if none came in time, or the ground was closed meanwhile. Of more than 2,048
+            requests some may wait for the answers of others, and have None if their turn does not come.
 
         Raises:
             PacketError: A request does not fit a packet.
             ValueError: A satellite is none of the constellation.
+            TimeoutError: A request has waited behind those of other calls all the time. Nobody was asked, so nobody is silent.
             OSError: Somebody closed the socket's descriptor, the ground was closed before, or this process was forked.
             RuntimeError: The system gives no thread, which starts with the first request.
         """
@@ -296,6 +299,8 @@ def _told() -> Iterator[None]:
         yield
     except ChildProcessError as error:
         raise ChildProcessError(errno.ECHILD, _FORKED) from error
+    except TimeoutError as error:
+        raise TimeoutError(errno.ETIMEDOUT, _CROWDED) from error
 
 
 def _known(read: Callable[[], T], otherwise: T) -> T:

@@ -143,6 +143,25 @@ def test_nobody_waits_for_a_satellite_that_another_thread_asks() -> None:
         assert silent.is_set()
 
 
+@pytest.mark.parametrize(("calls", "requests"), [(64, 1), (1, 2048)])
+def test_who_was_not_asked_is_not_silent(calls: int, requests: int) -> None:
+    """More calls than run at once, or more requests: those of others wait, no longer than their own deadline."""
+    with nobody() as sky, ControlPlane(sky) as control:
+        threads = [
+            threading.Thread(target=control.exchange, args=([Ask(DIRECT, icd.OP_PING)] * requests, 600)) for _ in range(calls)
+        ]
+        for thread in threads:
+            thread.start()
+        with pytest.raises(TimeoutError, match="asks so much at once"):
+            while True:  # until all of the others run
+                began_s = time.monotonic()
+                assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.2) == [None]
+        assert 0.2 <= time.monotonic() - began_s < 60
+        control.close()
+        for thread in threads:
+            thread.join()
+
+
 def test_a_child_of_this_process_is_told_to_open_its_own() -> None:
     with nobody() as sky, ControlPlane(sky) as control:
         assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
