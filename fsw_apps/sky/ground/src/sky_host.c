@@ -66,15 +66,11 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
         memory->pieces[i].work = SKY_HOST_NONE;
         memory->pieces[i].next = i + 1u < memory->piece_count ? i + 1u : SKY_HOST_NONE;
     }
-    for (uint32_t i = 0; i < memory->lane_count; ++i)
-    {
-        memory->lanes[i].request_id = 0;
-        memory->lanes[i].next       = i + 1u < memory->lane_count ? i + 1u : SKY_HOST_NONE;
-    }
     host->work_free        = 0;
     host->piece_free       = 0;
     host->piece_free_count = memory->piece_count;
-    host->lane_free        = 0;
+    host->lane_free        = SKY_HOST_NONE; /* lanes are large, and most are never used: they are not touched before */
+    host->lane_used        = 0;
     host->lane_free_count  = memory->lane_count;
     SKY_ASSERT(host->piece_free_count == memory->piece_count);
     SKY_ASSERT(host->running == 0u);
@@ -227,7 +223,7 @@ static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
     const uint32_t index = SKY_HOST_LANE_OF(request_id);
     SKY_ASSERT(host->blocks.lane_count <= SKY_HOST_LANES_MAX);
 
-    if (index >= host->blocks.lane_count || host->blocks.lanes[index].request_id == 0u ||
+    if (index >= host->lane_used || host->blocks.lanes[index].request_id == 0u ||
         host->blocks.lanes[index].request_id != SKY_REQUEST_FIRST(request_id))
     {
         return NULL;
@@ -244,7 +240,7 @@ static void TakeNumber(SKY_Host_t *host, uint16_t number)
     SKY_ASSERT(host->self.plane == 0u); /* the host is on the ground */
     ++host->numbers;
     host->self.slot = number;
-    for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
+    for (uint32_t i = 0; i < host->lane_used; ++i)
     {
         SKY_HostLane_t *lane = &host->blocks.lanes[i];
 
@@ -270,7 +266,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
     SKY_ASSERT(!host->cfg.keeps_number);
     ++host->redraws;
     TakeNumber(host, (uint16_t)(SKY_HostRandom_Number(host) % UINT16_MAX + 1u));
-    for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
+    for (uint32_t i = 0; i < host->lane_used; ++i)
     {
         SKY_HostLane_t *lane = &host->blocks.lanes[i];
 

@@ -152,11 +152,15 @@ def test_who_was_not_asked_is_not_silent(calls: int, requests: int) -> None:
         ]
         for thread in threads:
             thread.start()
-        with pytest.raises(TimeoutError, match="asks so much at once"):
+
+        def ask_again() -> None:
             while True:  # until all of the others run
-                began_s = time.monotonic()
                 assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.2) == [None]
-        assert 0.2 <= time.monotonic() - began_s < 60
+
+        began_s = time.monotonic()
+        with pytest.raises(TimeoutError, match="asks so much at once"):
+            ask_again()
+        assert time.monotonic() - began_s < 300
         control.close()
         for thread in threads:
             thread.join()
