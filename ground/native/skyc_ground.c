@@ -14,7 +14,6 @@
 #include "sky_endpoint.h"
 #include "skyc_ground_priv.h"
 
-#define QUESTIONS    2048u                 /* on their way at a time: their answers must fit the socket's buffer */
 #define PIECES_AN_OP 64u                   /* an attempt that has ended may leave pieces in queues */
 #define LANES        4096u                 /* pieces that run at a time */
 #define TENANTS      64u                   /* that are told apart */
@@ -117,7 +116,7 @@ static int begin_core(SKYC_Ground_t *ground, const SKYC_Config_t *client)
                                              .works        = 2u * config->operations,
                                              .pieces       = PIECES_AN_OP * config->operations,
                                              .lanes        = LANES,
-                                             .questions    = QUESTIONS,
+                                             .questions    = SKYC_GROUND_QUESTIONS,
                                              .queued       = config->queued,
                                              .tenants      = TENANTS,
                                              .bytes        = BYTES,
@@ -192,9 +191,9 @@ SKYC_Ground_t *SKYC_Ground_Open(const SKYC_GroundConfig_t *config, const SKYC_Co
     ground->references = 1;
     ground->config     = *config;
     (void)pthread_mutex_init(&ground->list, NULL);
-    (void)pthread_mutex_init(&ground->run, NULL);
     SKYC_Ground_BeginCondition(&ground->left);
     SKYC_Ground_BeginCondition(&ground->told);
+    SKYC_Ground_BeginCondition(&ground->turns);
     *error = begin_core(ground, client);
     if (*error == 0)
     {
@@ -233,6 +232,10 @@ void SKYC_Ground_Close(SKYC_Ground_t *ground)
         SKYC_Ground_Kick(ground);
         (void)pthread_cond_broadcast(&ground->told);
     }
+    while (was_closed && !ground->has_ended)
+    {
+        (void)pthread_cond_wait(&ground->left, &ground->list);
+    }
     (void)pthread_mutex_unlock(&ground->list);
     if (was_closed)
     {
@@ -249,6 +252,10 @@ void SKYC_Ground_Close(SKYC_Ground_t *ground)
     }
     (void)pthread_mutex_unlock(&ground->list);
     end_ground(ground);
+    (void)pthread_mutex_lock(&ground->list);
+    ground->has_ended = true;
+    (void)pthread_cond_broadcast(&ground->left);
+    (void)pthread_mutex_unlock(&ground->list);
 }
 
 void SKYC_Ground_Free(SKYC_Ground_t *ground)
@@ -262,7 +269,7 @@ void SKYC_Ground_Free(SKYC_Ground_t *ground)
 
 /* ---- what the host sees and knows ------------------------------------------------------------------------------------------------- */
 
-/* Take over a sky whose memory is ours. With `run`. @return false: the core refuses it, and has that of before */
+/* Take over a sky whose memory is ours. In a turn. @return false: the core refuses it, and has that of before */
 static bool take_sky(SKYC_Ground_t *ground, const SKY_GroundSky_t *sky, const SKY_Schedule_t *schedule)
 {
     SKY_GroundSky_t ours = *sky;
@@ -299,7 +306,7 @@ int SKYC_Ground_SetSky(SKYC_Ground_t *ground, const SKY_GroundSky_t *sky, const 
         return ENOMEM;
     }
     (void)memcpy(ours, rows->rows, rows->count * sizeof(*ours));
-    error = SKYC_Ground_EnterRun(ground);
+    error = SKYC_Ground_EnterTurn(ground);
     if (error == 0)
     {
         SKY_ScheduleRow_t *given = ours;
@@ -319,18 +326,19 @@ int SKYC_Ground_SetSky(SKYC_Ground_t *ground, const SKY_GroundSky_t *sky, const 
             error = EINVAL;
         }
         ours = given;
-        SKYC_Ground_LeaveRun(ground);
+        SKYC_Ground_LeaveTurn(ground);
     }
     free(ours);
     return error;
 }
 
-void SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach)
+int SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach)
 {
     const SKY_Reach_t *known = &ground->core.reach;
+    const int          error = SKYC_Ground_EnterTurn(ground);
 
     *reach = (SKYC_Reach_t){false, 0, NULL, 0};
-    if (SKYC_Ground_EnterRun(ground) == 0)
+    if (error == 0)
     {
         reach->is_silent = known->pause_us > 0;
         reach->losses    = known->losses;
@@ -340,48 +348,55 @@ void SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach)
             (void)memcpy(reach->lost, known->lost, known->lost_count * sizeof(*reach->lost));
             reach->lost_count = known->lost_count;
         }
-        SKYC_Ground_LeaveRun(ground);
+        SKYC_Ground_LeaveTurn(ground);
     }
+    return error;
 }
 
-uint64_t SKYC_Ground_PatienceUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count)
+int SKYC_Ground_PatienceUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count, uint64_t *us)
 {
-    uint64_t patience_us = 0;
+    const int error = SKYC_Ground_EnterTurn(ground);
 
-    if (SKYC_Ground_EnterRun(ground) == 0)
+    *us = 0;
+    if (error == 0)
     {
-        patience_us = SKY_Host_PatienceUs(&ground->core.host, satellites, count);
-        SKYC_Ground_LeaveRun(ground);
+        *us = SKY_Host_PatienceUs(&ground->core.host, satellites, count);
+        SKYC_Ground_LeaveTurn(ground);
     }
-    return patience_us;
+    return error;
 }
 
-uint64_t SKYC_Ground_HurryUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count)
+int SKYC_Ground_HurryUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count, uint64_t *us)
 {
-    uint64_t hurry_us = 0;
+    const int error = SKYC_Ground_EnterTurn(ground);
 
-    if (SKYC_Ground_EnterRun(ground) == 0)
+    *us = 0;
+    if (error == 0)
     {
-        hurry_us = SKY_Host_HurryUs(&ground->core.host, satellites, count);
-        SKYC_Ground_LeaveRun(ground);
+        *us = SKY_Host_HurryUs(&ground->core.host, satellites, count);
+        SKYC_Ground_LeaveTurn(ground);
     }
-    return hurry_us;
+    return error;
 }
 
-void SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us)
+int SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us)
 {
-    if (SKYC_Ground_EnterRun(ground) == 0)
+    const int error = SKYC_Ground_EnterTurn(ground);
+
+    if (error == 0)
     {
         SKY_Host_Expect(&ground->core.host, satellite, rtt_us);
-        SKYC_Ground_LeaveRun(ground);
+        SKYC_Ground_LeaveTurn(ground);
     }
+    return error;
 }
 
-void SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number)
+int SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number)
 {
-    uint16_t drawn = number;
+    const int error = SKYC_Ground_EnterTurn(ground);
+    uint16_t  drawn = number;
 
-    if (SKYC_Ground_EnterRun(ground) == 0)
+    if (error == 0)
     {
         if (number == 0 && !random_bytes(NULL, (uint8_t *)&drawn, sizeof(drawn)))
         {
@@ -391,18 +406,20 @@ void SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number)
         (void)pthread_mutex_lock(&ground->list);
         SKYC_Ground_Kick(ground); /* what is on its way is asked again */
         (void)pthread_mutex_unlock(&ground->list);
-        SKYC_Ground_LeaveRun(ground);
+        SKYC_Ground_LeaveTurn(ground);
     }
+    return error;
 }
 
-void SKYC_Ground_Counters(SKYC_Ground_t *ground, SKYC_Counters_t *counters)
+int SKYC_Ground_Counters(SKYC_Ground_t *ground, SKYC_Counters_t *counters)
 {
-    const SKY_Host_t *host = &ground->core.host;
+    const SKY_Host_t *host  = &ground->core.host;
+    const int         error = SKYC_Ground_EnterTurn(ground);
 
-    if (SKYC_Ground_EnterRun(ground) != 0)
+    if (error != 0)
     {
         (void)memset(counters, 0, sizeof(*counters));
-        return;
+        return error;
     }
     *counters              = ground->counters;
     counters->rx_bad       = host->counters.undecoded;
@@ -412,12 +429,13 @@ void SKYC_Ground_Counters(SKYC_Ground_t *ground, SKYC_Counters_t *counters)
     counters->no_random    = host->counters.no_random;
     counters->host_number  = host->self.slot;
     counters->suites_used  = SKY_Host_Suites(host);
-    SKYC_Ground_LeaveRun(ground);
+    SKYC_Ground_LeaveTurn(ground);
+    return 0;
 }
 
 int SKYC_Ground_Listen(SKYC_Ground_t *ground)
 {
-    int error = SKYC_Ground_EnterRun(ground);
+    int error = SKYC_Ground_EnterTurn(ground);
 
     if (error == 0)
     {
@@ -432,7 +450,7 @@ int SKYC_Ground_Listen(SKYC_Ground_t *ground)
         {
             SKY_Host_Listen(&ground->core.host, keep_telemetry, ground);
         }
-        SKYC_Ground_LeaveRun(ground);
+        SKYC_Ground_LeaveTurn(ground);
     }
     return error;
 }

@@ -39,6 +39,11 @@ typedef struct
     uint8_t  message[SKY_LIMIT_RELAY_BYTES];
 } SKYC_Telemetry_t;
 
+/** Questions on their way at a time: their answers must fit the socket's buffer. */
+#define SKYC_GROUND_QUESTIONS 2048u
+/** Error besides those of errno: the system gives no thread. */
+#define SKYC_NO_THREAD (-1)
+
 typedef struct SKYC_Ground SKYC_Ground_t;
 typedef struct SKYC_Box    SKYC_Box_t;
 typedef struct SKYC_Op     SKYC_Op_t;
@@ -62,8 +67,9 @@ struct SKYC_Op
  * @param error  receives an errno if the result is NULL. EINVAL: a number is out of range
  */
 SKYC_Ground_t *SKYC_Ground_Open(const SKYC_GroundConfig_t *config, const SKYC_Config_t *client, int *error);
-/** End all that runs as CANCELLED, and wait until no other thread is in a function of the ground; safe to call twice. What has ended can
- *  still be taken from its box. Functions fail with ESHUTDOWN from now on. In a forked child this closes the descriptors only. */
+/** End all that runs as CANCELLED, and wait until no other thread is in a function of the ground; safe to call twice, also at once: each
+ *  call returns when that is done. What has ended can still be taken from its box. Functions fail with ESHUTDOWN from now on. In a forked
+ *  child this closes the descriptors only. */
 void SKYC_Ground_Close(SKYC_Ground_t *ground);
 /** Close and free a ground, which nobody uses any more. Boxes outlive it. NULL is none. */
 void SKYC_Ground_Free(SKYC_Ground_t *ground);
@@ -85,9 +91,12 @@ int SKYC_Ground_SetSky(SKYC_Ground_t *ground, const SKY_GroundSky_t *sky, const 
 /**
  * Submit operations. They end in the box, in any order.
  * @return 0; EAGAIN: so many are not taken back that there is no room for all of these; EINVAL: one contradicts itself, or there is no sky;
- *         ENOMEM; EBADF: somebody has closed the socket's descriptor; ESHUTDOWN: the ground was closed; ECHILD. After an error none was taken
+ *         ENOMEM; SKYC_NO_THREAD; EBADF: somebody has closed the socket's descriptor; ESHUTDOWN: the ground was closed; ECHILD. After an
+ *         error none was taken
  */
 int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count);
+/** Return true in a forked child. The locks may be held by threads that it does not have, so functions that tell nothing do nothing there. */
+bool SKYC_Ground_IsChild(const SKYC_Ground_t *ground);
 /** Return why the ground takes no operations: EBADF, ESHUTDOWN or ECHILD, as SKYC_Ground_Submit; 0: it does. */
 int SKYC_Ground_Error(SKYC_Ground_t *ground);
 /** Ask an operation to end; it ends in its box in any case. One that has ended already stays as it is. */
@@ -99,16 +108,16 @@ SKYC_Box_t *SKYC_Box_New(SKYC_Ground_t *ground, bool has_descriptor, int *error)
 void SKYC_Box_Free(SKYC_Box_t *box);
 /** Return the descriptor of a box, or -1. */
 int SKYC_Box_Descriptor(const SKYC_Box_t *box);
-/** Wait until so many operations have ended and were not taken, or the time. @return number of them */
+/** Wait until so many operations have ended and were not taken, or the time. @return number of them; 0 in a forked child, at once */
 uint32_t SKYC_Box_Await(SKYC_Box_t *box, uint32_t count, uint32_t timeout_us);
 /** Take the operation that has ended first. @return NULL if there is none */
 SKYC_Op_t *SKYC_Box_Take(SKYC_Box_t *box);
 
-/* ---- what the host knows: the thread waits meanwhile -------------------------------------------------------------------------- */
+/* ---- what the host knows: the thread waits meanwhile. Functions return 0 or an error as SKYC_Ground_Error ------------------------ */
 
-/** See SKY_Host_PatienceUs and SKY_Host_HurryUs; 0 after ECHILD. */
-uint64_t SKYC_Ground_PatienceUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count);
-uint64_t SKYC_Ground_HurryUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count);
+/** See SKY_Host_PatienceUs and SKY_Host_HurryUs. @param us  receives 0 after an error */
+int SKYC_Ground_PatienceUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count, uint64_t *us);
+int SKYC_Ground_HurryUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count, uint64_t *us);
 /** Knowledge of satellites that do not answer (sky_reach.h). */
 typedef struct
 {
@@ -118,14 +127,15 @@ typedef struct
     uint32_t    lost_count;
 } SKYC_Reach_t;
 
-/** Get what is known of satellites that do not answer; nothing after ECHILD, or without memory. */
-void SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach);
+/** Get what is known of satellites that do not answer; nothing after an error, or without memory. */
+int SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach);
 /** See SKY_Host_Expect. */
-void SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us);
+int SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us);
 /** Take another host number, from 1 on; 0 draws one at random. Questions on their way are asked again under it. */
-void SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number);
-void SKYC_Ground_Counters(SKYC_Ground_t *ground, SKYC_Counters_t *counters);
-/** Keep telemetry from now on that comes of satellites which were asked for it (RELAY with flag TLM). @return 0 or ENOMEM */
+int SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number);
+/** @param counters  receives zeros after an error */
+int SKYC_Ground_Counters(SKYC_Ground_t *ground, SKYC_Counters_t *counters);
+/** Keep telemetry from now on that comes of satellites which were asked for it (RELAY with flag TLM). @return ENOMEM, too */
 int SKYC_Ground_Listen(SKYC_Ground_t *ground);
 /** Wait for a message of telemetry, and get the oldest one. @return false: none came in time */
 bool SKYC_Ground_NextTelemetry(SKYC_Ground_t *ground, SKYC_Telemetry_t *telemetry, uint32_t timeout_us);

@@ -116,29 +116,47 @@ void SKYC_Ground_Leave(SKYC_Ground_t *ground)
     (void)pthread_mutex_unlock(&ground->list);
 }
 
-int SKYC_Ground_EnterRun(SKYC_Ground_t *ground)
+void SKYC_Ground_TakeTurn(SKYC_Ground_t *ground)
+{
+    const uint32_t ours = ground->asked++;
+
+    while (ground->turn != ours)
+    {
+        (void)pthread_cond_wait(&ground->turns, &ground->list);
+    }
+}
+
+void SKYC_Ground_EndTurn(SKYC_Ground_t *ground)
+{
+    (void)pthread_mutex_lock(&ground->list);
+    ++ground->turn;
+    if (ground->turn != ground->asked)
+    {
+        (void)pthread_cond_broadcast(&ground->turns); /* each waits for a number of its own */
+    }
+}
+
+int SKYC_Ground_EnterTurn(SKYC_Ground_t *ground)
 {
     int error = SKYC_Ground_Enter(ground);
 
     if (error == 0)
     {
+        SKYC_Ground_TakeTurn(ground);
+        error = ground->is_gone ? EBADF : ESHUTDOWN;
         (void)pthread_mutex_unlock(&ground->list);
-        (void)__atomic_add_fetch(&ground->wanting, 1, __ATOMIC_SEQ_CST);
-        (void)pthread_mutex_lock(&ground->run);
-        (void)__atomic_sub_fetch(&ground->wanting, 1, __ATOMIC_SEQ_CST);
-        if (ground->is_over) /* its questions are their owners' again */
+        if (!ground->is_over)
         {
-            SKYC_Ground_LeaveRun(ground);
-            error = ESHUTDOWN;
+            return 0;
         }
+        SKYC_Ground_LeaveTurn(ground); /* its questions are their owners' again */
     }
     return error;
 }
 
-void SKYC_Ground_LeaveRun(SKYC_Ground_t *ground)
+void SKYC_Ground_LeaveTurn(SKYC_Ground_t *ground)
 {
-    (void)pthread_mutex_unlock(&ground->run);
-    (void)pthread_mutex_lock(&ground->list);
+    SKYC_Ground_EndTurn(ground);
     SKYC_Ground_Leave(ground);
 }
 
@@ -320,9 +338,9 @@ void SKYC_Ground_Drop(SKYC_Ground_t *ground)
     if (is_last)
     {
         (void)pthread_mutex_destroy(&ground->list);
-        (void)pthread_mutex_destroy(&ground->run);
         (void)pthread_cond_destroy(&ground->left);
         (void)pthread_cond_destroy(&ground->told);
+        (void)pthread_cond_destroy(&ground->turns);
         free(ground);
     }
 }

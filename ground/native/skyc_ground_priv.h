@@ -2,8 +2,9 @@
  * @file
  * Inside of a ground: what its files share. Private to the library.
  *
- * Two locks. `list` guards what callers and thread share: operations that were submitted, those that have ended, callers inside, telemetry.
- * `run` guards the core and the socket; whoever holds it may take `list`, never the other way round.
+ * One lock, `list`, guards what callers and thread share: operations that were submitted, those that have ended, callers inside, telemetry.
+ * Core and socket are those of whose turn it is: the thread's for a round, or a caller's. Turns are taken in the order in which they were
+ * asked for, so nobody is left waiting. Whoever has the turn may take `list`.
  */
 #ifndef SKYC_GROUND_PRIV_H
 #define SKYC_GROUND_PRIV_H
@@ -44,26 +45,28 @@ struct SKYC_Box
 struct SKYC_Ground
 {
     pid_t               pid; /* of the process that has the thread */
-    pthread_mutex_t     list, run;
-    pthread_cond_t      left;    /* nobody is inside any more */
-    pthread_cond_t      told;    /* telemetry has come */
-    uint32_t            wanting; /* callers that want `run`; atomic */
+    pthread_mutex_t     list;
+    pthread_cond_t      left;  /* nobody is inside any more, or it was closed */
+    pthread_cond_t      told;  /* telemetry has come */
+    pthread_cond_t      turns; /* a turn has ended */
     SKYC_GroundConfig_t config;
     uint64_t           *endpoints;
     SKYC_Keyring_t      keyring;
     /* under `list` */
     SKYC_List_t       submitted;
-    SKYC_List_t       running;    /* operations that the core has */
-    uint32_t          inside;     /* callers that are in a function */
-    uint32_t          taken_in;   /* operations that were not taken back */
-    uint32_t          references; /* who has the ground, and its boxes: the last of them frees this structure */
+    SKYC_List_t       running;     /* operations that the core has */
+    uint32_t          turn, asked; /* number of the turn that goes on, or comes next; number of turns that were asked for */
+    uint32_t          inside;      /* callers that are in a function */
+    uint32_t          taken_in;    /* operations that were not taken back */
+    uint32_t          references;  /* who has the ground, and its boxes: the last of them frees this structure */
     bool              sleeps, has_cancels, has_thread, has_sky;
     bool              is_closed; /* nobody may enter */
+    bool              has_ended; /* and all was given back */
     bool              is_gone;   /* somebody has closed the socket's descriptor */
     pthread_t         thread;
     SKYC_Telemetry_t *telemetry; /* a ring; NULL until somebody listens */
     uint32_t          telemetry_first, telemetry_count;
-    /* under `run` */
+    /* of whose turn it is */
     bool               is_over; /* the core must not be called any more */
     SKY_Ground_t       core;
     void              *memory;
@@ -85,14 +88,16 @@ void       SKYC_List_Remove(SKYC_List_t *list, SKYC_Op_t *op);
 void SKYC_Ground_BeginCondition(pthread_cond_t *condition);
 /** Find the time after @p timeout_us from now. */
 void SKYC_Ground_After(uint32_t timeout_us, struct timespec *until);
-/** Return true in a forked child, where locks may be held by threads that this process does not have. */
-bool SKYC_Ground_IsChild(const SKYC_Ground_t *ground);
 /** Enter a function, with `list`. @return 0; ECHILD or ESHUTDOWN without it */
 int  SKYC_Ground_Enter(SKYC_Ground_t *ground);
 void SKYC_Ground_Leave(SKYC_Ground_t *ground);
-/** Enter a function with `run`, which the thread leaves to us between two rounds. @return as SKYC_Ground_Enter */
-int  SKYC_Ground_EnterRun(SKYC_Ground_t *ground);
-void SKYC_Ground_LeaveRun(SKYC_Ground_t *ground);
+/** Enter a function, and wait for a turn. @return 0 without `list`; EBADF, or as SKYC_Ground_Enter */
+int  SKYC_Ground_EnterTurn(SKYC_Ground_t *ground);
+void SKYC_Ground_LeaveTurn(SKYC_Ground_t *ground);
+/** Wait for a turn. With `list`. */
+void SKYC_Ground_TakeTurn(SKYC_Ground_t *ground);
+/** End a turn, and take `list`. */
+void SKYC_Ground_EndTurn(SKYC_Ground_t *ground);
 /** Let the thread go on. With `list`. */
 void SKYC_Ground_Kick(SKYC_Ground_t *ground);
 /** Put an operation that has ended into its box. With `list`. */
@@ -102,7 +107,7 @@ void SKYC_Ground_Drop(SKYC_Ground_t *ground);
 
 /* ---- skyc_ground_thread.c -------------------------------------------------------------------------------------------------- */
 
-/** Start the thread. With `list`. @return 0 or an errno */
+/** Start the thread. With `list`. @return 0, an errno, or SKYC_NO_THREAD */
 int SKYC_Ground_StartThread(SKYC_Ground_t *ground);
 
 #endif

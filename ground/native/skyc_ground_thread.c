@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 
 #include "sky_endpoint.h"
@@ -31,7 +30,7 @@ static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data
 
 /* ---- ends --------------------------------------------------------------------------------------------------------------- */
 
-/* Deliver all that has ended. With `run`. */
+/* Deliver all that has ended. In a turn. */
 static void deliver_ended(SKYC_Ground_t *ground)
 {
     SKY_GroundOp_t *core = SKY_Ground_Ended(&ground->core);
@@ -52,12 +51,12 @@ static void deliver_ended(SKYC_Ground_t *ground)
 
 /* ---- the thread --------------------------------------------------------------------------------------------------------- */
 
-/* Take what was submitted, and call back what is to be. With `run`. */
+/* Take what was submitted, and call back what is to be. In a turn, with `list`. */
 static void take_submitted(SKYC_Ground_t *ground)
 {
     SKYC_Op_t *op;
 
-    (void)pthread_mutex_lock(&ground->list);
+    ground->now_us = clock_us();
     while ((op = SKYC_List_Take(&ground->submitted)) != NULL)
     {
         SKYC_List_Append(&ground->running, op);
@@ -71,7 +70,6 @@ static void take_submitted(SKYC_Ground_t *ground)
         }
     }
     ground->has_cancels = false;
-    (void)pthread_mutex_unlock(&ground->list);
 }
 
 /* Refuse the requests that are too large for their path. @return true if there were some */
@@ -94,11 +92,9 @@ static bool timers_may_act(const SKYC_Ground_t *ground)
     return ground->empty_us == ground->now_us || ground->now_us - ground->empty_us >= BACKLOG_MAX_US;
 }
 
-/* Read, run and send once. With `run`. @return time at which it is due next; the past: at once */
+/* Read, run and send once. In a turn. @return time at which it is due next; the past: at once */
 static uint64_t go_round(SKYC_Ground_t *ground)
 {
-    ground->now_us = clock_us();
-    take_submitted(ground);
     const bool has_come = SKYC_Socket_Receive(ground->sock, on_datagram, ground);
 
     if (has_come)
@@ -118,30 +114,25 @@ static uint64_t go_round(SKYC_Ground_t *ground)
     return has_come || is_refused ? 0 : due_us;
 }
 
-/* Sleep until something happens, at most until @p due_us. @return false: the ground is to be closed */
+/* Sleep until something happens, at most until @p due_us. With `list`. @return false: the ground is to be closed */
 static bool sleep_until(SKYC_Ground_t *ground, uint64_t due_us)
 {
-    const uint64_t now_us = clock_us();
+    const uint64_t now_us  = clock_us();
+    const bool     goes_on = !ground->is_closed && !ground->is_gone;
 
-    (void)pthread_mutex_lock(&ground->list);
-    const bool goes_on = !ground->is_closed && !ground->is_gone;
-
-    ground->is_gone   = ground->is_gone || SKYC_Socket_IsGone(ground->sock);
-    ground->sleeps    = goes_on && !ground->is_gone && due_us > now_us && ground->submitted.first == NULL && !ground->has_cancels;
-    const bool sleeps = ground->sleeps;
-
-    (void)pthread_mutex_unlock(&ground->list);
-    if (sleeps)
+    ground->is_gone = ground->is_gone || SKYC_Socket_IsGone(ground->sock);
+    ground->sleeps  = goes_on && !ground->is_gone && due_us > now_us && ground->submitted.first == NULL && !ground->has_cancels;
+    if (ground->sleeps)
     {
+        (void)pthread_mutex_unlock(&ground->list);
         SKYC_Socket_Wait(ground->sock, due_us - now_us < UINT32_MAX ? due_us - now_us : UINT32_MAX);
         (void)pthread_mutex_lock(&ground->list);
         ground->sleeps = false;
-        (void)pthread_mutex_unlock(&ground->list);
     }
     return goes_on;
 }
 
-/* End all that runs: the core, which is never called again, uses its memory no more. With `run`. */
+/* End all that runs: the core, which is never called again, uses its memory no more. In a turn. */
 static void end_all(SKYC_Ground_t *ground)
 {
     SKYC_Op_t *op;
@@ -162,23 +153,24 @@ static void *run(void *argument)
     SKYC_Ground_t *ground = argument;
     uint64_t       due_us;
 
+    (void)pthread_mutex_lock(&ground->list);
     do
     {
-        while (__atomic_load_n(&ground->wanting, __ATOMIC_SEQ_CST) > 0)
-        {
-            (void)sched_yield();
-        }
-        (void)pthread_mutex_lock(&ground->run);
+        SKYC_Ground_TakeTurn(ground);
+        take_submitted(ground);
+        (void)pthread_mutex_unlock(&ground->list);
         due_us = go_round(ground);
-        (void)pthread_mutex_unlock(&ground->run);
+        SKYC_Ground_EndTurn(ground);
     } while (sleep_until(ground, due_us));
-    (void)pthread_mutex_lock(&ground->run);
+    SKYC_Ground_TakeTurn(ground);
+    (void)pthread_mutex_unlock(&ground->list);
     end_all(ground);
-    (void)pthread_mutex_unlock(&ground->run);
+    SKYC_Ground_EndTurn(ground);
+    (void)pthread_mutex_unlock(&ground->list);
     return NULL;
 }
 
-/* Start the thread, with all signals blocked. With `list`. @return 0 or an errno */
+/* All signals are blocked in it. */
 int SKYC_Ground_StartThread(SKYC_Ground_t *ground)
 {
     sigset_t all;
@@ -190,5 +182,5 @@ int SKYC_Ground_StartThread(SKYC_Ground_t *ground)
 
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     ground->has_thread = error == 0;
-    return error;
+    return error == EAGAIN ? SKYC_NO_THREAD : error; /* a full list is EAGAIN */
 }

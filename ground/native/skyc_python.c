@@ -25,8 +25,24 @@ typedef struct
 
 PyObject *SKYC_Py_Fail(int error)
 {
+    if (error == SKYC_NO_THREAD)
+    {
+        PyErr_SetString(PyExc_RuntimeError, "the system gives no thread");
+        return NULL;
+    }
     errno = error;
     return PyErr_SetFromErrno(PyExc_OSError);
+}
+
+bool SKYC_Py_IsOurs(const SKYC_Ground_t *ground)
+{
+    const bool is_child = SKYC_Ground_IsChild(ground);
+
+    if (is_child)
+    {
+        (void)SKYC_Py_Fail(ECHILD);
+    }
+    return !is_child;
 }
 
 /* ---- numbers from Python -------------------------------------------------------------------------------------------------- */
@@ -98,12 +114,12 @@ SKY_Addr_t *SKYC_Py_Satellites(PyObject *iterable, uint32_t *count)
 
 /* ---- begin and end -------------------------------------------------------------------------------------------------------- */
 
-static int ground_init(PyObject *object, PyObject *arguments, PyObject *names)
+/* An object is made together with its ground, so that no method ever finds none. */
+static PyObject *ground_new(PyTypeObject *type, PyObject *arguments, PyObject *names)
 {
     static char *const  keywords[]     = {"planes",       "slots",       "seam_cut", "servers",   "chunk_bytes",
                                           "endpoints",    "patience_us", "keys",     "bind_ipv4", "receive_bytes",
                                           "packet_bytes", "operations",  "queued",   NULL};
-    SKYC_PyGround_t    *self           = (SKYC_PyGround_t *)(void *)object;
     SKYC_GroundConfig_t config         = {0};
     SKYC_Config_t       client         = {.may_fragment = 1};
     int                 seam_cut       = 0;
@@ -125,23 +141,22 @@ static int ground_init(PyObject *object, PyObject *arguments, PyObject *names)
             &client.patience.max_us, &client.patience.silence_us, &credential, &credential_bytes, &pair_keys, &pair_bytes, &suite,
             &client.bind_ipv4, &client.receive_bytes, &client.packet_bytes, &config.operations, &config.queued))
     {
-        return -1;
+        return NULL;
     }
     const size_t satellites = (size_t)config.planes * config.slots;
 
-    if (self->ground != NULL || (size_t)endpoint_bytes != satellites * sizeof(uint64_t) ||
+    if ((size_t)endpoint_bytes != satellites * sizeof(uint64_t) ||
         (credential != NULL && (credential_bytes != SKY_CREDENTIAL_BYTES || pair_keys == NULL ||
                                 (size_t)pair_bytes != satellites * SKY_CRYPTO_KEY_BYTES)))
     {
         PyErr_SetString(PyExc_ValueError, "endpoints and keys must be those of all satellites");
-        return -1;
+        return NULL;
     }
     uint64_t *aligned = malloc(satellites * sizeof(*aligned) + 1);
 
     if (aligned == NULL)
     {
-        (void)PyErr_NoMemory();
-        return -1;
+        return PyErr_NoMemory();
     }
     (void)memcpy(aligned, endpoints, (size_t)endpoint_bytes);
     config.seam_cut   = seam_cut != 0;
@@ -151,14 +166,23 @@ static int ground_init(PyObject *object, PyObject *arguments, PyObject *names)
     client.planes     = config.planes;
     client.slots      = config.slots;
     client.suite      = suite;
-    self->ground      = SKYC_Ground_Open(&config, &client, &error);
+
+    SKYC_Ground_t *ground = SKYC_Ground_Open(&config, &client, &error);
+
     free(aligned);
-    if (self->ground == NULL)
+    if (ground == NULL)
     {
-        (void)SKYC_Py_Fail(error);
-        return -1;
+        return SKYC_Py_Fail(error);
     }
-    return 0;
+    PyObject *object = PyType_GenericAlloc(type, 0);
+
+    if (object == NULL)
+    {
+        SKYC_Ground_Free(ground);
+        return NULL;
+    }
+    ((SKYC_PyGround_t *)(void *)object)->ground = ground;
+    return object;
 }
 
 static PyObject *ground_close(PyObject *object, PyObject *unused)
@@ -286,12 +310,12 @@ bool SKYC_Py_Await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops
                 SKYC_Ground_Cancel(ground, ops[i]);
             }
         }
-    } while (ended < count);
+    } while (ended < count && !SKYC_Ground_IsChild(ground)); /* a handler of a signal may have forked */
     while (SKYC_Box_Take(box) != NULL)
     {
         /* callers look at all of them */
     }
-    return !raised;
+    return !raised && SKYC_Py_IsOurs(ground);
 }
 
 /* Have an operation done. @return false with an exception */
@@ -315,6 +339,19 @@ static bool finish(SKYC_Ground_t *ground, SKYC_Op_t *op)
     }
     SKYC_Box_Free(box);
     return good;
+}
+
+/* Return true if a question has waited behind those of other calls until its deadline. Of so many that not all can be on their way, some wait
+ * behind others of the same call. */
+static bool is_crowded_out(const SKYC_Op_t *op)
+{
+    bool is = false;
+
+    for (uint32_t i = 0; i < op->core.request_count && op->core.request_count <= SKYC_GROUND_QUESTIONS; ++i)
+    {
+        is = is || (op->core.requests[i].status == SKY_STATUS_EXPIRED && op->core.requests[i].request_id == 0);
+    }
+    return is;
 }
 
 static PyObject *ground_exchange(PyObject *object, PyObject *arguments)
@@ -359,6 +396,10 @@ static PyObject *ground_exchange(PyObject *object, PyObject *arguments)
         {
             (void)SKYC_Py_Fail(EBADF);
         }
+        else if (is_crowded_out(op))
+        {
+            (void)SKYC_Py_Fail(ETIMEDOUT);
+        }
         else
         {
             for (Py_ssize_t i = 0; i < count; ++i)
@@ -377,7 +418,7 @@ static PyObject *ground_exchange(PyObject *object, PyObject *arguments)
 
 /* ---- what the host knows ---------------------------------------------------------------------------------------------------- */
 
-typedef uint64_t (*Wait_t)(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count);
+typedef int (*Wait_t)(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uint32_t count, uint64_t *us);
 
 static PyObject *wait_us(PyObject *object, PyObject *iterable, Wait_t function)
 {
@@ -385,16 +426,17 @@ static PyObject *wait_us(PyObject *object, PyObject *iterable, Wait_t function)
     uint32_t         count      = 0;
     SKY_Addr_t      *satellites = SKYC_Py_Satellites(iterable, &count);
     uint64_t         us;
+    int              error;
 
     if (satellites == NULL)
     {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    us = function(self->ground, satellites, count);
+    error = function(self->ground, satellites, count, &us);
     Py_END_ALLOW_THREADS;
     free(satellites);
-    return PyLong_FromUnsignedLongLong(us);
+    return error != 0 ? SKYC_Py_Fail(error) : PyLong_FromUnsignedLongLong(us);
 }
 
 static PyObject *ground_patience_us(PyObject *object, PyObject *satellites)
@@ -407,47 +449,67 @@ static PyObject *ground_hurry_us(PyObject *object, PyObject *satellites)
     return wait_us(object, satellites, SKYC_Ground_HurryUs);
 }
 
+/* Return None, or raise an error. */
+static PyObject *none_or(int error)
+{
+    if (error != 0)
+    {
+        return SKYC_Py_Fail(error);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *ground_expect(PyObject *object, PyObject *arguments)
 {
     SKYC_PyGround_t *self = (SKYC_PyGround_t *)(void *)object;
     SKY_Addr_t       satellite;
     uint32_t         rtt_us;
+    int              error;
 
     if (!PyArg_ParseTuple(arguments, "HHI", &satellite.plane, &satellite.slot, &rtt_us))
     {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    SKYC_Ground_Expect(self->ground, satellite, rtt_us);
+    error = SKYC_Ground_Expect(self->ground, satellite, rtt_us);
     Py_END_ALLOW_THREADS;
-    Py_RETURN_NONE;
+    return none_or(error);
 }
 
 static PyObject *ground_set_number(PyObject *object, PyObject *argument)
 {
     SKYC_PyGround_t *self  = (SKYC_PyGround_t *)(void *)object;
     const uint16_t   taken = (uint16_t)SKYC_Py_Number(argument, UINT16_MAX, "host number");
+    int              error;
 
     if (PyErr_Occurred() != NULL)
     {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    SKYC_Ground_SetNumber(self->ground, taken);
+    error = SKYC_Ground_SetNumber(self->ground, taken);
     Py_END_ALLOW_THREADS;
-    Py_RETURN_NONE;
+    return none_or(error);
 }
 
 static PyObject *ground_counters(PyObject *object, PyObject *unused)
 {
     SKYC_PyGround_t *self = (SKYC_PyGround_t *)(void *)object;
     SKYC_Counters_t  counters;
+    int              error;
 
     (void)unused;
     Py_BEGIN_ALLOW_THREADS;
-    SKYC_Ground_Counters(self->ground, &counters);
+    error = SKYC_Ground_Counters(self->ground, &counters);
     Py_END_ALLOW_THREADS;
-    return PyBytes_FromStringAndSize((const char *)&counters, (Py_ssize_t)sizeof(counters));
+    return error != 0 ? SKYC_Py_Fail(error) : PyBytes_FromStringAndSize((const char *)&counters, (Py_ssize_t)sizeof(counters));
+}
+
+static PyObject *ground_reach(PyObject *object, PyObject *unused)
+{
+    const int error = SKYC_Ground_Error(((SKYC_PyGround_t *)(void *)object)->ground);
+
+    return error != 0 ? SKYC_Py_Fail(error) : SKYC_Py_Reach(object, unused);
 }
 
 /* ---- telemetry -------------------------------------------------------------------------------------------------------------- */
@@ -461,11 +523,7 @@ static PyObject *ground_listen(PyObject *object, PyObject *unused)
     Py_BEGIN_ALLOW_THREADS;
     error = SKYC_Ground_Listen(self->ground);
     Py_END_ALLOW_THREADS;
-    if (error != 0)
-    {
-        return SKYC_Py_Fail(error);
-    }
-    Py_RETURN_NONE;
+    return none_or(error);
 }
 
 static PyObject *ground_next_telemetry(PyObject *object, PyObject *argument)
@@ -476,7 +534,7 @@ static PyObject *ground_next_telemetry(PyObject *object, PyObject *argument)
     PyObject         *told       = NULL;
     bool              any        = false;
 
-    if (one == NULL || PyErr_Occurred() != NULL)
+    if (one == NULL || PyErr_Occurred() != NULL || !SKYC_Py_IsOurs(self->ground))
     {
         free(one);
         return PyErr_Occurred() != NULL ? NULL : PyErr_NoMemory();
@@ -512,7 +570,7 @@ static PyMethodDef ground_methods[] = {
     {"set_sky", SKYC_Py_SetSky, METH_VARARGS,
      "set_sky(layout, rows, epoch_us, handover_us, changes, uplink, seen, parity, lazy_purge): see SKY_GroundSky_t."},
     {"run", SKYC_Py_Run, METH_O, "Have operations on blocks done, all at once, and return the outcome of each."},
-    {"reach", SKYC_Py_Reach, METH_NOARGS, "Return (is_silent, losses, lost satellites)."},
+    {"reach", ground_reach, METH_NOARGS, "Return (is_silent, losses, lost satellites)."},
     {"listen", ground_listen, METH_NOARGS, "Keep telemetry from now on."},
     {"next_telemetry", ground_next_telemetry, METH_O,
      "next_telemetry(timeout_us): return the oldest message as (plane, slot, message), or None."},
@@ -524,7 +582,7 @@ static PyMethodDef ground_methods[] = {
 #pragma GCC diagnostic ignored "-Wpedantic"
 static PyType_Slot     ground_slots[] = {
         {Py_tp_doc, "A ground host: one socket, one association with each satellite, one thread (skyc_ground.h)."},
-        {Py_tp_init, ground_init},
+        {Py_tp_new, ground_new},
         {Py_tp_dealloc, ground_dealloc},
         {Py_tp_methods, ground_methods},
         {0, NULL},

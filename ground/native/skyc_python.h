@@ -18,8 +18,10 @@ typedef struct
 
 /* ---- skyc_python.c: numbers from Python, errors to it, waits ---------------------------------------------------------------- */
 
-/** Raise an OSError. @return NULL */
+/** Raise an OSError, or RuntimeError for SKYC_NO_THREAD. @return NULL */
 PyObject *SKYC_Py_Fail(int error);
+/** Check that this process is the one that opened a ground. @return false with an exception: it was forked from that */
+bool SKYC_Py_IsOurs(const SKYC_Ground_t *ground);
 /** Convert an item to a number of at most @p most. @return 0 with an exception if it is none */
 uint64_t SKYC_Py_Number(PyObject *item, uint64_t most, const char *name);
 /** Convert an item of a tuple. @return as SKYC_Py_Number */

@@ -20,30 +20,38 @@ typedef struct
 
 static PyTypeObject *ground_type;
 
-static int box_init(PyObject *object, PyObject *arguments, PyObject *names)
+/* An object is made together with its box, so that no method ever finds none. */
+static PyObject *box_new(PyTypeObject *type, PyObject *arguments, PyObject *names)
 {
-    box_t    *self   = (box_t *)(void *)object;
     PyObject *ground = NULL;
     int       has_descriptor;
     int       error = 0;
 
-    if (names != NULL || self->box != NULL || !PyArg_ParseTuple(arguments, "O!p", ground_type, &ground, &has_descriptor))
+    if (names != NULL || !PyArg_ParseTuple(arguments, "O!p", ground_type, &ground, &has_descriptor))
     {
         if (PyErr_Occurred() == NULL)
         {
-            PyErr_SetString(PyExc_TypeError, "a box takes its ground, and whether it has a descriptor, once");
+            PyErr_SetString(PyExc_TypeError, "a box takes its ground, and whether it has a descriptor");
         }
-        return -1;
+        return NULL;
     }
-    self->box = SKYC_Box_New(((SKYC_PyGround_t *)(void *)ground)->ground, has_descriptor != 0, &error);
-    if (self->box == NULL)
+    SKYC_Box_t *box = SKYC_Box_New(((SKYC_PyGround_t *)(void *)ground)->ground, has_descriptor != 0, &error);
+
+    if (box == NULL)
     {
-        (void)SKYC_Py_Fail(error);
-        return -1;
+        return SKYC_Py_Fail(error);
+    }
+    box_t *self = (box_t *)(void *)PyType_GenericAlloc(type, 0);
+
+    if (self == NULL)
+    {
+        SKYC_Box_Free(box);
+        return NULL;
     }
     Py_INCREF(ground);
+    self->box    = box;
     self->ground = (SKYC_PyGround_t *)(void *)ground;
-    return 0;
+    return (PyObject *)self;
 }
 
 /* Note an operation that was submitted. @return false with an exception; there is room after this for one that failed */
@@ -88,13 +96,14 @@ static PyObject *box_submit(PyObject *object, PyObject *arguments)
     PyObject     *request, *user;
     SKYC_PyRun_t *run;
 
-    if (!PyArg_ParseTuple(arguments, "OO", &request, &user) || !make_room(self, 1))
+    if (!PyArg_ParseTuple(arguments, "OO", &request, &user))
     {
         return NULL;
     }
-    run = SKYC_PyRun_New(request);
-    if (run == NULL)
+    run = SKYC_PyRun_New(request); /* memory of a block may be an object of Python, whose methods may submit others */
+    if (run == NULL || !make_room(self, 1))
     {
+        SKYC_PyRun_Free(run);
         return NULL;
     }
     Py_INCREF(user);
@@ -117,6 +126,10 @@ static PyObject *box_cancel(PyObject *object, PyObject *user)
 {
     box_t *self = (box_t *)(void *)object;
 
+    if (!SKYC_Py_IsOurs(self->ground->ground))
+    {
+        return NULL;
+    }
     for (Py_ssize_t i = 0; i < self->count; ++i)
     {
         if (self->runs[i]->user == user)
@@ -146,7 +159,7 @@ static PyObject *box_wait(PyObject *object, PyObject *argument)
         ended = SKYC_Box_Await(self->box, self->count > 0 ? 1 : 0, wait_us);
         Py_END_ALLOW_THREADS;
         left_us -= wait_us;
-        if (ended == 0 && PyErr_CheckSignals() != 0)
+        if (ended == 0 && (PyErr_CheckSignals() != 0 || !SKYC_Py_IsOurs(self->ground->ground)))
         {
             return NULL;
         }
@@ -162,6 +175,10 @@ static PyObject *box_take(PyObject *object, PyObject *unused)
     PyObject     *told;
 
     (void)unused;
+    if (run == NULL && !SKYC_Py_IsOurs(self->ground->ground))
+    {
+        return NULL;
+    }
     if (run == NULL)
     {
         Py_RETURN_NONE;
@@ -228,7 +245,7 @@ static PyMethodDef box_methods[] = {
 #pragma GCC diagnostic ignored "-Wpedantic"
 static PyType_Slot     box_slots[] = {
         {Py_tp_doc, "Operations of one caller: submitted now, taken as they end. Not thread-safe."},
-        {Py_tp_init, box_init},
+        {Py_tp_new, box_new},
         {Py_tp_dealloc, box_dealloc},
         {Py_tp_methods, box_methods},
         {0, NULL},

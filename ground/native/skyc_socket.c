@@ -279,11 +279,17 @@ static void socket_pause_bundles(SKYC_Socket_t *sock, uint32_t flushes)
     sock->counters->tx_offload = sock->bundle && flushes == 0 ? 1 : 0;
 }
 
+/* Note an error after which the descriptor is none of ours any more. ENOTCONN: it is another socket's. */
+static void note_error(SKYC_Socket_t *sock, int error)
+{
+    sock->is_gone = sock->is_gone || error == EBADF || error == ENOTSOCK || error == ENOTCONN;
+}
+
 /* Count a message that the system will not take. */
 static void message_failed(SKYC_Socket_t *sock, const message_t *message, int error)
 {
     sock->counters->tx_failed += message->packets;
-    sock->is_gone = sock->is_gone || error == EBADF || error == ENOTSOCK;
+    note_error(sock, error);
     if (error == EMSGSIZE && sock->too_large_count < SKYC_TX_PACKETS)
     {
         sock->too_large[sock->too_large_count++] = sock->request_id[message->first];
@@ -380,6 +386,7 @@ bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, voi
     const int n = recvmmsg(sock->fd, sock->rx, SKYC_RX_MESSAGES, MSG_DONTWAIT, NULL);
 
     ++sock->counters->rx_calls;
+    note_error(sock, n < 0 ? errno : 0);
     for (int i = 0; i < n; ++i)
     {
         const SKYC_Endpoint_t from    = {ntohl(sock->rx_from[i].sin_addr.s_addr), ntohs(sock->rx_from[i].sin_port)};

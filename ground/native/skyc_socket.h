@@ -31,7 +31,7 @@ uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock);
 void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt, const SKY_TagKey_t *key);
 /** Send all queued packets. A packet that the system does not take counts as lost. */
 void SKYC_Socket_Flush(SKYC_Socket_t *sock);
-/** Return true if somebody has closed a descriptor of ours, so that the system refused to send, or to wait. */
+/** Return true if somebody has closed a descriptor of ours, so that the system refused to send, to receive, or to wait. */
 bool SKYC_Socket_IsGone(const SKYC_Socket_t *sock);
 /** Get the request id of a packet that is larger than its path will ever take. @return false if there is no more */
 bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id);

@@ -475,7 +475,8 @@ class SharedSky:
             self._open(may_stay=True)
         elif self._has_moved():
             self._open()
-        if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
+        store = self.store  # `close` forgets it
+        if store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
             return calls
         self._probed_s = now_s
         assert self.window is not None
@@ -485,8 +486,8 @@ class SharedSky:
         if self.rtt_s:
             self._answered_s = time.monotonic()
         else:
-            refusal = self.store.control.refusal()
-            self.store.control.new_host()  # another host may have this number, and get the answers
+            refusal = store.control.refusal()
+            store.control.new_host()  # another host may have this number, and get the answers
         if refusal and refusal != self._refusal:
             _log.warning("%s; every block is a miss until then", refusal)
         self._refusal = refusal

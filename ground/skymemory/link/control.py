@@ -7,6 +7,7 @@ what answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_purge.h`).
 import struct
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from threading import Lock
@@ -155,8 +156,8 @@ class ControlPlane:
 
     @host.setter
     def host(self, host: Satellite) -> None:
-        self._check_open()
-        self._ground.set_number(host.slot)
+        with self._opened():
+            self._ground.set_number(host.slot)
 
     @property
     def retries(self) -> int:
@@ -181,7 +182,8 @@ class ControlPlane:
 
     def new_host(self) -> None:
         """Draw another host number, in case another host has the same one and gets the answers meant for this one."""
-        self._ground.set_number(0)
+        with self._opened():
+            self._ground.set_number(0)
 
     def suites(self) -> frozenset[str]:
         """Return the suites of the associations that this control plane has; none without a keyring."""
@@ -199,19 +201,19 @@ class ControlPlane:
 
     def patience_s(self, routes: Sequence[Route]) -> float:
         """Return the seconds after which satellites count as silent: five sendings, by the round trips measured so far."""
-        self._check_open()
-        return self._ground.patience_s(route.satellite for route in routes)
+        with self._opened():
+            return self._ground.patience_s(route.satellite for route in routes)
 
     def hurry_s(self, routes: Iterable[Route]) -> float:
         """Return the seconds to wait for a dispensable answer: three sendings, by the round trips measured so far."""
-        self._check_open()
-        return self._ground.hurry_s(route.satellite for route in routes)
+        with self._opened():
+            return self._ground.hurry_s(route.satellite for route in routes)
 
     def expect(self, rtt_s: Mapping[Satellite, float]) -> None:
         """Take over round trips of another control plane, for satellites without a measurement of this one."""
-        self._check_open()
-        for satellite, measured_s in rtt_s.items():
-            self._ground.expect(satellite, measured_s)
+        with self._opened():
+            for satellite, measured_s in rtt_s.items():
+                self._ground.expect(satellite, measured_s)
 
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[SatelliteAnswer | None]:
         """Send requests, repeat what is lost, and collect answers until all are here or the deadline passes.
@@ -228,34 +230,47 @@ class ControlPlane:
         Raises:
             PacketError: A request does not fit a packet.
             ValueError: A satellite is not of this constellation, or the control plane was closed.
+            TimeoutError: A request had no turn, because other calls ask too much at once (`Ground.ask`).
             OSError: Somebody closed the socket's descriptor, or this process was forked.
         """
-        self._check_open()
-        if not asks or deadline_s <= 0.0:
-            return [None] * len(asks)
-        try:
+        with self._opened():
+            if not asks or deadline_s <= 0.0:
+                return [None] * len(asks)
             answers = self._ground.ask(asks, max(1, ceil(min(deadline_s, _DEADLINE_MAX_S) * 1000)))
-        except OSError:
-            self._check_open()  # another thread has closed it meanwhile
-            raise
         self._note_refusals(asks, answers)
         return answers
 
     def _note_refusals(self, asks: Sequence[Ask], answers: Sequence[SatelliteAnswer | None]) -> None:
-        """Note who refuses this host's keys: the satellite that was asked, or the entry satellite on the way to it."""
-        refused = {
-            Satellite(answer.raw.src.plane, answer.raw.src.slot)
-            for answer in answers
-            if answer is not None and answer.status == icd.STATUS_UNAUTHENTICATED
-        }
+        """Note who refuses this host's keys: the satellite that was asked, or the entry satellite on the way to it.
+
+        Who does not answer has not changed its mind.
+        """
+        refused: set[Satellite] = set()
+        taken: set[Satellite] = set()
+        for ask, answer in zip(asks, answers, strict=True):
+            if answer is not None:
+                told = Satellite(answer.raw.src.plane, answer.raw.src.slot)
+                if answer.status == icd.STATUS_UNAUTHENTICATED:
+                    refused.add(told)
+                else:
+                    taken |= {told, ask.route.entry}
         if refused or self._refused:
-            asked = {satellite for ask in asks for satellite in ask.route}
             with self._lock:
-                self._refused = (self._refused - asked) | refused
+                self._refused = (self._refused - taken) | refused
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("the control plane was closed")
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """Raise ValueError if it was closed, also by another thread meanwhile."""
+        self._check_open()
+        try:
+            yield
+        except OSError:
+            self._check_open()
+            raise
 
     # ---- operations -----------------------------------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ may use a ground at once: nobody waits for another.
 
 import atexit
 import errno
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -35,10 +35,17 @@ _QUEUED: Final = 4096
 """Operations that may wait or run."""
 _DEADLINE_MAX_MS: Final = 0xFFFFFFFF
 _FORKED: Final = "this process was forked from the one that opened the socket: it has to open its own"
+_CROWDED: Final = "this host asks so much at once that some of these requests were not sent before their deadline"
+
+
+T = TypeVar("T")
 
 
 class Ground:
-    """A ground host: one UDP socket, one association with each satellite, one thread. Thread-safe."""
+    """A ground host: one UDP socket, one association with each satellite, one thread. Thread-safe.
+
+    In a forked child all methods but `close` raise ChildProcessError, which is an OSError.
+    """
 
     def __init__(self, constellation: Constellation, timing: Timing, keys: AssociationKeys | None = None, local: int = 0) -> None:
         """Open the socket; nothing is sent.
@@ -71,16 +78,18 @@ class Ground:
             _OPERATIONS,
             _QUEUED,
         )
+        self._last = structures.Counters()
         self._last = self._counters()
         self.port = int(self._last.port)
         """The host's UDP port."""
         _open.add(self)
 
     def close(self) -> None:
-        """End what runs, and close the socket; safe to call twice."""
-        self._last = self._counters()
-        _open.discard(self)
+        """End what runs, and close the socket; safe to call twice, also at once: each call returns when that is done."""
+        with suppress(ChildProcessError):
+            self._last = self._counters()
         self._native.close()
+        _open.discard(self)
 
     @property
     def number(self) -> int:
@@ -97,20 +106,28 @@ class Ground:
         return frozenset(suite_names(self._counters().suites_used))
 
     def set_number(self, number: int) -> None:
-        """Take another host number; 0 draws one by chance. What runs goes on under it."""
-        self._native.set_number(number)
+        """Take another host number; 0 draws one by chance. What runs goes on under it.
+
+        Raises:
+            OSError: Somebody closed the socket's descriptor, the ground was closed, or this process was forked.
+        """
+        with _told():
+            self._native.set_number(number)
 
     def patience_s(self, satellites: Iterable[Satellite]) -> float:
-        """Return the seconds after which these satellites count as silent."""
-        return float(self._native.patience_us(satellites) / 1e6)
+        """Return the seconds after which these satellites count as silent. Errors are those of `set_number`."""
+        with _told():
+            return float(self._native.patience_us(satellites) / 1e6)
 
     def hurry_s(self, satellites: Iterable[Satellite]) -> float:
-        """Return the seconds to wait for dispensable answers."""
-        return float(self._native.hurry_us(satellites) / 1e6)
+        """Return the seconds to wait for dispensable answers. Errors are those of `set_number`."""
+        with _told():
+            return float(self._native.hurry_us(satellites) / 1e6)
 
     def expect(self, satellite: Satellite, rtt_s: float) -> None:
-        """Take over a round trip that another ground measured, if none was measured here."""
-        self._native.expect(*satellite, min(max(round(rtt_s * 1e6), 1), defaults.HOST_RTO_MAX_US))
+        """Take over a round trip that another ground measured, if none was measured here. Errors are those of `set_number`."""
+        with _told():
+            self._native.expect(*satellite, min(max(round(rtt_s * 1e6), 1), defaults.HOST_RTO_MAX_US))
 
     def ask(self, asks: Sequence[Ask], deadline_ms: int) -> list[SatelliteAnswer | None]:
         """Ask, and wait until all is answered or the deadline has passed.
@@ -120,12 +137,15 @@ class Ground:
             deadline_ms: Milliseconds from now, at least 1.
 
         Returns:
-            For each request its answer, or None if none came in time, or the ground was closed meanwhile.
+            For each request its answer, or None if none came in time, or the ground was closed meanwhile. Of more than 2,048
+            requests some may wait for the answers of others, and have None if their turn does not come.
 
         Raises:
             PacketError: A request does not fit a packet.
             ValueError: A satellite is none of the constellation.
+            TimeoutError: A request has waited behind those of other calls all the time. Nobody was asked, so nobody is silent.
             OSError: Somebody closed the socket's descriptor, the ground was closed before, or this process was forked.
+            RuntimeError: The system gives no thread, which starts with the first request.
         """
         requests = [self._request(ask) for ask in asks]
         with _told():
@@ -153,6 +173,7 @@ class Ground:
         Raises:
             ValueError: The memory of a block has another length, or a number is out of range.
             BlockingIOError: More than 4,096 operations would wait or run.
+            RuntimeError: The system gives no thread, which starts with the first operation.
             OSError: Somebody closed the socket's descriptor, the ground was closed before, or this process was forked.
         """
         with _told():
@@ -174,12 +195,12 @@ class Ground:
     @property
     def lost(self) -> frozenset[Satellite]:
         """Satellites that do not answer while others do."""
-        return frozenset(map(Satellite._make, self._native.reach()[2]))
+        return frozenset(map(Satellite._make, self._reach()[2]))
 
     @property
     def is_silent(self) -> bool:
         """True after no satellite has answered, until one does."""
-        return bool(self._native.reach()[0])
+        return self._reach()[0]
 
     def listen(self) -> None:
         """Keep telemetry that comes from now on, of satellites that were asked for it.
@@ -192,14 +213,18 @@ class Ground:
 
     def next_telemetry(self, timeout_s: float) -> tuple[Satellite, bytes] | None:
         """Return the oldest message of telemetry that was kept, and its satellite; None if none comes in time."""
-        told = self._native.next_telemetry(max(0, round(1e6 * timeout_s)))
+        with _told():
+            told = self._native.next_telemetry(max(0, round(1e6 * timeout_s)))
         return None if told is None else (Satellite(told[0], told[1]), told[2])
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _counters(self) -> structures.Counters:
-        counters = structures.Counters.from_buffer_copy(self._native.counters())
-        return counters if counters.host_number else self._last  # it was closed
+        told: bytes = _known(self._native.counters, bytes(self._last))
+        return structures.Counters.from_buffer_copy(told)
+
+    def _reach(self) -> tuple[bool, int, tuple[tuple[int, int], ...]]:
+        return _known(self._native.reach, (False, 0, ()))
 
     def _request(self, ask: Ask) -> tuple[object, ...]:
         if len(ask.key) != KEY_BYTES:
@@ -240,15 +265,26 @@ class Box:
 
     def cancel(self, operation: Operation) -> None:
         """Ask an operation to end: its outcome comes soon in any case, mostly CANCELLED. A put leaves old, new or nothing."""
-        self._native.cancel(operation)
+        with _told():
+            self._native.cancel(operation)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until an outcome can be taken, and return True; return False if nothing runs, or none comes in time."""
-        return bool(self._native.wait(max(0, round(1e6 * timeout_s))))
+        """Wait until an outcome can be taken, and return True; return False if nothing runs, or none comes in time.
+
+        Raises:
+            ChildProcessError: This process was forked.
+        """
+        with _told():
+            return bool(self._native.wait(max(0, round(1e6 * timeout_s))))
 
     def take(self) -> tuple[Operation, Outcome] | None:
-        """Return the operation that ended first of those that were not taken, and its outcome; None if there is none."""
-        told = self._native.take()
+        """Return the operation that ended first of those that were not taken, and its outcome; None if there is none.
+
+        Raises:
+            ChildProcessError: This process was forked.
+        """
+        with _told():
+            told = self._native.take()
         return None if told is None else (told[0], Outcome.of(*told))
 
     def fileno(self) -> int:
@@ -263,6 +299,19 @@ def _told() -> Iterator[None]:
         yield
     except ChildProcessError as error:
         raise ChildProcessError(errno.ECHILD, _FORKED) from error
+    except TimeoutError as error:
+        raise TimeoutError(errno.ETIMEDOUT, _CROWDED) from error
+
+
+def _known(read: Callable[[], T], otherwise: T) -> T:
+    """Return what the host knows. It knows nothing any more once it was closed."""
+    try:
+        with _told():
+            return read()
+    except OSError as error:
+        if error.errno in (errno.ESHUTDOWN, errno.EBADF):
+            return otherwise
+        raise
 
 
 def _read(packet: bytes, payload: bytes, rtt_s: float, sent: int) -> SatelliteAnswer:

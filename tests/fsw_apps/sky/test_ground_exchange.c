@@ -5,9 +5,31 @@
 #include "ground_rig.h"
 
 #define QUESTIONS 3u
+#define WAITING   4u
 
 static run_t              run;
 static SKY_HostQuestion_t questions[QUESTIONS];
+static run_t              waiting[WAITING];
+static SKY_HostQuestion_t waiting_for[WAITING];
+
+/* One operation at a time, and one question. */
+static void one_at_a_time(SKY_GroundLimits_t *limits)
+{
+    limits->operations = 1;
+    limits->questions  = 1;
+}
+
+/* A question to a satellite of plane 1 in an operation of its own. */
+static void submit_one(uint32_t number, uint16_t slot, uint32_t deadline_ms)
+{
+    SKY_GroundOp_t *op = prepare(&waiting[number], SKY_GROUND_EXCHANGE, 1, 1, 0);
+
+    waiting_for[number] = (SKY_HostQuestion_t){.place = {1, slot, 1, slot, 0, 0, 0}, .apid = SKY_APID_KVC, .op = SKY_OP_PING};
+    op->requests        = &waiting_for[number];
+    op->request_count   = 1;
+    op->deadline_ms     = deadline_ms;
+    submit(op);
+}
 
 /* Questions to satellites (1, 1), (1, 2), ... */
 static SKY_GroundOp_t *ask(uint32_t count, uint32_t deadline_ms)
@@ -171,7 +193,16 @@ static bool says_another(const SKY_Packet_t *question, SKY_Packet_t *answer)
     return true;
 }
 
-/* A satellite on the way says that a lost one cannot be reached, which is no sign of that one. */
+static bool refuses(const SKY_Packet_t *question, SKY_Packet_t *answer)
+{
+    if (question->op == SKY_OP_PING)
+    {
+        answer->status = SKY_STATUS_UNAUTHENTICATED;
+    }
+    return true;
+}
+
+/* A satellite on the way says that a lost one cannot be reached, which is no sign of that one; nor is it of use if it refuses this host. */
 static void test_only_who_answers_itself_is_not_lost(void)
 {
     SKY_Addr_t away;
@@ -188,12 +219,89 @@ static void test_only_who_answers_itself_is_not_lost(void)
     {
         SKY_GroundOp_t *op = ask(1, 700);
 
+        forge              = itself > 0u ? NULL : refuses;
+        questions[0].place = (SKY_HostPlace_t){away.plane, away.slot, away.plane, away.slot, 0, 0, 0};
+        CHECK_EQ(itself > 0u ? SKY_STATUS_DONE : finish(op), SKY_STATUS_DONE);
+        CHECK(itself > 0u || (questions[0].answer.status == SKY_STATUS_UNAUTHENTICATED && SKY_Ground_IsLost(&ground, away)));
+        op                 = itself > 0u ? op : ask(1, 700);
         forge              = itself > 0u ? NULL : says_another;
         questions[0].place = (SKY_HostPlace_t){away.plane, away.slot, away.plane, away.slot, 0, 0, 0};
         CHECK_EQ(finish(op), SKY_STATUS_DONE);
         CHECK_EQ(questions[0].answer.status, itself > 0u ? SKY_STATUS_OK : SKY_STATUS_UNREACHABLE);
         CHECK(SKY_Ground_IsLost(&ground, away) == (itself == 0u));
     }
+    close_ground();
+}
+
+static void test_a_deadline_counts_from_the_beginning_of_the_wait(void)
+{
+    const uint32_t deadlines_ms[WAITING] = {700, 300, 900, 0};
+    uint64_t       ended_us[WAITING]     = {0};
+
+    limit = one_at_a_time;
+    open_ground(1);
+    limit = NULL;
+    silence_all(true);
+    const uint64_t began_us = now_us;
+
+    for (uint32_t i = 0; i < WAITING; ++i)
+    {
+        submit_one(i, 1, deadlines_ms[i]);
+    }
+    for (uint32_t steps = 0; !waiting[WAITING - 1u].has_ended && steps < STEPS_MAX; ++steps)
+    {
+        const uint64_t passed_us = now_us - began_us;
+
+        step();
+        for (uint32_t i = 0; i < WAITING; ++i)
+        {
+            ended_us[i] = waiting[i].has_ended && ended_us[i] == 0u ? passed_us : ended_us[i];
+        }
+    }
+    for (uint32_t i = 0; i < WAITING; ++i)
+    {
+        CHECK(waiting[i].has_ended && waiting[i].op.status == SKY_STATUS_DONE);
+        CHECK_EQ(waiting_for[i].status, SKY_STATUS_EXPIRED);
+        CHECK_EQ(waiting_for[i].request_id != 0u, i != 1u); /* whose turn has come */
+        CHECK(i == 3u || (ended_us[i] >= deadlines_ms[i] * 1000u && ended_us[i] <= (deadlines_ms[i] + 1u) * 1000u));
+    }
+    CHECK(ended_us[3] > ended_us[2]); /* without a deadline it has waited for its turn */
+    CHECK_EQ(ground.queue.expires_us, UINT64_MAX);
+    close_ground();
+}
+
+static void test_nobody_is_late_while_the_host_reads(void)
+{
+    limit = one_at_a_time;
+    open_ground(1);
+    limit = NULL;
+    silence_all(true);
+    submit_one(0, 1, 700);
+    step();
+    submit_one(1, 2, 300);
+    submit_one(2, 2, 400);
+    now_us += 301000;
+    CHECK_EQ(SKY_Ground_Run(&ground, now_us, false), now_us);
+    CHECK(waiting_for[1].status != SKY_STATUS_EXPIRED);
+    SKY_Ground_Cancel(&ground, &waiting[0].op);
+    CHECK_EQ(SKY_Ground_Run(&ground, now_us, false), now_us); /* the next one begins all the same, though it has no time left */
+    CHECK_EQ(waiting_for[1].deadline_ms, 1);
+    run_all();
+    CHECK(waiting[1].has_ended && waiting_for[1].status == SKY_STATUS_EXPIRED);
+    CHECK(waiting[2].has_ended && waiting_for[2].deadline_ms >= 97u && waiting_for[2].deadline_ms <= 99u);
+    close_ground();
+}
+
+static void test_who_was_not_asked_is_not_silent(void)
+{
+    limit = one_at_a_time;
+    open_ground(1);
+    limit = NULL;
+    silence((SKY_Addr_t){1, 1}, true);
+    CHECK_EQ(finish(ask(2, 1500)), SKY_STATUS_DONE);
+    CHECK(questions[0].status == SKY_STATUS_EXPIRED && questions[0].request_id != 0u);
+    CHECK(questions[1].status == SKY_STATUS_EXPIRED && questions[1].request_id == 0u);
+    CHECK(ground.hearing[0].silent_us == now_us && ground.hearing[1].silent_us == 0u);
     close_ground();
 }
 
@@ -208,5 +316,8 @@ int main(void)
     RUN(test_who_answers_is_not_lost);
     RUN(test_what_is_asked_goes_on_under_another_number);
     RUN(test_only_who_answers_itself_is_not_lost);
+    RUN(test_a_deadline_counts_from_the_beginning_of_the_wait);
+    RUN(test_nobody_is_late_while_the_host_reads);
+    RUN(test_who_was_not_asked_is_not_silent);
     return CHECK_RESULT();
 }

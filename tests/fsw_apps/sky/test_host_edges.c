@@ -157,8 +157,10 @@ static void test_memory_that_is_none(void)
     CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &block), SKY_HOST_BEGUN);
     CHECK(!SKY_Host_Lend(&rig.host, &rig.blocks)); /* while one runs */
     host_run(&rig);
+    (void)memset(rig.blocks.lanes, 0xff, rig.blocks.lane_count * sizeof(*rig.blocks.lanes)); /* whatever lies there */
     CHECK(SKY_Host_Lend(&rig.host, &rig.blocks));
     put(2, 8, places, 2);
+    CHECK_EQ(rig.blocks.lanes[rig.blocks.lane_count - 1u].request_id, UINT64_MAX); /* it takes no memory before its use */
     SKY_Host_SetBudget(&rig.host, 0);
     CHECK_EQ(rig.host.budget, 1);
     host_close(&rig);

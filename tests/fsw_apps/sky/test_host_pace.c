@@ -115,7 +115,7 @@ static void test_lanes_of_all_satellites_are_kept_too(void)
         begin(i, SKY_HOST_PUT, 1, 1);
     }
     (void)run_once();
-    CHECK(lanes_of(0, true) == 2u && rig.host.lane_free == SKY_HOST_NONE);
+    CHECK(lanes_of(0, true) == 2u && rig.host.lane_free_count == 0u);
     finish();
 }
 

@@ -11,11 +11,14 @@
 
 #include "skyc_ground.h"
 
-#define WAIT_US  10000000u /* longer than anything here takes */
-#define BYTES    2000u
-#define CHUNK    500u
-#define CALLERS  8u
-#define A_CALLER 50u
+#define WAIT_US     10000000u /* longer than anything here takes */
+#define BYTES       2000u
+#define CHUNK       500u
+#define CALLERS     8u
+#define A_CALLER    50u
+#define CLOSINGS    100u
+#define LOOK_US     1000u
+#define DESCRIPTORS 64 /* more than this program has */
 
 typedef struct
 {
@@ -126,7 +129,7 @@ static void test_operations_end_in_their_box(void)
     set_sky(ground);
     SKYC_Reach_t reach;
 
-    SKYC_Ground_Reach(ground, &reach);
+    CHECK_EQ(SKYC_Ground_Reach(ground, &reach), 0);
     CHECK(!reach.is_silent && reach.losses == 0 && reach.lost == NULL);
     SKYC_Op_t *put = move(&one, SKY_GROUND_PUT, 7);
 
@@ -246,6 +249,7 @@ static void *call(void *argument)
 {
     SKYC_Ground_t *ground = argument;
     SKYC_Box_t    *box    = new_box(ground, false);
+    uint64_t       patience_us;
     run_t          runs[2];
 
     for (uint32_t i = 0; i < A_CALLER; ++i)
@@ -256,8 +260,8 @@ static void *call(void *argument)
         CHECK_EQ(SKYC_Box_Await(box, 2, WAIT_US), 2);
         CHECK(SKYC_Box_Take(box) != NULL && SKYC_Box_Take(box) != NULL);
         CHECK(ops[0]->core.status == SKY_STATUS_DONE && ops[1]->core.status == SKY_STATUS_DONE);
-        SKYC_Ground_Expect(ground, (SKY_Addr_t){1, 1}, 1000);
-        CHECK(SKYC_Ground_PatienceUs(ground, &(SKY_Addr_t){1, 1}, 1) > 0);
+        CHECK_EQ(SKYC_Ground_Expect(ground, (SKY_Addr_t){1, 1}, 1000), 0);
+        CHECK(SKYC_Ground_PatienceUs(ground, &(SKY_Addr_t){1, 1}, 1, &patience_us) == 0 && patience_us > 0);
     }
     SKYC_Box_Free(box);
     return NULL;
@@ -286,6 +290,21 @@ static void test_many_callers_at_once(void)
     SKYC_Ground_Free(ground);
 }
 
+/* Return true if each function fails with an error, or gives back what it does in a forked child. */
+static bool all_fail(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *op, int error)
+{
+    const SKY_Addr_t satellite = {1, 1};
+    uint64_t         us        = 1;
+    SKYC_Counters_t  counters;
+    SKYC_Reach_t     reach;
+
+    return SKYC_Ground_Error(ground) == error && SKYC_Ground_Submit(ground, box, &op, 1) == error &&
+           SKYC_Ground_PatienceUs(ground, &satellite, 1, &us) == error && us == 0 &&
+           SKYC_Ground_HurryUs(ground, &satellite, 1, &us) == error && SKYC_Ground_Expect(ground, satellite, 1000) == error &&
+           SKYC_Ground_SetNumber(ground, 1) == error && SKYC_Ground_Reach(ground, &reach) == error &&
+           SKYC_Ground_Counters(ground, &counters) == error && counters.port == 0 && SKYC_Ground_Listen(ground) == error;
+}
+
 static void test_a_forked_child_gets_an_error(void)
 {
     SKYC_Ground_t *ground = open_ground(4, 16);
@@ -298,8 +317,8 @@ static void test_a_forked_child_gets_an_error(void)
 
     if (child == 0)
     {
-        const bool is_told = SKYC_Ground_Submit(ground, box, &op, 1) == ECHILD && SKYC_Box_Await(box, 1, WAIT_US) == 0 &&
-                             SKYC_Box_Take(box) == NULL && SKYC_Ground_PatienceUs(ground, &(SKY_Addr_t){1, 1}, 1) == 0;
+        const bool is_told = all_fail(ground, box, op, ECHILD) && SKYC_Ground_IsChild(ground) &&
+                             SKYC_Box_Await(box, 1, WAIT_US) == 0 && SKYC_Box_Take(box) == NULL;
 
         SKYC_Ground_Cancel(ground, op);
         SKYC_Box_Free(box);
@@ -315,28 +334,48 @@ static void test_a_forked_child_gets_an_error(void)
     SKYC_Ground_Free(ground);
 }
 
-static void test_a_descriptor_that_somebody_closed_is_told(void)
+/* Return the descriptor of the socket that has a port; -1: there is none. */
+static int socket_of(uint64_t port)
 {
-    SKYC_Ground_t  *ground = open_ground(4, 16);
-    SKYC_Box_t     *box    = new_box(ground, false);
-    SKYC_Counters_t counters;
-    run_t           one;
-    SKYC_Op_t      *op   = ping(&one, 0);
-    int             last = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-    CHECK_EQ(status_of(ground, box, op), SKY_STATUS_DONE);
-    SKYC_Ground_Counters(ground, &counters);
-    for (int fd = last - 1; fd > 2; --fd) /* the socket is the one with that port */
+    for (int fd = 3; fd < DESCRIPTORS; ++fd)
     {
         struct sockaddr_in at     = {0};
         socklen_t          at_len = sizeof(at);
 
-        if (getsockname(fd, (struct sockaddr *)&at, &at_len) == 0 && ntohs(at.sin_port) == counters.port)
+        if (getsockname(fd, (struct sockaddr *)&at, &at_len) == 0 && ntohs(at.sin_port) == port)
         {
-            (void)close(fd);
+            return fd;
         }
     }
-    (void)close(last);
+    return -1;
+}
+
+static uint64_t port_of(SKYC_Ground_t *ground)
+{
+    SKYC_Counters_t counters;
+
+    CHECK_EQ(SKYC_Ground_Counters(ground, &counters), 0);
+    return counters.port;
+}
+
+/* Put something else in the place of a ground's socket, so that closing the ground closes nobody else's. */
+static void swap_socket(SKYC_Ground_t *ground)
+{
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    CHECK(dup2(null, socket_of(port_of(ground))) > 0);
+    (void)close(null);
+}
+
+static void test_a_descriptor_that_somebody_closed_is_told(void)
+{
+    SKYC_Ground_t *ground = open_ground(4, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          one;
+    SKYC_Op_t     *op = ping(&one, 0);
+
+    CHECK_EQ(status_of(ground, box, op), SKY_STATUS_DONE);
+    (void)close(socket_of(port_of(ground)));
     int error = SKYC_Ground_Submit(ground, box, &op, 1);
 
     if (error == 0) /* else the thread has seen it first */
@@ -348,6 +387,104 @@ static void test_a_descriptor_that_somebody_closed_is_told(void)
     CHECK_EQ(error, EBADF);
     SKYC_Box_Free(box);
     SKYC_Ground_Free(ground);
+}
+
+/* Nothing is sent, so only the receiving side can tell. A thread that does not see it never sleeps again. */
+static void test_a_swapped_descriptor_ends_a_thread_that_sends_nothing(void)
+{
+    SKYC_Ground_t *ground = open_ground(4, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          one;
+
+    CHECK_EQ(status_of(ground, box, ping(&one, 0)), SKY_STATUS_DONE);
+    swap_socket(ground);
+    CHECK_EQ(SKYC_Ground_SetNumber(ground, 77), 0); /* it wakes the thread */
+    for (uint32_t i = 0; i < WAIT_US / LOOK_US && SKYC_Ground_Error(ground) == 0; ++i)
+    {
+        (void)usleep(LOOK_US);
+    }
+    CHECK_EQ(SKYC_Ground_Error(ground), EBADF);
+    for (uint32_t i = 0; i < WAIT_US / LOOK_US && SKYC_Ground_SetNumber(ground, 78) == 0;
+         ++i) /* the thread may be in its last round */
+    {
+        (void)usleep(LOOK_US);
+    }
+    CHECK(all_fail(ground, box, ping(&one, 0), EBADF));
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+/* Questions that the core has not ended are their owners' again: whatever is called, it must not look at them. */
+static void test_what_has_ended_with_the_thread_is_not_touched_again(void)
+{
+    SKYC_Ground_t *ground = open_ground(4, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t         *one    = malloc(sizeof(*one));
+    SKYC_Op_t     *op     = ping(one, 1);
+
+    __atomic_store_n(&is_mute, true, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &op, 1), 0);
+    swap_socket(ground);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1); /* the question is sent again, in vain */
+    CHECK(SKYC_Box_Take(box) == op && op->core.status == SKY_STATUS_CANCELLED);
+    free(one);
+    CHECK_EQ(SKYC_Ground_SetNumber(ground, 77), EBADF);
+    CHECK_EQ(SKYC_Ground_Expect(ground, (SKY_Addr_t){1, 1}, 1000), EBADF);
+    __atomic_store_n(&is_mute, false, __ATOMIC_RELAXED);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void *renumber(void *argument)
+{
+    SKYC_Ground_t *ground = argument;
+    uint16_t       number = 0;
+
+    while (SKYC_Ground_Error(ground) == 0)
+    {
+        (void)SKYC_Ground_SetNumber(ground, ++number);
+    }
+    return NULL;
+}
+
+static uint64_t closing_port;
+
+static void *close_it(void *argument)
+{
+    SKYC_Ground_Close(argument);
+    CHECK_EQ(socket_of(closing_port), -1); /* whoever comes second has waited for the first */
+    return NULL;
+}
+
+/* The owner of a question frees it as soon as it has its end, while others close the ground, or give it numbers. */
+static void test_closing_at_once_with_all_else(void)
+{
+    for (uint32_t round = 0; round < CLOSINGS; ++round)
+    {
+        SKYC_Ground_t *ground = open_ground(4, 16);
+        SKYC_Box_t    *box    = new_box(ground, false);
+        run_t         *one    = malloc(sizeof(*one));
+        SKYC_Op_t     *op     = ping(one, 1);
+        pthread_t      others[4];
+
+        closing_port = port_of(ground);
+        __atomic_store_n(&is_mute, true, __ATOMIC_RELAXED);
+        CHECK_EQ(SKYC_Ground_Submit(ground, box, &op, 1), 0);
+        for (uint32_t i = 0; i < 4; ++i)
+        {
+            CHECK(pthread_create(&others[i], NULL, i < 2 ? renumber : close_it, ground) == 0);
+        }
+        CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+        CHECK(SKYC_Box_Take(box) == op);
+        free(one);
+        for (uint32_t i = 0; i < 4; ++i)
+        {
+            (void)pthread_join(others[i], NULL);
+        }
+        __atomic_store_n(&is_mute, false, __ATOMIC_RELAXED);
+        SKYC_Box_Free(box);
+        SKYC_Ground_Free(ground);
+    }
 }
 
 int main(void)
@@ -363,6 +500,9 @@ int main(void)
     RUN(test_many_callers_at_once);
     RUN(test_a_forked_child_gets_an_error);
     RUN(test_a_descriptor_that_somebody_closed_is_told);
+    RUN(test_a_swapped_descriptor_ends_a_thread_that_sends_nothing);
+    RUN(test_what_has_ended_with_the_thread_is_not_touched_again);
+    RUN(test_closing_at_once_with_all_else);
     land(flight);
     return CHECK_RESULT();
 }

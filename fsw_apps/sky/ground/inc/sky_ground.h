@@ -258,7 +258,8 @@ struct SKY_GroundOp
                      *   PURGE: newest version that goes; the stripe may be all 0, as of a block of which only the key is known */
     uint64_t known; /**< GET: newest version of a value that the host knows; an older one is none */
     uint32_t
-        deadline_ms; /**< of an attempt, or of a question of FIND or GET; at least 1. EXCHANGE: 0 is as long as an answer may take */
+                       deadline_ms; /**< of an attempt, or of a question of FIND or GET; at least 1. EXCHANGE: of all, from SKY_Ground_Submit on; 0 is as long
+                      *   as an answer may take from its beginning on */
     uint8_t           *data;        /**< GET, PUT: facts.stripe.block_len bytes */
     uint8_t           *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
     uint8_t           *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
@@ -295,7 +296,7 @@ struct SKY_GroundOp
      * were asked. PURGE: DONE if the block cannot be had any more; a lazy one knows that only if no handover goes on.
      * TOUCH: UNANSWERED if a satellite was silent, so that what is left is not touched. PREFETCH: DONE if the row to come can give the block,
      * MISS if not and nobody has more of it, EXPIRED, REFUSED if there is no such row. EXCHANGE: DONE, or REFUSED if a satellite is none of the torus: then
-     * nobody was asked. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory was not made: `facts` are of that one.
+     * nobody was asked. A question whose turn did not come by the deadline is EXPIRED, and its request id 0: that says nothing of its satellite. GET: BAD_LENGTH if another block has the key meanwhile, for which the memory was not made: `facts` are of that one.
      * CANCELLED: SKY_Ground_Cancel.
      */
     uint32_t        status;
@@ -397,10 +398,11 @@ typedef struct
 {
     SKY_GroundAccount_t *accounts;
     uint32_t             waiting;
-    uint32_t             large;   /**< large operations that run */
-    uint32_t             wanting; /**< operations whose transfers wait for free pieces */
-    uint64_t             clock;   /**< `used` of the tenant of which one began last */
-    uint64_t             bytes;   /**< of large blocks under way */
+    uint32_t             large;      /**< large operations that run */
+    uint32_t             wanting;    /**< operations whose transfers wait for free pieces */
+    uint64_t             expires_us; /**< no operation that waits has its deadline before */
+    uint64_t             clock;      /**< `used` of the tenant of which one began last */
+    uint64_t             bytes;      /**< of large blocks under way */
 } SKY_GroundQueue_t;
 
 /** Questions of the ground to many satellites, one inquiry at a time. */

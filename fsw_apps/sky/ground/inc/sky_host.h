@@ -307,6 +307,7 @@ typedef struct
     uint64_t              queue_deadline_us; /* no piece in a queue is of a block with an earlier deadline */
     uint32_t              peer_used;         /* used entries of the table */
     uint32_t              work_free, piece_free, lane_free;
+    uint32_t              lane_used; /* lanes before this one were in use; those from it on are free, and not in the list */
     uint32_t              piece_free_count, lane_free_count;
     uint32_t              running; /* blocks */
     uint32_t              active_count, busy_count, way_count;

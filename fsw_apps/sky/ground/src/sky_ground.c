@@ -147,6 +147,21 @@ static void Hand(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     ground->ended_last                                                               = op;
 }
 
+/* End operations whose turn has not come by their deadlines. */
+static void EndLate(SKY_Ground_t *ground)
+{
+    SKY_GroundOp_t *next = NULL;
+
+    SKY_ASSERT(ground->queue.waiting <= ground->limits.queued);
+    for (SKY_GroundOp_t *op = SKY_GroundQueue_TakeLate(ground); op != NULL; op = next)
+    {
+        next = op->next;
+        SKY_GroundExchange_Expire(op);
+        SKY_ASSERT(op->status != SKY_STATUS_RUNNING);
+        Hand(ground, op);
+    }
+}
+
 /* Take an operation that has ended out of those that run. */
 static void End(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
@@ -386,6 +401,10 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
 
     SKY_ASSERT(now_us >= ground->now_us);
     ground->now_us = now_us;
+    if (timers)
+    {
+        EndLate(ground);
+    }
     BeginAll(ground);
     SKY_Host_SetQuantum(&ground->host, ground->running > ground->queue.large ? BUNDLE_BYTES : BUNDLES * BUNDLE_BYTES);
     (void)TakeEnds(ground); /* of what was called back: it must not be asked for any more */
@@ -406,7 +425,9 @@ uint64_t SKY_Ground_Run(SKY_Ground_t *ground, uint64_t now_us, bool timers)
         BeginAll(ground);
     }
     const uint64_t wakes_us = Wake(ground, timers);
+    const uint64_t ends_us  = ground->queue.expires_us > now_us ? ground->queue.expires_us : now_us; /* timers may have to wait */
+    const uint64_t either_us = wakes_us < ends_us ? wakes_us : ends_us;
 
     SKY_ASSERT(due_us >= now_us);
-    return due_us < wakes_us ? due_us : wakes_us;
+    return due_us < either_us ? due_us : either_us;
 }

@@ -2,6 +2,8 @@
  * @file
  * EXCHANGE: questions of the shell to satellites. Each has an answer, or none, of its own; the operation waits for the last.
  *
+ *     waits for its turn -- until its deadline --> DONE, and nobody was asked
+ *       |
  *     begun -- a satellite is none of the torus --> REFUSED
  *       |
  *     asked -- all have an end ------------------> DONE
@@ -55,6 +57,35 @@ void SKY_GroundExchange_Begin(SKY_GroundOp_t *op)
     SKY_ASSERT(op->kind == SKY_GROUND_EXCHANGE);
     SKY_ASSERT(op->asking == 0u);
     op->has_asked = false;
+}
+
+/* Return how long answers may take: what the wait for its turn has left of the deadline. */
+static uint32_t LeftMs(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
+{
+    const uint64_t waited_us = ground->now_us - op->submitted_us;
+    const uint64_t all_us    = SKY_GROUND_US_PER_MS * op->deadline_ms;
+
+    SKY_ASSERT(op->submitted_us <= ground->now_us);
+    if (op->deadline_ms == 0u)
+    {
+        return PatienceMs(ground, op);
+    }
+    const uint64_t left_us = all_us > waited_us ? all_us - waited_us : 1u;
+
+    SKY_ASSERT(left_us <= all_us);
+    return (uint32_t)((left_us - 1u) / SKY_GROUND_US_PER_MS + 1u);
+}
+
+void SKY_GroundExchange_Expire(SKY_GroundOp_t *op)
+{
+    SKY_ASSERT(op->kind == SKY_GROUND_EXCHANGE);
+    SKY_ASSERT(!op->is_queued);
+    for (uint32_t i = 0; i < op->request_count; ++i)
+    {
+        op->requests[i].status     = SKY_STATUS_EXPIRED;
+        op->requests[i].request_id = 0;
+    }
+    op->status = SKY_STATUS_DONE;
 }
 
 /* Ask a question. @return false if it has ended already */
@@ -112,7 +143,7 @@ bool SKY_GroundExchange_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     }
     if (!op->has_asked)
     {
-        const uint32_t deadline_ms = op->deadline_ms != 0u ? op->deadline_ms : PatienceMs(ground, op);
+        const uint32_t deadline_ms = LeftMs(ground, op);
 
         op->has_asked = true;
         for (uint32_t i = 0; i < op->request_count; ++i)

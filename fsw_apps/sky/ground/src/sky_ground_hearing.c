@@ -12,6 +12,7 @@ void SKY_GroundHearing_Note(SKY_Ground_t *ground, const SKY_HostQuestion_t *ques
 {
     const SKY_Addr_t     satellite = {question->place.plane, question->place.slot};
     const uint64_t       asked_us  = question->deadline_us - SKY_GROUND_US_PER_MS * question->deadline_ms;
+    const bool           had_turn  = question->request_id != 0u; /* else it has waited behind others */
     SKY_GroundHearing_t *hearing   = &ground->hearing[SKY_GroundWays_NumberOf(ground, satellite)];
 
     SKY_ASSERT(question->status != SKY_STATUS_RUNNING);
@@ -20,7 +21,8 @@ void SKY_GroundHearing_Note(SKY_Ground_t *ground, const SKY_HostQuestion_t *ques
     {
         hearing->heard_us = ground->now_us;
     }
-    else if (question->status == SKY_STATUS_EXPIRED && question->deadline_ms >= SILENCE_MS && hearing->heard_us <= asked_us)
+    else if (question->status == SKY_STATUS_EXPIRED && had_turn && question->deadline_ms >= SILENCE_MS &&
+             hearing->heard_us <= asked_us)
     {
         hearing->silent_us = ground->now_us;
     }

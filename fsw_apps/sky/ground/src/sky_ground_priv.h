@@ -117,6 +117,8 @@ void SKY_GroundQueue_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 void SKY_GroundQueue_Remove(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Take the operation out whose turn it is. @return NULL: none waits, or there is no room for the next */
 SKY_GroundOp_t *SKY_GroundQueue_Take(SKY_Ground_t *ground);
+/** Take those out of the line whose deadlines have passed. @return the first of them, or NULL; `next` leads to the others */
+SKY_GroundOp_t *SKY_GroundQueue_TakeLate(SKY_Ground_t *ground);
 /** Give back what an operation had of the limits, as it has ended. */
 void SKY_GroundQueue_Ended(SKY_Ground_t *ground, const SKY_GroundOp_t *op);
 /** Return true if the operation's transfer, described in its block, may begin. If not, it waits until there is room for it. */
@@ -248,6 +250,8 @@ void SKY_GroundPurge_Begin(SKY_GroundOp_t *op);
 bool SKY_GroundPurge_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 
 void SKY_GroundExchange_Begin(SKY_GroundOp_t *op);
+/** End one whose turn has not come by its deadline. */
+void SKY_GroundExchange_Expire(SKY_GroundOp_t *op);
 bool SKY_GroundExchange_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 bool SKY_GroundTouch_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 

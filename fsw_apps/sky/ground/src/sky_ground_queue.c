@@ -52,6 +52,13 @@ static uint64_t MoreOf(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Return the time at which an operation ends whether its turn has come or not. */
+static uint64_t EndOf(const SKY_GroundOp_t *op)
+{
+    return op->kind == SKY_GROUND_EXCHANGE && op->deadline_ms != 0u ? op->submitted_us + SKY_GROUND_US_PER_MS * op->deadline_ms
+                                                                    : UINT64_MAX;
+}
+
 /* Return the number of a tenant's account: its own, or a free one, or one that it shares. */
 static uint32_t AccountOf(const SKY_Ground_t *ground, uint32_t tenant)
 {
@@ -102,6 +109,7 @@ void SKY_GroundQueue_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     line->last                                               = op;
     ++account->waiting;
     ++ground->queue.waiting;
+    ground->queue.expires_us = EndOf(op) < ground->queue.expires_us ? EndOf(op) : ground->queue.expires_us;
     SKY_ASSERT(ground->queue.waiting <= ground->limits.queued);
     SKY_ASSERT(account->waiting <= ground->queue.waiting);
 }
@@ -117,6 +125,59 @@ void SKY_GroundQueue_Remove(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     op->is_queued                                                = false;
     --ground->queue.accounts[op->account].waiting;
     --ground->queue.waiting;
+    ground->queue.expires_us = ground->queue.waiting == 0u ? UINT64_MAX : ground->queue.expires_us;
+}
+
+/* Move those of a line whose deadlines have passed to others. @return when the next one of the line has its deadline */
+static uint64_t TakeLateOf(SKY_Ground_t *ground, const SKY_GroundLine_t *line, SKY_GroundOp_t **late)
+{
+    uint64_t        next_us = UINT64_MAX;
+    SKY_GroundOp_t *next    = NULL;
+
+    for (SKY_GroundOp_t *op = line->first; op != NULL; op = next)
+    {
+        const uint64_t end_us = EndOf(op);
+
+        next = op->next;
+        SKY_ASSERT(op->is_queued);
+        SKY_ASSERT(op->is_small || end_us == UINT64_MAX);
+        if (end_us <= ground->now_us)
+        {
+            SKY_GroundQueue_Remove(ground, op);
+            op->next = *late;
+            *late    = op;
+        }
+        else
+        {
+            next_us = end_us < next_us ? end_us : next_us;
+        }
+    }
+    return next_us;
+}
+
+SKY_GroundOp_t *SKY_GroundQueue_TakeLate(SKY_Ground_t *ground)
+{
+    SKY_GroundOp_t *late    = NULL;
+    uint64_t        next_us = UINT64_MAX;
+
+    if (ground->now_us < ground->queue.expires_us)
+    {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < ground->limits.tenants; ++i)
+    {
+        for (uint32_t class = 0; class < SKY_GROUND_CLASSES; ++class)
+        {
+            const SKY_GroundLine_t *line = &ground->queue.accounts[i].classes[class].small; /* a large one has no deadline here */
+            const uint64_t          one_us = TakeLateOf(ground, line, &late);
+
+            next_us = one_us < next_us ? one_us : next_us;
+        }
+    }
+    ground->queue.expires_us = next_us;
+    SKY_ASSERT(next_us > ground->now_us);
+    SKY_ASSERT(late == NULL || !late->is_queued);
+    return late;
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------------------- */

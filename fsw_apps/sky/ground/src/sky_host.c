@@ -65,15 +65,11 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
         memory->pieces[i].work = SKY_HOST_NONE;
         memory->pieces[i].next = i + 1u < memory->piece_count ? i + 1u : SKY_HOST_NONE;
     }
-    for (uint32_t i = 0; i < memory->lane_count; ++i)
-    {
-        memory->lanes[i].request_id = 0;
-        memory->lanes[i].next       = i + 1u < memory->lane_count ? i + 1u : SKY_HOST_NONE;
-    }
     host->work_free        = 0;
     host->piece_free       = 0;
     host->piece_free_count = memory->piece_count;
-    host->lane_free        = 0;
+    host->lane_free        = SKY_HOST_NONE; /* lanes are large, and most are never used: they are not touched before */
+    host->lane_used        = 0;
     host->lane_free_count  = memory->lane_count;
     SKY_ASSERT(host->piece_free_count == memory->piece_count);
     SKY_ASSERT(host->running == 0u);
@@ -95,12 +91,6 @@ void SKY_Host_SetQueue(SKY_Host_t *host, uint32_t queue_us)
 void SKY_Host_SetQuantum(SKY_Host_t *host, uint64_t bytes)
 {
     host->quantum_left = bytes;
-}
-
-void SKY_Host_BeginReport(SKY_Host_t *host)
-{
-    ++host->report;
-    host->redraws = 0;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------------- */
@@ -293,36 +283,4 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     SKY_ASSERT(host->active_count <= host->peer_used);
     SKY_ASSERT(host->active_count > 0u || host->running == 0u); /* a block that runs has a busy satellite */
     return asking_us < due_us ? asking_us : due_us;
-}
-
-/* ---- who did what ---------------------------------------------------------------------------------------------------- */
-
-uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint32_t room)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < host->peer_used; ++i)
-    {
-        const SKY_HostPeer_t *peer = &host->peers.peers[i];
-
-        if (peer->report != host->report)
-        {
-            continue;
-        }
-        if (count < room)
-        {
-            SKY_HostServed_t *one = &served[count];
-
-            *one             = peer->served;
-            one->plane       = peer->peer.addr.plane;
-            one->slot        = peer->peer.addr.slot;
-            one->entry_plane = peer->entry.plane;
-            one->entry_slot  = peer->entry.slot;
-            one->srtt_us     = peer->peer.srtt_us;
-            one->last_us     = one->first_us == 0u ? 0u : peer->heard_us;
-        }
-        ++count;
-    }
-    SKY_ASSERT(count <= host->peer_used);
-    return count;
 }

@@ -59,10 +59,24 @@ static uint32_t FreePlace(const SKY_HostPeer_t *peer)
     return place;
 }
 
+/* Take a free lane: there is one. @return its number */
+static uint32_t TakeLane(SKY_Host_t *host)
+{
+    const bool     is_new = host->lane_free == SKY_HOST_NONE;
+    const uint32_t index  = is_new ? host->lane_used : host->lane_free;
+
+    SKY_ASSERT(host->lane_free_count > 0u);
+    SKY_ASSERT(index < host->blocks.lane_count);
+    host->lane_free = is_new ? SKY_HOST_NONE : host->blocks.lanes[index].next;
+    host->lane_used += is_new ? 1u : 0u;
+    --host->lane_free_count;
+    return index;
+}
+
 /* Begin a piece. There is a free lane, and a free place for it. */
 static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
 {
-    const uint32_t         index = host->lane_free;
+    const uint32_t         index = TakeLane(host);
     SKY_HostLane_t        *lane  = &host->blocks.lanes[index];
     SKY_HostPiece_t       *piece = &host->blocks.pieces[number];
     SKY_HostWork_t        *work  = &host->blocks.works[piece->work];
@@ -70,8 +84,6 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     const SKY_HostPlace_t *place = SKY_HostPieces_Place(block, piece->server, piece->round);
     SKY_ShareCfg_t         cfg;
 
-    SKY_ASSERT(index < host->blocks.lane_count);
-    SKY_ASSERT(lane->request_id == 0u); /* the lane was free */
     SKY_ASSERT(block != NULL);
     SKY_ASSERT(piece->count >= 1u);
     SKY_ASSERT(piece->count <= SKY_LIMIT_CHUNK_SET);
@@ -80,9 +92,7 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     cfg.gateway     = peer->entry;
     cfg.home        = (SKY_Addr_t){place->home_plane, place->home_slot};
     /* The id is never 0, which means a free lane. */
-    cfg.request_id  = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | index * SKY_REQUEST_IDS;
-    host->lane_free = lane->next;
-    --host->lane_free_count;
+    cfg.request_id   = (uint64_t)(SKY_HostRandom_Number(host) | 1u) << 32 | index * SKY_REQUEST_IDS;
     lane->request_id = cfg.request_id;
     lane->kind       = block->kind;
     lane->is_small   = work->is_small;
@@ -139,7 +149,7 @@ static uint32_t *QueueOf(const SKY_Host_t *host, SKY_HostPeer_t *peer)
     const bool     waits = peer->piece_first != SKY_HOST_NONE;
     uint32_t       count = 0;
 
-    if (free == 0u || host->lane_free == SKY_HOST_NONE)
+    if (free == 0u || host->lane_free_count == 0u)
     {
         return NULL;
     }

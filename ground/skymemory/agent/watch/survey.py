@@ -1,7 +1,7 @@
 """Survey of the satellites' counters: a frame has the changes since the survey before, per second.
 
-A survey has a control plane of its own. The store's control plane serves one caller at a time, so that a get's questions would
-wait while a survey waits for a silent satellite.
+A survey asks over the store's control plane, on which nobody waits for another. If the store is replaced meanwhile, the survey is
+over, and makes no frame of the answers that are missing.
 """
 
 import time

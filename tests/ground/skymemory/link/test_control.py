@@ -116,6 +116,18 @@ def test_a_host_that_is_refused_for_good_is_told_so() -> None:
         assert len({request.src for request in heard}) == 2
 
 
+def test_a_satellite_that_refuses_keys_does_so_until_it_says_otherwise() -> None:
+    says: list[int | None] = [icd.STATUS_UNAUTHENTICATED]
+
+    def reply(request: Packet, _: int) -> list[Packet | bytes]:
+        return [] if says[0] is None else [answer(request, status=says[0])]
+
+    with peer(reply) as (sky, _), ControlPlane(sky) as control:
+        for says[0], refused in ((icd.STATUS_UNAUTHENTICATED, {HERE}), (None, {HERE}), (icd.STATUS_OK, set())):
+            control.exchange([Ask(DIRECT, icd.OP_PING)], 10 if says[0] is not None else 0.1)
+            assert control.refused == refused
+
+
 def test_patience_follows_the_round_trip_and_not_lost_openings() -> None:
     with (
         peer(lambda request, _: [answer(request)], openings_lost=2) as (sky, _),  # the first answer comes after 0.5 s
@@ -310,6 +322,25 @@ def test_threads_take_turns() -> None:
         for thread in threads:
             thread.join()
         assert found == [1] * 4
+
+
+def test_what_is_asked_of_a_closed_control_plane_says_so() -> None:
+    with peer(lambda *_: []) as (sky, _):
+        control = ControlPlane(sky)
+        host, port = control.host, control.port
+        control.close()
+        calls: list[Callable[[], object]] = [
+            lambda: control.exchange([Ask(DIRECT, icd.OP_PING)], 1),
+            lambda: control.patience_s([DIRECT]),
+            lambda: control.hurry_s([DIRECT]),
+            lambda: control.expect({HERE: 0.01}),
+            control.new_host,
+            control.suites,
+        ]
+        for call in calls:
+            with pytest.raises(ValueError, match="closed"):
+                call()
+        assert (control.host, control.port) == (host, port)
 
 
 def test_wrong_arguments() -> None:

@@ -7,15 +7,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
 
+from skymemory.common.compiled import extension
 from skymemory.link import ground
 from skymemory.link.ask import Ask
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
+from skymemory.link.operations import Operation
+from skymemory.link.structures import Kind
+from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
@@ -138,6 +143,29 @@ def test_nobody_waits_for_a_satellite_that_another_thread_asks() -> None:
         assert silent.is_set()
 
 
+@pytest.mark.parametrize(("calls", "requests"), [(64, 1), (1, 2048)])
+def test_who_was_not_asked_is_not_silent(calls: int, requests: int) -> None:
+    """More calls than run at once, or more requests: those of others wait, no longer than their own deadline."""
+    with nobody() as sky, ControlPlane(sky) as control:
+        threads = [
+            threading.Thread(target=control.exchange, args=([Ask(DIRECT, icd.OP_PING)] * requests, 600)) for _ in range(calls)
+        ]
+        for thread in threads:
+            thread.start()
+
+        def ask_again() -> None:
+            while True:  # until all of the others run
+                assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.2) == [None]
+
+        began_s = time.monotonic()
+        with pytest.raises(TimeoutError, match="asks so much at once"):
+            ask_again()
+        assert time.monotonic() - began_s < 300
+        control.close()
+        for thread in threads:
+            thread.join()
+
+
 def test_a_child_of_this_process_is_told_to_open_its_own() -> None:
     with nobody() as sky, ControlPlane(sky) as control:
         assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
@@ -153,6 +181,100 @@ def test_a_child_of_this_process_is_told_to_open_its_own() -> None:
             os._exit(2)
         assert os.waitpid(child, 0) == (child, 0)
         assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
+
+
+def forked(error: type[OSError], calls: Sequence[Callable[[], object]]) -> bool:
+    """Fork, and return True if each of these calls raises that error in the child, at once."""
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            for call in calls:
+                with pytest.raises(error, match="forked"):
+                    call()
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(child, 0) == (child, 0)
+
+
+def test_a_child_of_this_process_is_told_so_by_everything_else() -> None:
+    """A number that is none, or no word from a satellite, would be taken for a silent sky."""
+    with nobody() as sky, ControlPlane(sky) as control, closing(ground.Ground(sky, Timing())) as opened_here:
+        box = opened_here.box()
+        operation = Operation(Kind.FIND, BlockEntry(bytes(32), 0, 0, 0, 0, 0.0), 1, 100)
+        calls: list[Callable[[], object]] = [
+            lambda: control.patience_s([DIRECT]),
+            lambda: control.hurry_s([DIRECT]),
+            lambda: control.expect({HERE: 0.01}),
+            lambda: control.host,
+            lambda: control.retries,
+            control.new_host,
+            control.suites,
+            lambda: opened_here.lost,
+            lambda: opened_here.is_silent,
+            opened_here.listen,
+            lambda: opened_here.next_telemetry(60),
+            opened_here.box,
+            lambda: opened_here.run([operation]),
+            lambda: box.submit(operation),
+            lambda: box.cancel(operation),
+            lambda: box.wait(60),
+            box.take,
+        ]
+        assert forked(ChildProcessError, calls)
+
+
+def test_a_signal_that_forks_does_not_leave_a_child_that_waits() -> None:
+    with nobody() as sky, ControlPlane(sky) as control:
+        children: list[int] = []
+
+        def fork(*_: object) -> None:
+            children.append(os.fork())
+
+        before = signal.signal(signal.SIGALRM, fork)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            answers = control.exchange([Ask(DIRECT, icd.OP_PING)], 1)
+        except ChildProcessError:
+            os._exit(0)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        if children == [0]:
+            os._exit(1)
+        assert answers == [None]
+        assert os.waitpid(children[0], 0) == (children[0], 0)
+
+
+def test_there_is_no_ground_without_a_socket() -> None:
+    for name in ("Ground", "Box"):
+        kind = getattr(extension("ground"), name)
+        with pytest.raises(TypeError):
+            kind.__new__(kind)
+
+
+def test_a_process_that_gets_no_thread_is_told_so() -> None:
+    program = """
+import resource
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
+from skymemory.wire import icd
+from skymemory.wire.address import Satellite
+
+here = Satellite(3, 10)
+control = ControlPlane(Constellation().replace(network={"port": 9}))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+_, hard = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20), hard))  # a thread's stack takes 8 MiB
+try:
+    control.exchange([Ask(Route(here, here), icd.OP_PING)], 1)
+except RuntimeError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+print(control.exchange([Ask(Route(here, here), icd.OP_PING)], 0.1))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the system gives no thread\n[None]\n", "")
 
 
 def test_a_process_ends_though_nothing_was_closed() -> None:
