@@ -56,6 +56,43 @@ static uint64_t endpoint_of(void *context, SKY_Addr_t entry)
     return ground->endpoints[(size_t)(entry.plane - 1u) * ground->config.slots + entry.slot - 1u];
 }
 
+static uint64_t counter(const SKY_HostQuestion_t *question, uint32_t number)
+{
+    const uint8_t *at    = question->answer.payload + (size_t)8 * number;
+    uint64_t       value = 0;
+
+    for (uint32_t i = 0; i < 8; ++i)
+    {
+        value = value << 8 | at[i];
+    }
+    return value;
+}
+
+/* Take in what satellites say that have something to hand over. */
+static void searched(void *context)
+{
+    SKYC_Ground_t             *ground  = context;
+    const SKY_Ground_t        *core    = &ground->core;
+    const SKY_GroundInquiry_t *inquiry = &core->inquiry;
+
+    ground->words.late        = core->late_count;
+    ground->words.late_chunks = 0;
+    ground->words.late_ms     = 0;
+    for (uint32_t i = 0; i < inquiry->count && core->late_count > 0; ++i)
+    {
+        const SKY_HostQuestion_t *question = &inquiry->questions[i];
+
+        if (question->op == SKY_OP_STATS && question->status == SKY_STATUS_DONE && question->answer.payload != NULL &&
+            question->answer.length >= 8u * SKY_STATS_KVC_COUNT && counter(question, SKY_STATS_KVC_HANDOVER_LEFT) > 0)
+        {
+            const uint64_t spent_ms = counter(question, SKY_STATS_KVC_HANDOVER_MS);
+
+            ground->words.late_chunks += (uint32_t)counter(question, SKY_STATS_KVC_HANDOVER_LEFT);
+            ground->words.late_ms = spent_ms > ground->words.late_ms ? spent_ms : ground->words.late_ms;
+        }
+    }
+}
+
 /* Keep a message of telemetry, if there is room. */
 static void keep_telemetry(void *context, const SKY_Packet_t *pkt)
 {
@@ -110,23 +147,24 @@ static int begin_core(SKYC_Ground_t *ground, const SKYC_Config_t *client)
 {
     const SKYC_GroundConfig_t *config     = &ground->config;
     const size_t               satellites = (size_t)config->planes * config->slots;
-    const SKY_GroundShell_t    shell      = {{ground, send_packet, payload, random_bytes}, {0}, endpoint_of, ground};
-    SKY_GroundLimits_t         limits     = {.servers      = config->servers,
-                                             .operations   = config->operations,
-                                             .works        = 2u * config->operations,
-                                             .pieces       = PIECES_AN_OP * config->operations,
-                                             .lanes        = LANES,
-                                             .questions    = SKYC_GROUND_QUESTIONS,
-                                             .queued       = config->queued,
-                                             .tenants      = TENANTS,
-                                             .bytes        = BYTES,
-                                             .tenant_bytes = TENANT_BYTES};
-    const SKY_ReachCfg_t       times      = {or_default_us(config->reach.lost_us, SKY_HOST_LOST_US),
-                                             or_default_us(config->reach.doubt_us, SKY_HOST_DOUBT_US),
-                                             or_default_us(config->reach.pause_first_us, SKY_HOST_PAUSE_FIRST_US),
-                                             or_default_us(config->reach.pause_max_us, SKY_HOST_PAUSE_MAX_US)};
-    SKY_HostCfg_t              cfg        = {0};
-    uint16_t                   number     = 0;
+    const SKY_GroundShell_t    shell      = {
+                {ground, send_packet, payload, random_bytes}, {.context = ground, .Searched = searched}, endpoint_of, ground};
+    SKY_GroundLimits_t   limits = {.servers      = config->servers,
+                                   .operations   = config->operations,
+                                   .works        = 2u * config->operations,
+                                   .pieces       = PIECES_AN_OP * config->operations,
+                                   .lanes        = LANES,
+                                   .questions    = SKYC_GROUND_QUESTIONS,
+                                   .queued       = config->queued,
+                                   .tenants      = TENANTS,
+                                   .bytes        = BYTES,
+                                   .tenant_bytes = TENANT_BYTES};
+    const SKY_ReachCfg_t times  = {or_default_us(config->reach.lost_us, SKY_HOST_LOST_US),
+                                   or_default_us(config->reach.doubt_us, SKY_HOST_DOUBT_US),
+                                   or_default_us(config->reach.pause_first_us, SKY_HOST_PAUSE_FIRST_US),
+                                   or_default_us(config->reach.pause_max_us, SKY_HOST_PAUSE_MAX_US)};
+    SKY_HostCfg_t        cfg    = {0};
+    uint16_t             number = 0;
 
     if (!SKY_Torus_Init(&limits.torus, config->planes, config->slots, config->seam_cut))
     {
@@ -377,6 +415,19 @@ int SKYC_Ground_HurryUs(SKYC_Ground_t *ground, const SKY_Addr_t *satellites, uin
         SKYC_Ground_LeaveTurn(ground);
     }
     return error;
+}
+
+uint32_t SKYC_Ground_Progress(SKYC_Ground_t *ground, const SKYC_Op_t *op, uint32_t *total)
+{
+    uint32_t moved = 0;
+
+    *total = 0;
+    if (SKYC_Ground_EnterTurn(ground) == 0)
+    {
+        moved = SKY_Ground_Progress(&op->core, total);
+        SKYC_Ground_LeaveTurn(ground);
+    }
+    return moved;
 }
 
 int SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us)

@@ -48,16 +48,33 @@ typedef struct SKYC_Ground SKYC_Ground_t;
 typedef struct SKYC_Box    SKYC_Box_t;
 typedef struct SKYC_Op     SKYC_Op_t;
 
+/** What a ground knows of the sky as a whole, when an operation ends. Whoever wants to tell it looks whether it has changed. */
+typedef struct
+{
+    uint32_t losses;    /**< times that a satellite was found lost */
+    bool     is_silent; /**< nobody answers */
+    bool     is_blind;  /**< satellites follow a schedule, and this host follows none */
+    /* satellites with something to hand over, by their last word */
+    uint32_t late;        /**< number of them; 0: there is none */
+    uint32_t late_chunks; /**< chunks that they have to hand over */
+    uint64_t late_ms;     /**< longest time for which one has handed over */
+} SKYC_Words_t;
+
 /** An operation. It belongs to the ground from SKYC_Ground_Submit until SKYC_Box_Take returns it, and so does the memory to which it points.
- *  Who submits it has set what stands first in `core` (sky_ground.h), and 0 elsewhere. */
+ *  Who submits it has set what stands first in `core` (sky_ground.h), and 0 elsewhere. What is only for the core's own use is given back
+ *  in SKYC_Op_End. */
 struct SKYC_Op
 {
-    SKY_GroundOp_t core; /**< it comes first. `parity`, `have` and `rows` of a GET or PUT are the ground's */
+    SKY_GroundOp_t core; /**< it comes first. memory for the core's own use, and that of what is wanted, is the ground's */
     void          *user; /**< of no meaning to the ground */
+    bool           wants_served;  /**< GET, PUT: what each satellite did in it is wanted (core.served), */
+    bool           wants_holders; /**< CHECK: and who holds which share (core.holders), as many as a block has servers */
+    /* outcome, besides that of the core */
+    SKYC_Words_t words;
     /* for the ground only */
     SKYC_Box_t *box;
     SKYC_Op_t  *next, *previous;
-    void       *own; /* memory of parity, have and rows */
+    void       *own;
     uint8_t     state;
     bool        is_cancelled;
 };
@@ -110,8 +127,10 @@ void SKYC_Box_Free(SKYC_Box_t *box);
 int SKYC_Box_Descriptor(const SKYC_Box_t *box);
 /** Wait until so many operations have ended and were not taken, or the time. @return number of them; 0 in a forked child, at once */
 uint32_t SKYC_Box_Await(SKYC_Box_t *box, uint32_t count, uint32_t timeout_us);
-/** Take the operation that has ended first. @return NULL if there is none */
+/** Take the operation that has ended first. What was wanted of it is there until SKYC_Op_End. @return NULL if there is none */
 SKYC_Op_t *SKYC_Box_Take(SKYC_Box_t *box);
+/** Give back the ground's memory of an operation that was taken; nothing if it has none. */
+void SKYC_Op_End(SKYC_Op_t *op);
 
 /* ---- what the host knows: the thread waits meanwhile. Functions return 0 or an error as SKYC_Ground_Error ------------------------ */
 
@@ -129,6 +148,8 @@ typedef struct
 
 /** Get what is known of satellites that do not answer; nothing after an error, or without memory. */
 int SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach);
+/** See SKY_Ground_Progress. @return 0 after ECHILD */
+uint32_t SKYC_Ground_Progress(SKYC_Ground_t *ground, const SKYC_Op_t *op, uint32_t *total);
 /** See SKY_Host_Expect. */
 int SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us);
 /** Take another host number, from 1 on; 0 draws one at random. Questions on their way are asked again under it. */

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -171,32 +172,36 @@ void SKYC_Ground_Kick(SKYC_Ground_t *ground)
 
 /* ---- operations --------------------------------------------------------------------------------------------------------- */
 
-/* Memory of an operation for the core's own use. */
+#define SERVED_A_SHARE 3u /* satellites that are asked for a share, about; of others nothing is told */
+
+/* Memory of an operation: bytes of each part, which lie in this order, as their alignments fall. */
 typedef struct
 {
-    uint64_t rows, held, parity, have; /* bytes of each; they lie in this order */
+    uint64_t rows, held, served, holders, parity, have;
 } own_t;
 
-static own_t own_of(const SKY_GroundOp_t *op)
+static own_t own_of(const SKYC_Ground_t *ground, const SKYC_Op_t *op)
 {
-    const SKY_Stripe_t *stripe   = &op->facts.stripe;
-    const bool          is_coded = stripe->code_m > 0;
-    const uint64_t      rows     = is_coded ? SKY_Stripe_Rows(stripe) : 0;
+    const SKY_Stripe_t *stripe = &op->core.facts.stripe;
+    const bool          moves  = op->core.kind == SKY_GROUND_GET || op->core.kind == SKY_GROUND_PUT;
+    const uint64_t      rows   = stripe->code_m > 0 ? SKY_Stripe_Rows(stripe) : 0;
+    const uint32_t      shares = stripe->chunk_total < ground->config.servers ? stripe->chunk_total : ground->config.servers;
 
-    if (op->kind == SKY_GROUND_CHECK)
-    {
-        return (own_t){0, rows * sizeof(SKY_HeldRow_t), 0, 0};
-    }
-    return (own_t){rows * sizeof(SKY_HostRow_t), 0, SKY_Stripe_ParityBytes(stripe), ((uint64_t)stripe->chunk_total + 7) / 8};
+    return (own_t){.rows    = moves ? rows * sizeof(SKY_HostRow_t) : 0,
+                   .held    = moves ? 0 : rows * sizeof(SKY_HeldRow_t),
+                   .served  = moves && op->wants_served ? (uint64_t)SERVED_A_SHARE * shares * sizeof(SKY_HostServed_t) : 0,
+                   .holders = op->wants_holders ? ground->config.servers * sizeof(SKY_Addr_t) : 0,
+                   .parity  = moves ? SKY_Stripe_ParityBytes(stripe) : 0,
+                   .have    = moves ? ((uint64_t)stripe->chunk_total + 7) / 8 : 0};
 }
 
 /* Give an operation its own memory. @return 0, EINVAL: its block is none; or ENOMEM */
-static int give_own(SKYC_Op_t *op)
+static int give_own(const SKYC_Ground_t *ground, SKYC_Op_t *op)
 {
     SKY_GroundOp_t *core  = &op->core;
     const bool      moves = core->kind == SKY_GROUND_GET || core->kind == SKY_GROUND_PUT;
 
-    if (!moves && core->kind != SKY_GROUND_CHECK)
+    if (!moves && core->kind != SKY_GROUND_CHECK && core->kind != SKY_GROUND_PREFETCH)
     {
         return 0;
     }
@@ -204,23 +209,30 @@ static int give_own(SKYC_Op_t *op)
     {
         return EINVAL;
     }
-    const own_t    own   = own_of(core);
-    const uint64_t bytes = own.rows + own.held + own.parity + own.have;
-    uint8_t       *at    = bytes > 0 ? malloc(bytes) : NULL;
+    const own_t    own   = own_of(ground, op);
+    const uint64_t front = own.rows + own.held + own.served + own.holders;
+    uint8_t       *at    = front + own.parity + own.have > 0 ? malloc(front + own.parity + own.have) : NULL;
 
-    if (bytes > 0 && at == NULL)
+    if (front + own.parity + own.have > 0 && at == NULL)
     {
         return ENOMEM;
     }
-    op->own         = at;
-    core->rows      = own.rows > 0 ? (SKY_HostRow_t *)(void *)at : NULL;
-    core->held_rows = own.held > 0 ? (SKY_HeldRow_t *)(void *)at : NULL;
-    core->parity    = own.parity > 0 ? at + own.rows : NULL;
-    core->have      = own.have > 0 ? at + own.rows + own.parity : NULL;
+    op->own           = at;
+    core->served      = own.served > 0 ? (SKY_HostServed_t *)(void *)at : NULL; /* its alignment is the largest */
+    core->served_room = (uint32_t)(own.served / sizeof(SKY_HostServed_t));
+    core->rows        = own.rows > 0 ? (SKY_HostRow_t *)(void *)(at + own.served) : NULL;
+    core->held_rows   = own.held > 0 ? (SKY_HeldRow_t *)(void *)(at + own.served) : NULL;
+    core->holders     = own.holders > 0 ? (SKY_Addr_t *)(void *)(at + own.served + own.rows + own.held) : core->holders;
+    core->parity      = own.parity > 0 ? at + front : NULL;
+    core->have        = own.have > 0 ? at + front + own.parity : NULL;
+    if (own.holders > 0)
+    {
+        (void)memset(core->holders, 0, own.holders);
+    }
     return 0;
 }
 
-static void take_own(SKYC_Op_t *op)
+void SKYC_Op_End(SKYC_Op_t *op)
 {
     free(op->own);
     op->own = NULL;
@@ -273,7 +285,7 @@ int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const 
 
     while (error == 0 && given < count)
     {
-        error = give_own(ops[given]);
+        error = give_own(ground, ops[given]);
         given += error == 0 ? 1u : 0u;
     }
     if (error == 0)
@@ -291,7 +303,7 @@ int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const 
     }
     for (uint32_t i = 0; error != 0 && i < given; ++i)
     {
-        take_own(ops[i]);
+        SKYC_Op_End(ops[i]);
     }
     return error;
 }
@@ -456,9 +468,5 @@ SKYC_Op_t *SKYC_Box_Take(SKYC_Box_t *box)
         }
     }
     (void)pthread_mutex_unlock(&ground->list);
-    if (op != NULL)
-    {
-        take_own(op);
-    }
     return op;
 }

@@ -77,6 +77,7 @@ struct SKYC_Ground
     SKY_Schedule_t     schedule;
     SKY_ScheduleRow_t *rows;
     SKY_Addr_t        *seen;
+    SKYC_Words_t       words; /* those of late satellites hold until the next search */
 };
 
 /* ---- skyc_ground_calls.c: who is inside, lists and boxes ------------------------------------------------------------------ */

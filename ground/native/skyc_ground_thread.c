@@ -37,11 +37,15 @@ static void deliver_ended(SKYC_Ground_t *ground)
 
     if (core != NULL)
     {
+        ground->words.losses    = ground->core.reach.losses;
+        ground->words.is_silent = ground->core.reach.pause_us > 0;
+        ground->words.is_blind  = ground->core.is_blind;
         (void)pthread_mutex_lock(&ground->list);
         for (; core != NULL; core = SKY_Ground_Ended(&ground->core))
         {
             SKYC_Op_t *op = (SKYC_Op_t *)(void *)core; /* `core` comes first in it */
 
+            op->words = ground->words;
             SKYC_List_Remove(&ground->running, op);
             SKYC_Box_Deliver(op);
         }

@@ -117,17 +117,19 @@ SKY_Addr_t *SKYC_Py_Satellites(PyObject *iterable, uint32_t *count)
 /* An object is made together with its ground, so that no method ever finds none. */
 static PyObject *ground_new(PyTypeObject *type, PyObject *arguments, PyObject *names)
 {
-    static char *const  keywords[]     = {"planes",       "slots",       "seam_cut", "servers",   "chunk_bytes",
-                                          "endpoints",    "patience_us", "keys",     "bind_ipv4", "receive_bytes",
-                                          "packet_bytes", "operations",  "queued",   NULL};
+    static char *const keywords[] = {
+        "planes",        "slots",        "seam_cut", "servers",  "chunk_bytes", "endpoints", "patience_us", "keys", "bind_ipv4",
+        "receive_bytes", "packet_bytes", "burst",    "asks_all", "operations",  "queued",    "times_us",    NULL};
     SKYC_GroundConfig_t config         = {0};
-    SKYC_Config_t       client         = {.may_fragment = 1};
+    SKYC_Config_t       client         = {0};
     int                 seam_cut       = 0;
     const char         *endpoints      = NULL;
     const char         *credential     = NULL;
     const char         *pair_keys      = NULL;
     Py_ssize_t          endpoint_bytes = 0, credential_bytes = 0, pair_bytes = 0;
-    unsigned char       suite = 0;
+    unsigned char       suite    = 0;
+    int                 asks_all = 0;
+    unsigned long long  lost_us = 0, doubt_us = 0, pause_first_us = 0, pause_max_us = 0;
     int                 error = 0;
     union
     {
@@ -135,11 +137,12 @@ static PyObject *ground_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         char       **out;
     } cast = {keywords}; /* the interface is older than const */
 
-    if (!PyArg_ParseTupleAndKeywords(
-            arguments, names, "HHpIIy#(IIII)(z#z#b)IIIII", cast.out, &config.planes, &config.slots, &seam_cut, &config.servers,
-            &config.chunk_bytes, &endpoints, &endpoint_bytes, &client.patience.first_us, &client.patience.min_us,
-            &client.patience.max_us, &client.patience.silence_us, &credential, &credential_bytes, &pair_keys, &pair_bytes, &suite,
-            &client.bind_ipv4, &client.receive_bytes, &client.packet_bytes, &config.operations, &config.queued))
+    if (!PyArg_ParseTupleAndKeywords(arguments, names, "HHpIIy#(IIII)(z#z#b)IIIIpII(KKKK)", cast.out, &config.planes,
+                                     &config.slots, &seam_cut, &config.servers, &config.chunk_bytes, &endpoints, &endpoint_bytes,
+                                     &client.patience.first_us, &client.patience.min_us, &client.patience.max_us,
+                                     &client.patience.silence_us, &credential, &credential_bytes, &pair_keys, &pair_bytes, &suite,
+                                     &client.bind_ipv4, &client.receive_bytes, &client.packet_bytes, &client.burst, &asks_all,
+                                     &config.operations, &config.queued, &lost_us, &doubt_us, &pause_first_us, &pause_max_us))
     {
         return NULL;
     }
@@ -160,6 +163,8 @@ static PyObject *ground_new(PyTypeObject *type, PyObject *arguments, PyObject *n
     }
     (void)memcpy(aligned, endpoints, (size_t)endpoint_bytes);
     config.seam_cut   = seam_cut != 0;
+    config.reach      = (SKY_ReachCfg_t){lost_us, doubt_us, pause_first_us, pause_max_us};
+    client.asks_all   = asks_all != 0;
     config.endpoints  = aligned;
     client.credential = (const uint8_t *)credential;
     client.pair_keys  = (const uint8_t *)pair_keys;
@@ -181,7 +186,8 @@ static PyObject *ground_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         SKYC_Ground_Free(ground);
         return NULL;
     }
-    ((SKYC_PyGround_t *)(void *)object)->ground = ground;
+    ((SKYC_PyGround_t *)(void *)object)->ground  = ground;
+    ((SKYC_PyGround_t *)(void *)object)->servers = config.servers;
     return object;
 }
 
@@ -505,13 +511,6 @@ static PyObject *ground_counters(PyObject *object, PyObject *unused)
     return error != 0 ? SKYC_Py_Fail(error) : PyBytes_FromStringAndSize((const char *)&counters, (Py_ssize_t)sizeof(counters));
 }
 
-static PyObject *ground_reach(PyObject *object, PyObject *unused)
-{
-    const int error = SKYC_Ground_Error(((SKYC_PyGround_t *)(void *)object)->ground);
-
-    return error != 0 ? SKYC_Py_Fail(error) : SKYC_Py_Reach(object, unused);
-}
-
 /* ---- telemetry -------------------------------------------------------------------------------------------------------------- */
 
 static PyObject *ground_listen(PyObject *object, PyObject *unused)
@@ -568,9 +567,10 @@ static PyMethodDef ground_methods[] = {
     {"set_number", ground_set_number, METH_O, "Take another host number; 0 draws one by chance."},
     {"counters", ground_counters, METH_NOARGS, "Return SKYC_Counters_t."},
     {"set_sky", SKYC_Py_SetSky, METH_VARARGS,
-     "set_sky(layout, rows, epoch_us, handover_us, changes, uplink, seen, parity, lazy_purge): see SKY_GroundSky_t."},
+     "set_sky(layout, rows, epoch_us, handover_us, changes, uplink, seen, parity, lazy_purge, is_unscheduled): see "
+     "SKY_GroundSky_t."},
     {"run", SKYC_Py_Run, METH_O, "Have operations on blocks done, all at once, and return the outcome of each."},
-    {"reach", ground_reach, METH_NOARGS, "Return (is_silent, losses, lost satellites)."},
+    {"reach", SKYC_Py_Reach, METH_NOARGS, "Return (is_silent, losses, lost satellites)."},
     {"listen", ground_listen, METH_NOARGS, "Keep telemetry from now on."},
     {"next_telemetry", ground_next_telemetry, METH_O,
      "next_telemetry(timeout_us): return the oldest message as (plane, slot, message), or None."},

@@ -14,6 +14,7 @@
 typedef struct
 {
     PyObject_HEAD SKYC_Ground_t *ground;
+    uint32_t                     servers; /* of a block */
 } SKYC_PyGround_t;
 
 /* ---- skyc_python.c: numbers from Python, errors to it, waits ---------------------------------------------------------------- */
@@ -40,15 +41,15 @@ bool SKYC_Py_Await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops
 /** An operation, the memory of its block, and whose it is. */
 typedef struct
 {
-    SKYC_Op_t         op;    /**< it comes first */
-    SKY_GroundFound_t found; /**< of a FIND */
-    Py_buffer         data;
-    bool              has_data;
-    PyObject         *user; /**< of a box; may be NULL */
+    SKYC_Op_t op; /**< it comes first */
+    Py_buffer data;
+    bool      has_data;
+    uint32_t  servers; /**< of a block */
+    PyObject *user;    /**< of a box; may be NULL */
 } SKYC_PyRun_t;
 
 /** Read a request (skymemory/link/operations.py). @return NULL with an exception */
-SKYC_PyRun_t *SKYC_PyRun_New(PyObject *request);
+SKYC_PyRun_t *SKYC_PyRun_New(PyObject *request, uint32_t servers);
 /** Return the outcome as a tuple; NULL with an exception. */
 PyObject *SKYC_PyRun_Outcome(const SKYC_PyRun_t *run);
 /** Give back an operation that does not run. NULL is none. */
@@ -59,10 +60,12 @@ void SKYC_PyRun_Free(SKYC_PyRun_t *run);
 /** Make the type of boxes. @return NULL with an exception */
 PyObject *SKYC_PyBox_Type(PyTypeObject *ground);
 
-/* ---- skyc_python_blocks.c: methods of a ground ------------------------------------------------------------------------------ */
+/** Method of a ground. */
+PyObject *SKYC_Py_Run(PyObject *object, PyObject *requests);
+
+/* ---- skyc_python_sky.c: methods of a ground --------------------------------------------------------------------------------- */
 
 PyObject *SKYC_Py_SetSky(PyObject *object, PyObject *arguments);
-PyObject *SKYC_Py_Run(PyObject *object, PyObject *requests);
 PyObject *SKYC_Py_Reach(PyObject *object, PyObject *unused);
 
 #endif

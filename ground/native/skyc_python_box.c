@@ -100,7 +100,8 @@ static PyObject *box_submit(PyObject *object, PyObject *arguments)
     {
         return NULL;
     }
-    run = SKYC_PyRun_New(request); /* memory of a block may be an object of Python, whose methods may submit others */
+    run = SKYC_PyRun_New(
+        request, self->ground->servers); /* memory of a block may be an object of Python, whose methods may submit others */
     if (run == NULL || !make_room(self, 1))
     {
         SKYC_PyRun_Free(run);
@@ -189,6 +190,29 @@ static PyObject *box_take(PyObject *object, PyObject *unused)
     return told;
 }
 
+/* progress(): chunks that have moved of the blocks that run, and all of them */
+static PyObject *box_progress(PyObject *object, PyObject *unused)
+{
+    const box_t       *self  = (const box_t *)(const void *)object;
+    unsigned long long moved = 0, total = 0;
+
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    for (Py_ssize_t i = 0; i < self->count; ++i)
+    {
+        const SKYC_Op_t *op  = &self->runs[i]->op;
+        uint32_t         one = 0;
+
+        if (op->core.kind == SKY_GROUND_GET || op->core.kind == SKY_GROUND_PUT)
+        {
+            moved += SKYC_Ground_Progress(self->ground->ground, op, &one);
+        }
+        total += one;
+    }
+    Py_END_ALLOW_THREADS;
+    return Py_BuildValue("(KK)", moved, total);
+}
+
 static PyObject *box_fileno(PyObject *object, PyObject *unused)
 {
     const box_t *self = (const box_t *)(const void *)object;
@@ -236,6 +260,7 @@ static PyMethodDef box_methods[] = {
     {"wait", box_wait, METH_O,
      "wait(timeout_us): wait until an outcome can be taken, and return True; False: nothing runs, or it is late."},
     {"take", box_take, METH_NOARGS, "Return (user, outcome) of the operation that ended first, or None."},
+    {"progress", box_progress, METH_NOARGS, "Return chunks that have moved of the blocks that run, and all of these."},
     {"fileno", box_fileno, METH_NOARGS, "Return the descriptor that is readable while an outcome can be taken, or -1."},
     {NULL, NULL, 0, NULL},
 };

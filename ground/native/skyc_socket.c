@@ -100,18 +100,15 @@ static bool socket_setup(SKYC_Socket_t *sock, const SKYC_Config_t *config)
     {
         return false;
     }
-    (void)set_option(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, config->may_fragment != 0 ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);
+    (void)set_option(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
     if (getsockname(sock->fd, (struct sockaddr *)&local, &local_len) != 0)
     {
         return false;
     }
     sock->counters->receive_buffer_bytes = (uint64_t)got;
     sock->counters->port                 = ntohs(local.sin_port);
-    if (config->no_offload == 0)
-    {
-        sock->bundle               = set_option(sock->fd, IPPROTO_UDP, UDP_SEGMENT, 0); /* 0 sets nothing: a test for bundles */
-        sock->counters->rx_offload = set_option(sock->fd, IPPROTO_UDP, UDP_GRO, 1) ? 1 : 0;
-    }
+    sock->bundle               = set_option(sock->fd, IPPROTO_UDP, UDP_SEGMENT, 0); /* 0 sets nothing: a test for bundles */
+    sock->counters->rx_offload = set_option(sock->fd, IPPROTO_UDP, UDP_GRO, 1) ? 1 : 0;
     sock->counters->tx_offload = sock->bundle ? 1 : 0;
     return true;
 }

@@ -224,6 +224,8 @@ static void begin(input_t *in)
     block->rounds       = (what >> 5) % (ROUNDS_MAX + 1u);
     block->servers      = one->servers;
     block->fallbacks    = block->rounds > 0 ? one->fallbacks : NULL;
+    block->served_room  = where >> 5; /* from none on */
+    block->served       = block->served_room > 0 ? malloc(block->served_room * sizeof(*block->served)) : NULL;
     block->data         = malloc(block->stripe.block_len); /* heap blocks of their own: writing beyond is seen */
     block->have         = block->rounds > 0 || block->stripe.code_m > 0 ? malloc((block->stripe.chunk_total + 7u) / 8u) : NULL;
     block->parity       = block->stripe.code_m > 0 ? malloc((size_t)SKY_Stripe_ParityBytes(&block->stripe)) : NULL;

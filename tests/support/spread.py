@@ -1,6 +1,6 @@
 """Satellites of a block's shares, by the product's rule."""
 
-from skymemory.link.shares import cut
+from skymemory.link.stripe import cut
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.placement.spread import by_share, offset_of
 from skymemory.sky.whereabouts import Whereabouts

@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 PATIENCE_S = 60.0
 """Seconds to wait, for a machine that is busy with something else."""
-PATIENT = Timing(lookup_s=10.0, silence_s=5.0)
+PATIENT = Timing(silence_s=5.0)
 """Times of a host that waits for answers that come late. Where no satellite is lost, silence is a busy machine's."""
 
 

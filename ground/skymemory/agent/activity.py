@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from skymemory.link.native import Served
+from skymemory.link.operations import Served
 from skymemory.store.results import GetResult
 from skymemory.wire.address import Satellite
 

@@ -27,8 +27,8 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
 from skymemory.sky.file_sections import Cache
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
+from skymemory.store.get import AHEAD_BYTES
 from skymemory.store.results import CancelledLookupError, ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
-from skymemory.store.streamed_get import AHEAD_BYTES
 
 T = TypeVar("T")
 

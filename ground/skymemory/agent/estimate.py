@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from skymemory.common import defaults
 from skymemory.common.fit import SizedFit
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.native import Served
+from skymemory.link.operations import Served
 from skymemory.wire.address import Satellite
 
 EXPLORE_SHARE: Final = 0.02

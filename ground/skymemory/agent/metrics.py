@@ -17,7 +17,7 @@ from prometheus_client import Counter as Total
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from skymemory.agent.estimate import Decision
-from skymemory.link.native import Transfer
+from skymemory.link.operations import Outcome
 from skymemory.store.results import GetResult, PutResult, Status, StoreStatistics
 from skymemory.store.sky_store import SkyStore
 from skymemory.wire.address import Satellite
@@ -93,7 +93,7 @@ class AgentMetrics:
         for operation in self._moved:
             self._blocks.labels(operation, Status.DONE)
 
-    def moved(self, operation: str, transfers: Sequence[Transfer]) -> None:
+    def moved(self, operation: str, transfers: Sequence[Outcome]) -> None:
         """Count the chunks of blocks that one call has moved."""
         chunks, lengths, retries = self._moved[operation]
         chunks.inc(sum(transfer.chunks for transfer in transfers))

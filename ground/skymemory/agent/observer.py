@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -14,10 +15,10 @@ from skymemory.agent.estimate import Decision, Estimator
 from skymemory.agent.metrics import AgentMetrics, SkyCollector
 from skymemory.agent.tracing import Asked, Tracing
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.native import Served
+from skymemory.link.operations import Served
 from skymemory.store.results import GetResult, PutResult
+from skymemory.store.runner import Moved
 from skymemory.store.sky_store import SkyStore
-from skymemory.store.transfers import Moved
 from skymemory.wire.address import Satellite
 
 _LESSONS_MAX: Final = 8
@@ -47,7 +48,7 @@ class Observer:
         self._metrics = AgentMetrics(registry)
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
-        self._gets: dict[bool, _RunningGet] = {}  # the running gets; True: the large one beside
+        self._gets: dict[int, _RunningGet] = {}  # the running gets, by their threads
         self._lessons: deque[_Lesson] = deque(maxlen=_LESSONS_MAX)
 
     @property
@@ -84,7 +85,7 @@ class Observer:
         """
         if not aside:
             self.estimator.begun([] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None])
-        self._gets[aside] = _RunningGet(asked_s)
+        self._gets[get_ident()] = _RunningGet(asked_s)
 
     def get_ends(self, results: Sequence[GetResult], asked: Callable[[], Sequence[Asked]], *, aside: bool = False) -> None:
         """Note that a get has ended. Call it in the get's thread.
@@ -94,7 +95,7 @@ class Observer:
             asked: Function that returns the requests of the get, for traces.
             aside: True for a get aside.
         """
-        get = self._gets.pop(aside, None)
+        get = self._gets.pop(get_ident(), None)
         if get is None:
             return
         ended_s = time.perf_counter()
@@ -142,10 +143,10 @@ class Observer:
         self._metrics.found(duration_s)
 
     def moved(self, store: SkyStore, moved: Moved) -> None:
-        """Note one call of the store's native clients. Call it in the thread that made the call."""
+        """Note blocks that the store has moved together. Call it in the thread that had them moved."""
         self._metrics.moved("put" if moved.up else "get", moved.transfers)
         self.estimator.placed(moved.servers, store.constellation.cache.deadline_ms / 1e3)
-        get = None if moved.up else self._gets.get(moved.aside)
+        get = None if moved.up else self._gets.get(get_ident())
         if get is not None:
             get.moves.append(moved)
 

@@ -344,9 +344,7 @@ class SharedSky:
         store = self.store
         asked_s = requests[0].asked_s if aside else max(requests[0].asked_s, self._free_s)
         self.observer.get_begins(store, keys, asked_s, aside=aside)
-        results = self._tried(
-            store, lambda store: store.get(keys, into=into, block_bytes_max=most, aside=aside), missed, requests[0].tenant
-        )
+        results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most), missed, requests[0].tenant)
         each = split(results, [len(request.keys) for request in requests])
         self.observer.get_ends(
             results,

@@ -3,7 +3,7 @@
     skymem.get            from the request on; child of the engine's span, if that said which
       skymem.wait         for the get that ran
       skymem.lookup       which blocks, and where: the index, or satellites
-      skymem.transfer     one call of the native client; a get may take several, around satellites that are lost
+      skymem.transfer     blocks that were fetched at once; a stream of many blocks has several
         skymem.burst      of one satellite, from its first request to its last answer
         skymem.reassembly from the last answer of all: chunks are where they belong as they come, so little is left to do
       skymem.decode       the engine checks digests and copies to its tensors: from the answer until it released all memory
@@ -28,9 +28,9 @@ from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, TracerPr
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from skymemory.common.extras import how_to_install
-from skymemory.link.native import Served
+from skymemory.link.operations import Served
 from skymemory.store.results import GetResult
-from skymemory.store.transfers import Moved
+from skymemory.store.runner import Moved
 from skymemory.wire.address import Satellite
 
 _log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Tracing:
         Args:
             requests: Requests of one get. What was done for all is in the trace of the first one; the others are linked to it.
             began_ns: Time at which the waiting was over.
-            moves: Calls of the native client.
+            moves: Blocks that were moved together, in the order of time.
         """
         first: Span | None = None
         for request in requests:

@@ -27,8 +27,8 @@ from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.results import Status
+from skymemory.store.runner import Moved
 from skymemory.store.sky_store import SkyStore
-from skymemory.store.transfers import Moved
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import KEY_BYTES

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from skymemory.common.progress import Progress, no_progress
-from skymemory.link.shares import cut
+from skymemory.link.stripe import cut
 from skymemory.link.structures import Stripe
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route

@@ -23,7 +23,7 @@ from skymemory.cli.silence import silence
 from skymemory.common.whole_file import Buffer, write_whole
 from skymemory.link.other_versions import other_versions, version_words
 from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue
-from skymemory.store.results import SILENCE, PutResult, Status
+from skymemory.store.results import SILENCE, Status
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.value_names import ValueNames
 
@@ -74,10 +74,9 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, tenant_secret
         raise Silent(f"{key!r} was not stored: satellites did not acknowledge all of it within {deadline_s:g} s")
     if as_json:
         total = result.entry.chunk_total
-        print_json({"key": key, "bytes": len(value), "chunks": total, "missing": result.lost, "seconds": result.duration_s})
+        print_json({"key": key, "bytes": len(value), "chunks": total, "seconds": result.duration_s})
     else:
-        click.echo(f"{len(value):,} bytes in {_stored(result, result.entry.chunk_total)} stored in {result.duration_s:.3f} s")
-        _tell_missing(result)
+        click.echo(f"{len(value):,} bytes in {_chunks(result.entry.chunk_total)} stored in {result.duration_s:.3f} s")
 
 
 @click.command(cls=KeyCommand, epilog=DASH.format("get", " FILE"))
@@ -135,8 +134,7 @@ def delete(key: str, constellation_path: Path | None, tenant_secret_file: Path |
     if not result.ok:
         raise Failure(f"{key!r} was not deleted: {refusal or result.status}")
     if as_json:
-        print_json({"key": key, "missing": result.lost, "seconds": round(duration_s, 6)})
-    _tell_missing(result)
+        print_json({"key": key, "seconds": round(duration_s, 6)})
 
 
 @click.command(cls=KeyCommand, epilog=DASH.format("prefetch --at TIME", "..."))
@@ -196,17 +194,6 @@ def _write(file: Path, value: Buffer) -> None:
 
 def _chunks(count: int) -> str:
     return "1 chunk" if count == 1 else f"{count:,} chunks"
-
-
-def _tell_missing(result: PutResult) -> None:
-    """Say that chunks of what was stored were not acknowledged."""
-    if result.lost:
-        click.echo(f"no satellite has acknowledged {_chunks(result.lost)}; parity makes up for what is missing", err=True)
-
-
-def _stored(result: PutResult, total: int) -> str:
-    """Return how many chunks satellites have acknowledged."""
-    return f"{total - result.lost:,} of {_chunks(total)}" if result.lost else _chunks(total)
 
 
 def _not_found(key: str, refusal: str, silent: str, absent: str) -> click.ClickException:

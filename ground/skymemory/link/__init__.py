@@ -1,1 +1,1 @@
-"""Packets between the ground and satellites: the native engine for bulk data, a Python control plane for the rest."""
+"""Packets between the ground and satellites: the core's ground, and what Python asks of it."""

@@ -1,11 +1,9 @@
 """Keys with which a host makes associations with satellites, as the native library takes them."""
 
-import ctypes
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from skymemory.link import structures
 from skymemory.security.keyring import Keyring, load_keyring
 from skymemory.sky.constellation import KEYRING_VARIABLE, Constellation
 from skymemory.sky.file_sections import SUITES
@@ -22,18 +20,10 @@ class AssociationKeys:
     """Packed credential, 48 bytes (`icd/skymemory.toml`, payload `associate`)."""
     pair_keys: bytes = field(repr=False)
     """Keys shared with all satellites, plane by plane, 32 bytes each."""
-    planes: int
-    slots: int
     suite: int = 0
     """Number of the suite (`icd.SUITE_*`); 0: GMAC of headers where the library has it, else BLAKE2b of headers."""
     told: str = ""
     """Words for people: whose keys they are, of which generation, and the file from which they come."""
-
-    def put_into(self, config: structures.Config) -> None:
-        """Fill the fields of a client's configuration. The library copies what they point to; until then `self` has to live."""
-        config.credential = ctypes.cast(ctypes.c_char_p(self.credential), ctypes.c_void_p).value or 0
-        config.pair_keys = ctypes.cast(ctypes.c_char_p(self.pair_keys), ctypes.c_void_p).value or 0
-        config.planes, config.slots, config.suite = self.planes, self.slots, self.suite
 
 
 def keys_of(constellation: Constellation) -> AssociationKeys | None:
@@ -58,7 +48,7 @@ def keys_from(keyring: Keyring, constellation: Constellation, told: str = "") ->
     security = constellation.security
     suite = _SUITES.get(security.suite, 0)
     told = told or f"keyring of {keyring.owner}"
-    return AssociationKeys(keyring.credential, keyring.packed_pair_keys(), keyring.planes, keyring.slots, suite, told)
+    return AssociationKeys(keyring.credential, keyring.packed_pair_keys(), suite, told)
 
 
 def refusal_words(count: int, keys: AssociationKeys | None) -> str:

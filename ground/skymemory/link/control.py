@@ -6,7 +6,7 @@ what answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_purge.h`).
 
 import struct
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -15,51 +15,25 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from skymemory.link import telemetry
-from skymemory.link.ask import Ask, SatelliteAnswer, answers_of, is_newer, word_of
+from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.association_keys import AssociationKeys, keys_of, refusal_words
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.ground import Ground
 from skymemory.link.local_address import local_address
-from skymemory.link.shares import held_of, shares_of
-from skymemory.link.structures import HeldVerdict, PurgeAnswers, Word
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
-from skymemory.sky.placement.spread import by_share, offset_of_key
 from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.packets import GROUND_PLANE, ChunkSet, PacketError, migrate_payload
+from skymemory.wire.packets import GROUND_PLANE, NOWHERE, PacketError
 
 _DEADLINE_MAX_S: Final = 0xFFFFFFFF / 1000
-_ANY_CHUNK: Final = ChunkSet(0, 1, (True,)).encode()
-_WHOLE: Final = {HeldVerdict.WHOLE: True, HeldVerdict.UNKNOWN: None, HeldVerdict.BROKEN: False}
 LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
 """Names of the link records in STATS of the application `isl`, in their order."""
 
 OTHERS_NUMBER: Final = 2**32
 """Number in the record of all tenants without a quota of their own."""
-
-
-class PurgeOrder(NamedTuple):
-    """An order to satellites to forget their chunks of a block. Older versions than `version` go whatever else they are."""
-
-    key: bytes
-    routes: Sequence[Route]
-    version: int = 0
-    """Newest version that goes; 0: any does."""
-    content: int = 0
-    """Content instance of that version that goes; 0: any does."""
-    epoch: int = SCHEDULE_STAYS
-    """Latest row for which the block may be kept; `SCHEDULE_STAYS`: it goes whatever it is kept for."""
-
-
-class Move(NamedTuple):
-    """An order to a satellite to send its chunks of a block to another one."""
-
-    source: Route
-    target: Satellite
-    key: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +79,6 @@ class Purged(NamedTuple):
     """True if every satellite that was asked answered."""
 
 
-class HeldBlock(NamedTuple):
-    """Servers' answers about a block."""
-
-    whole: bool | None
-    """True if every share is held; None if that depends on a place that was silent, or on a server without a place."""
-    silent: list[Satellite]
-    """Satellites that did not answer."""
-    other: bool
-    """True if a block of other lengths has the key."""
-    gone: bool
-    """True if it is not whole whatever lost satellites have for which others stand in."""
-    unsettled: bool
-    """True if a satellite that is not settled denied chunks, which may be on their way to it."""
-    denied: int
-    """Chunks that all satellites deny that were asked."""
-    holders: dict[int, Satellite]
-    """For each server whose share lies whole at its first place, that satellite."""
-
-
 class ControlPlane:
     """A ground host's socket for small requests. Thread-safe: exchanges of several threads run at once. A context manager."""
 
@@ -148,6 +103,11 @@ class ControlPlane:
         """Address of this machine where it listens, as a number; 0: any."""
         self._ground = Ground(constellation, self.timing, self._keys, self.local)
         self._refused: frozenset[Satellite] = frozenset()
+
+    @property
+    def ground(self) -> Ground:
+        """The ground of the flight core that asks."""
+        return self._ground
 
     @property
     def host(self) -> Satellite:
@@ -187,7 +147,7 @@ class ControlPlane:
 
     def suites(self) -> frozenset[str]:
         """Return the suites of the associations that this control plane has; none without a keyring."""
-        self._check_open()
+        self.check_open()
         return self._ground.suites()
 
     @property
@@ -258,18 +218,19 @@ class ControlPlane:
             with self._lock:
                 self._refused = (self._refused - taken) | refused
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise ValueError if the control plane was closed."""
         if self._closed:
             raise ValueError("the control plane was closed")
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
         """Raise ValueError if it was closed, also by another thread meanwhile."""
-        self._check_open()
+        self.check_open()
         try:
             yield
         except OSError:
-            self._check_open()
+            self.check_open()
             raise
 
     # ---- operations -----------------------------------------------------------------------------------------------
@@ -339,184 +300,21 @@ class ControlPlane:
             if answer is not None and answer.ok and len(answer.payload) % 8 == 0:
                 yield ask.route.satellite, struct.unpack(f">{len(answer.payload) // 8}Q", answer.payload)
 
-    def find(
-        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
-    ) -> tuple[list[BlockEntry | None], set[bytes]]:
-        """Ask satellites, all at once, which blocks they hold any chunk of (`find_each`)."""
-        return self.find_each([(key, routes) for key in keys], tenant, deadline_s)
-
-    def find_each(
-        self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float
-    ) -> tuple[list[BlockEntry | None], set[bytes]]:
-        """Ask satellites, all at once, which blocks they hold any chunk of (HAS with the flag `any`).
-
-        Args:
-            blocks: The key of each block, and the satellites to ask.
-            tenant: The tenant of the blocks.
-            deadline_s: Seconds from now.
-
-        Returns:
-            For each key the newest entry, or None if no satellite holds a chunk; and the keys that nobody knows while somebody
-            said nothing about them.
-        """
-        asks = [_has_any(route, key, tenant) for key, routes in blocks for route in routes]
-        found: dict[bytes, BlockEntry] = {}
-        silent = set()
-        for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
-            word, entry = self._word_of(ask, answer)
-            if entry is not None and (entry.key not in found or is_newer(entry, found[entry.key])):
-                found[entry.key] = entry
-            if word is Word.NOTHING:
-                silent.add(ask.key)
-        return [found.get(key) for key, _ in blocks], silent - found.keys()
-
-    def _word_of(self, ask: Ask, answer: SatelliteAnswer | None) -> tuple[Word, BlockEntry | None]:
-        """Return the meaning of an answer to HAS. This host cannot fetch a block that is cut for another number of servers."""
-        word, entry = word_of(ask.key, answer)
-        if entry is not None and entry.code_k + entry.code_m not in (0, self.constellation.cache.servers):
-            return Word.UNSOUND, None
-        return word, entry
-
-    def find_latest(
-        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
-    ) -> dict[bytes, BlockEntry]:
-        """Ask several satellites about blocks, all at once; of several entries of a block the newest version and epoch counts."""
-        entries, _ = self.find(routes, keys, tenant, deadline_s)
-        return {entry.key: entry for entry in entries if entry is not None}
-
-    def hold_all(
-        self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float
-    ) -> list[bool | None]:
-        """Ask servers whether they hold their whole shares of blocks, all at once.
-
-        A share that moves may lie in part at one place and in part at another: the next place is asked for the chunks that those
-        before lack.
-
-        Args:
-            blocks: Each entry with the routes to the places of servers 0 to n - 1.
-
-        Returns:
-            For each block True, False, or None if it depends on a place that did not answer.
-        """
-        return [one.whole for one in self.held(blocks, tenant, deadline_s)]
-
-    def held(
-        self,
-        blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]],
-        tenant: int,
-        deadline_s: float,
-        replaced: Sequence[Collection[int]] = (),
-    ) -> list[HeldBlock]:
-        """Ask as `hold_all` does, and also return who was silent. A server without a place is not asked.
-
-        Args:
-            replaced: For each block the servers with a place at a stand-in; none if it is empty.
-        """
-        end_s = time.monotonic() + deadline_s
-        stood_in = replaced or [()] * len(blocks)
-        shares = [
-            share
-            for index, ((entry, places), some) in enumerate(zip(blocks, stood_in, strict=True))
-            for share in shares_of(index, entry, places, some)
-        ]
-        silent: list[list[Satellite]] = [[] for _ in blocks]
-        while left := [share for share in shares if share.is_open]:
-            asks = [share.ask(tenant) for share in left]
-            for share, ask, answer in zip(left, asks, self.exchange(asks, end_s - time.monotonic()), strict=True):
-                share.take(answer)
-                if answer is None:
-                    silent[share.index].append(ask.route.satellite)
-        found = [held_of(entry) for entry, _ in blocks]
-        holders: list[dict[int, Satellite]] = [{} for _ in blocks]
-        lacking: set[tuple[int, int]] = set()
-        for share in shares:
-            share.add_to(found[share.index])
-            if (holder := share.holder) is None:
-                lacking.add((share.index, share.server))
-            else:
-                holders[share.index][share.server] = holder
-        for index, server in lacking:
-            holders[index].pop(server, None)  # it lacks another piece of its share
-        return [
-            HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other, one.is_gone, one.is_unsettled, one.denied, whole)
-            for one, who, whole in zip(found, silent, holders, strict=True)
-        ]
-
-    def touch(self, blocks: Sequence[tuple[BlockEntry, Sequence[Route]]], tenant: int, deadline_s: float) -> bool:
-        """Fetch the first chunk of each server's share of blocks and discard it: stores then count the blocks as used.
-
-        Args:
-            blocks: Each entry with the routes to servers 0 to n - 1, in the order in which they are to count as used.
-
-        Returns:
-            True if all servers that were asked answered.
-        """
+    def purge_at(self, satellites: Sequence[Satellite], entry: BlockEntry, tenant: int) -> None:
+        """Let these satellites forget their chunks of one block, and of what is older under its key."""
         asks = [
             Ask(
-                route,
-                icd.OP_GET,
+                Route(satellite, NOWHERE),
+                icd.OP_PURGE,
                 tenant=tenant,
+                epoch=SCHEDULE_STAYS,
                 key=entry.key,
-                chunk_id=share,
-                credit=1,
-                payload=ChunkSet(share, len(routes), (True,)).encode(),
+                version=entry.version,
+                content=entry.content,
             )
-            for entry, routes in blocks
-            for share, route in enumerate(entry.by_share(routes)[: entry.chunk_total])
+            for satellite in satellites
         ]
-        return None not in self.exchange(asks, deadline_s)
-
-    def purge(
-        self,
-        orders: Sequence[PurgeOrder],
-        tenant: int,
-        deadline_s: float,
-        homes: Sequence[Collection[Satellite] | None] = (),
-    ) -> list[PurgeAnswers]:
-        """Let satellites forget their chunks of blocks, all at once.
-
-        Args:
-            orders: The order for each block.
-            tenant: The tenant of the blocks.
-            deadline_s: Seconds from now.
-            homes: For each server the satellites that may have its shares of these blocks; None if a lost one may. With
-                parity nothing counts as gone without them.
-        """
-        asks = [
-            Ask(route, icd.OP_PURGE, tenant=tenant, key=one.key, version=one.version, content=one.content, epoch=one.epoch)
-            for one in orders
-            for route in one.routes
-        ]
-        answers = iter(self.exchange(asks, deadline_s))
-        parity = self.constellation.cache.parity
-        return [
-            answers_of({route.satellite: next(answers) for route in one.routes}, _from_share_0(one.key, homes), parity)
-            for one in orders
-        ]
-
-    def migrate(self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0) -> list[SatelliteAnswer | None]:
-        """Let satellites send chunks of blocks to others, all at once; a satellite without room for another job is asked again.
-
-        Args:
-            moves: The orders, one for each source and block; a key of zeros means all blocks.
-            epoch: Row of the schedule for whose window the blocks are prefetched; they stay until it is over. 0: they lie in the
-                present window.
-
-        Returns:
-            For each move the answer, which says that the job began or that there is nothing to move.
-        """
-        asks = [
-            Ask(
-                move.source,
-                icd.OP_MIGRATE,
-                tenant=tenant,
-                epoch=epoch,
-                key=move.key,
-                payload=migrate_payload(move.target),
-            )
-            for move in moves
-        ]
-        return self.exchange(asks, deadline_s)
+        self.exchange(asks, self._ground.patience_s(satellites))
 
     def relay(self, routes: Sequence[Route], message: bytes, deadline_s: float) -> list[SatelliteAnswer | None]:
         """Put a cFS message (a command, with its headers) on the Software Bus of satellites.
@@ -542,15 +340,5 @@ class ControlPlane:
         Args:
             stopped: Function that is called now and then; True ends the listening early.
         """
-        self._check_open()
+        self.check_open()
         yield from telemetry.listen(self.constellation, self._keys, routes, duration_s, lambda: stopped() or self._closed)
-
-
-def _from_share_0(key: bytes, homes: Sequence[Collection[Satellite] | None]) -> Sequence[Collection[Satellite] | None]:
-    """Return the homes of servers in the order of a small block's shares. Of a large block all servers have shares."""
-    return by_share(homes, offset_of_key(key, len(homes))) if homes else homes
-
-
-def _has_any(route: Route, key: bytes, tenant: int) -> Ask:
-    """Return the question whether a satellite holds any chunk of a block."""
-    return Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=_ANY_CHUNK)

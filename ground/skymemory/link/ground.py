@@ -8,7 +8,7 @@ import atexit
 import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -23,7 +23,7 @@ from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.packets import KEY_BYTES, PacketError
+from skymemory.wire.packets import KEY_BYTES, NOWHERE, PacketError
 
 ANSWER_BYTES: Final = 1024
 """Room for the payload of an answer; except for a chunk, no payload of the ICD needs more."""
@@ -31,7 +31,7 @@ _OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_
 _RECEIVE_BUFFER_BYTES: Final = 8 << 20
 _OPERATIONS: Final = 64
 """Operations that run at a time; later ones wait for these."""
-_QUEUED: Final = 4096
+_QUEUED: Final = 1 << 16
 """Operations that may wait or run."""
 _DEADLINE_MAX_MS: Final = 0xFFFFFFFF
 _FORKED: Final = "this process was forked from the one that opened the socket: it has to open its own"
@@ -39,6 +39,17 @@ _CROWDED: Final = "this host asks so much at once that some of these requests we
 
 
 T = TypeVar("T")
+
+
+class Reach(NamedTuple):
+    """Knowledge of satellites that do not answer."""
+
+    is_silent: bool
+    """True after no satellite has answered, until one does."""
+    losses: int
+    """Times that a satellite was found lost."""
+    lost: frozenset[Satellite]
+    """Satellites that do not answer while others do."""
 
 
 class Ground:
@@ -74,9 +85,12 @@ class Ground:
             (None, None, 0) if keys is None else (keys.credential, keys.pair_keys, keys.suite),
             local,
             _RECEIVE_BUFFER_BYTES,
-            0,
+            constellation.network.mtu,
+            constellation.satellite.credit,
+            cache.ask_all,
             _OPERATIONS,
             _QUEUED,
+            tuple(round(1e6 * one) for one in (timing.lost_s, timing.doubt_s, timing.pause_first_s, timing.pause_max_s)),
         )
         self._last = structures.Counters()
         self._last = self._counters()
@@ -172,7 +186,7 @@ class Ground:
 
         Raises:
             ValueError: The memory of a block has another length, or a number is out of range.
-            BlockingIOError: More than 4,096 operations would wait or run.
+            BlockingIOError: More than 65,536 operations would wait or run.
             RuntimeError: The system gives no thread, which starts with the first operation.
             OSError: Somebody closed the socket's descriptor, the ground was closed before, or this process was forked.
         """
@@ -192,15 +206,10 @@ class Ground:
         with _told():
             return Box(extension("ground").Box(self._native, has_descriptor))
 
-    @property
-    def lost(self) -> frozenset[Satellite]:
-        """Satellites that do not answer while others do."""
-        return frozenset(map(Satellite._make, self._reach()[2]))
-
-    @property
-    def is_silent(self) -> bool:
-        """True after no satellite has answered, until one does."""
-        return self._reach()[0]
+    def reach(self) -> Reach:
+        """Return what is known of satellites that do not answer."""
+        is_silent, losses, lost = self._reach()
+        return Reach(is_silent, losses, frozenset(map(Satellite._make, lost)))
 
     def listen(self) -> None:
         """Keep telemetry that comes from now on, of satellites that were asked for it.
@@ -232,7 +241,7 @@ class Ground:
         if (size := _OVERHEAD + len(ask.payload)) > icd.LIMIT_PACKET_BYTES:
             raise PacketError(icd.STATUS_TOO_LARGE, f"{size} bytes; {icd.LIMIT_PACKET_BYTES} are allowed")
         for satellite in ask.route:
-            if satellite not in self._torus:
+            if satellite not in self._torus and satellite != NOWHERE:  # the ground finds the way then
                 where = f"{self._torus.planes} planes x {self._torus.slots} slots"
                 raise ValueError(f"satellite {satellite} is outside {where}; both count from 1")
         return (
@@ -286,6 +295,11 @@ class Box:
         with _told():
             told = self._native.take()
         return None if told is None else (told[0], Outcome.of(*told))
+
+    def progress(self) -> tuple[int, int]:
+        """Return how many chunks have moved of the blocks that run, and how many they have."""
+        moved, total = self._native.progress()
+        return int(moved), int(total)
 
     def fileno(self) -> int:
         """Return the descriptor that is readable while an outcome can be taken; -1: the box was made without."""

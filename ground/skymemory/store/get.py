@@ -1,35 +1,67 @@
-"""Gets of a store: repeat attempts to fetch blocks, and forget or purge the blocks that are gone."""
+"""Gets of a store: blocks are fetched, and those that are gone forgotten or purged, as the core says (`sky_ground_move.c`)."""
 
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from skymemory.common.progress import Progress
+from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.native import Transfer
-from skymemory.sky.entry_satellites import Route
-from skymemory.store.decisions import AttemptStep, TransferAttempts, Verdict
+from skymemory.link.ground import Box
+from skymemory.link.operations import LAZY, Operation, Outcome
+from skymemory.link.structures import Kind
+from skymemory.sky.placement.structures import Verdict
 from skymemory.store.find import Lookups
-from skymemory.store.parts import Operation, StoreParts
-from skymemory.store.purge import Purges
+from skymemory.store.parts import Part, StoreParts
 from skymemory.store.results import GetResult, Status
-from skymemory.store.routes import Ways
-from skymemory.store.streamed_get import StreamedGet
-from skymemory.store.transfers import Transfers, memory_for
 
-_Tried = Mapping[int, tuple[TransferAttempts, Transfer]]
-"""By the index of a block, its attempts and the transfer of the last or the next one."""
+AHEAD_BYTES: Final = 1 << 24
+"""Bytes of blocks that `get_each` has asked for and that nobody has taken yet. A block begins as soon as there is room for it."""
+_STEP_BYTES: Final = 1 << 22
+_LENGTHS_MAX: Final = 3
+"""Lengths under which a block is asked for, if it is replaced meanwhile by one of another length."""
+_WAIT_S: Final = 1.0
+_FULL_S: Final = 0.001
 
 
-class Gets(Operation):
+def memory_for(length: int) -> bytearray:
+    """Return zeroed memory for a block.
+
+    It is taken in steps: to take it at once would stop all other threads for a millisecond per MB.
+    """
+    step = bytes(min(length, _STEP_BYTES))
+    memory = bytearray(step)
+    while (left := length - len(memory)) > 0:
+        memory += step if left >= _STEP_BYTES else bytes(left)
+    return memory
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A block that is to be fetched."""
+
+    index: int
+    """Its index among those that were asked for."""
+    entry: BlockEntry
+    room: memoryview | None
+    """Memory of the caller; None: it is to be taken."""
+    operation: Operation | None = None
+    tries: int = 0
+
+    @property
+    def own_bytes(self) -> int:
+        """Bytes of memory that is to be taken."""
+        return self.entry.block_len if self.room is None else 0
+
+
+class Gets(Part):
     """Gets of one store. Thread-safe."""
 
-    def __init__(self, parts: StoreParts, lookups: Lookups, purges: Purges, transfers: Transfers) -> None:
+    def __init__(self, parts: StoreParts, lookups: Lookups) -> None:
         super().__init__(parts)
         self._lookups = lookups
-        self._purges = purges
-        self._transfers = transfers
 
     def get(
         self,
@@ -37,8 +69,6 @@ class Gets(Operation):
         room: Sequence[memoryview | None],
         block_bytes_max: int,
         progress: Progress | None,
-        *,
-        aside: bool,
     ) -> list[GetResult]:
         """Fetch blocks, all at once. Blocks that are gone are forgotten.
 
@@ -47,86 +77,146 @@ class Gets(Operation):
             room: The memory for each block, or None to take new memory.
             block_bytes_max: Longer blocks are misses.
             progress: Called now and then with chunks done and chunks in all.
-            aside: Use a socket of its own, so that other gets do not wait for this one.
 
         Returns:
             A result for each entry, in order.
         """
         start_s = time.perf_counter()
-        results, wanted = self._begin(entries)
-        new = self._new_transfers(results, wanted, room, block_bytes_max)
-        tried = {index: (self._transfers.to_get(), transfer) for index, transfer in new.items()}
-        self._finish(results, tried, room, block_bytes_max, progress, aside=aside)
-        return self._counted(list(results.values()), start_s)
+        results, wanted = self._begin(entries, room, block_bytes_max)
+        while wanted:
+            outcomes = self._runner.run([self._start(one) for one in wanted], progress)
+            wanted = self._settled(results, list(zip(wanted, outcomes, strict=True)), block_bytes_max)
+        return self._counted([results[index] for index in range(len(entries))], start_s)
 
     def get_each(
         self, entries: Sequence[BlockEntry | bytes], room: Sequence[memoryview | None], block_bytes_max: int
     ) -> Generator[GetResult, None, None]:
         """Fetch blocks as `get` does, and yield the result of each as soon as it and all before it are there."""
         start_s = time.perf_counter()
-        results, wanted = self._begin(entries)
-        with closing(self._stream(results, wanted, room, block_bytes_max)) as stream:
-            ready = 0
-            for index in range(len(entries)):
-                while ready <= index:
-                    ready = next(stream)
-                [result] = self._counted([results.pop(index)], start_s)
-                yield result
-                del result  # else the memory of this block would stay until the next one is there
-                start_s = time.perf_counter()
-            next(stream, None)  # all is counted then
+        results, wanted = self._begin(entries, room, block_bytes_max)
+        stream = _Stream(self, results, wanted, block_bytes_max)
+        del wanted  # with it the memory of blocks would stay
+        for index in range(len(entries)):
+            stream.wait_for(index)
+            [result] = self._counted([results.pop(index)], start_s)
+            stream.taken(index)
+            yield result
+            del result  # else the memory of this block would stay until the next one is there
+            start_s = time.perf_counter()
 
-    def carry_out(
-        self,
-        verdicts: Mapping[BlockEntry, Verdict],
-        elsewhere: Mapping[bytes, BlockEntry],
-        routes: Sequence[Route],
-        patience_s: float | None = None,
-    ) -> None:
-        """Forget and purge blocks by their verdicts.
+    def give_up(self, gone: Iterable[tuple[BlockEntry, Verdict]], ways: int = LAZY) -> None:
+        """Forget blocks by the verdicts on them, and purge the rest of those that are of no use.
 
         Args:
-            verdicts: The verdict on each block.
-            elsewhere: Blocks that are there, but with another length or for another row. The index takes these entries.
-            routes: Routes to the satellites that are told of a purge.
-            patience_s: Seconds to wait for their answers; None for the usual time.
+            ways: `LAZY`, and `HURRIED` if nobody waits for satellites that are late.
         """
-        self._index.add(elsewhere.values())
-        for entry, verdict in verdicts.items():
-            if verdict is Verdict.FORGET and entry.key not in elsewhere:
-                self._index.remove(entry.key)
-                self._lookups.set_incomplete(entry.key)
-        useless = [entry for entry, verdict in verdicts.items() if verdict is Verdict.PURGE]
+        useless = [entry for entry, verdict in gone if self._settle(entry, verdict)]
         if useless:
-            self._purges.forget(useless, routes, patience_s)
+            self._runner.run([self._operation(Kind.PURGE, entry, ways) for entry in useless])
+            self._count(purges=len(useless))
 
-    def reason(self) -> Status | None:
-        """Return why no block can be moved now, or None if blocks can be moved."""
-        if self._routes.silent:
-            return Status.UNANSWERED
-        return None if self._routes.to_servers() else Status.NO_SATELLITE
+    # ---- for the stream ---------------------------------------------------------------------------------------------
 
-    def end_of(self, status: Status) -> Status:
-        """Return the final status of a block. If nobody was asked for it, say why."""
-        if status is Status.RUNNING:
-            return Status.UNANSWERED if self._routes.silent else Status.NO_SATELLITE
-        return status
+    def open_box(self) -> Box:
+        """Return a box for operations whose outcomes are taken one after the other."""
+        return self._runner.box()
+
+    def submit(self, box: Box, one: _Wanted) -> Operation:
+        """Begin to fetch a block, and return the operation.
+
+        Raises:
+            BlockingIOError: There is no room for it now.
+            ValueError: The store was closed.
+        """
+        operation = self._start(one)
+        try:
+            self._runner.submit(box, operation)
+        except BlockingIOError:
+            one.tries -= 1
+            raise
+        return operation
+
+    def ended(
+        self, results: dict[int, GetResult], ended: Sequence[tuple[_Wanted, Outcome]], block_bytes_max: int
+    ) -> list[_Wanted]:
+        """Write the results of blocks whose operations have ended. Return those that are to be fetched with another length."""
+        outcomes = [outcome for _, outcome in ended]
+        self._runner.note(outcomes)
+        self._runner.note_moved(Kind.GET, outcomes)
+        return self._settled(results, ended, block_bytes_max)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, entries: Sequence[BlockEntry | bytes]) -> tuple[dict[int, GetResult], dict[int, BlockEntry]]:
-        """Look blocks up. Return results that are misses so far, and the entries of the known blocks, both by index."""
-        known, unanswered = self._lookups.resolve(entries)
-        results = {}
-        for index, one in enumerate(entries):
+    def _begin(
+        self, entries: Sequence[BlockEntry | bytes], room: Sequence[memoryview | None], block_bytes_max: int
+    ) -> tuple[dict[int, GetResult], list[_Wanted]]:
+        """Look blocks up. Return results that are misses so far, by index, and the blocks that may be fetched."""
+        known, why = self._lookups.resolve(entries)
+        results: dict[int, GetResult] = {}
+        wanted = []
+        for index, (one, entry) in enumerate(zip(entries, known, strict=True)):
             key = one if isinstance(one, bytes) else one.key
-            results[index] = GetResult(key, None, Status.UNANSWERED if key in unanswered else Status.MISS, 0.0, known=False)
-        return results, {index: entry for index, entry in enumerate(known) if entry is not None}
+            results[index] = GetResult(key, None, why.get(key, Status.MISS), 0.0, known=False)
+            if entry is not None:
+                wanted += self._allowed(results, _Wanted(index, entry, room[index]), block_bytes_max)
+        return results, wanted
+
+    def _allowed(self, results: dict[int, GetResult], one: _Wanted, block_bytes_max: int) -> list[_Wanted]:
+        """Return a block if it may be fetched, else write its result."""
+        if one.entry.block_len > block_bytes_max:
+            status = Status.TOO_LARGE
+        elif one.tries == _LENGTHS_MAX or (one.room is not None and one.room.nbytes != one.entry.block_len):
+            status = Status.BAD_LENGTH
+        else:
+            return [one]
+        results[one.index] = replace(results[one.index], status=status, known=True)
+        return []
+
+    def _start(self, one: _Wanted) -> Operation:
+        """Return the operation that fetches a block, with memory for it."""
+        one.tries += 1
+        one.entry = self._index.current(one.entry)
+        one.operation = self._operation(Kind.GET, one.entry)
+        one.operation.data = memory_for(one.entry.block_len) if one.room is None else one.room
+        return one.operation
+
+    def _settled(
+        self, results: dict[int, GetResult], ended: Sequence[tuple[_Wanted, Outcome]], block_bytes_max: int
+    ) -> list[_Wanted]:
+        """Write results, and forget or purge what is gone. Return the blocks that are to be fetched with another length."""
+        again: list[_Wanted] = []
+        gone = []
+        for one, outcome in ended:
+            if outcome.status is Status.MISS and outcome.entry is one.entry:
+                gone.append((one.entry, outcome.verdict))
+            elif outcome.status in (Status.MISS, Status.BAD_KEY):  # another block has the key: what is known of it is no more
+                self._index.remove(one.entry.key)
+        for one, outcome in ended:
+            data = None if one.operation is None else one.operation.data
+            one.operation = None  # the result has the memory now
+            results[one.index] = self._result(outcome, data)
+            if outcome.status is Status.BAD_LENGTH:
+                one.entry = outcome.entry
+                self._index.add([outcome.entry])
+                again += self._allowed(results, one, block_bytes_max)
+            elif outcome.status is Status.DONE and outcome.entry is not one.entry:
+                self._index.add([outcome.entry])
+        self.give_up(gone)
+        return again
+
+    def _result(self, outcome: Outcome, data: Buffer | None) -> GetResult:
+        is_done = outcome.status is Status.DONE
+        return GetResult(
+            outcome.entry.key,
+            data if is_done and isinstance(data, bytearray) else None,
+            outcome.status,
+            outcome.queue_s + outcome.network_s + outcome.rest_s,
+            entry=outcome.entry if is_done else None,
+            is_degraded=is_done and outcome.decoded > 0,
+        )
 
     def _counted(self, results: list[GetResult], start_s: float) -> list[GetResult]:
-        """Count results. Return them; those of unknown blocks say why nobody could be asked."""
-        if not all(result.known for result in results) and (reason := self.reason()):
-            results = [one if one.known else replace(one, status=reason) for one in results]
+        """Count results, and return them."""
         self._index.moved(result.key for result in results if result.ok)
         hits = sum(result.ok for result in results)
         self._count(
@@ -138,153 +228,69 @@ class Gets(Operation):
         )
         return results
 
-    def _new_transfers(
-        self,
-        results: dict[int, GetResult],
-        wanted: Mapping[int, BlockEntry],
-        room: Sequence[memoryview | None],
-        block_bytes_max: int,
-        *,
-        has_memory: bool = True,
-    ) -> dict[int, Transfer]:
-        """Return transfers of those wanted blocks that may be fetched, and write the results of the others.
 
-        Args:
-            results: The results of all blocks.
-            wanted: Entries of blocks, by index.
-            room: The memory for each block, or None.
-            block_bytes_max: Longer blocks are misses.
-            has_memory: False if transfers without `room` get their memory later.
-        """
-        transfers: dict[int, Transfer] = {}
-        for index, entry in wanted.items():
-            data = room[index]
-            if entry.block_len > block_bytes_max:
-                results[index] = replace(results[index], status=Status.TOO_LARGE, known=True)
-            elif data is not None and data.nbytes != entry.block_len:
-                results[index] = replace(results[index], status=Status.BAD_LENGTH, known=True)
+class _Stream:
+    """Blocks that are fetched in order, with a bound on the memory of those that nobody has taken yet. Used from one thread."""
+
+    def __init__(self, gets: Gets, results: dict[int, GetResult], wanted: Sequence[_Wanted], block_bytes_max: int) -> None:
+        """Ask for the first blocks."""
+        self._gets = gets
+        self._results = results
+        self._block_bytes_max = block_bytes_max
+        self._left = deque(wanted)
+        self._runs: dict[int, _Wanted] = {}
+        """By `id` of the operation."""
+        self._waiting = {one.index for one in wanted}
+        self._bytes: dict[int, int] = {}
+        """Bytes of blocks that were asked for and not taken, by index."""
+        self._ahead_bytes = 0
+        """Sum of these."""
+        self._box = gets.open_box()
+        self._ask()
+
+    def wait_for(self, index: int) -> None:
+        """Wait until the result of a block will not change any more."""
+        while index in self._waiting:
+            self._ask()
+            if self._runs:
+                self._box.wait(_WAIT_S)
             else:
-                own = memory_for(entry.block_len if data is None and has_memory else 0)
-                transfers[index] = Transfer(entry, self._tenant, own if data is None else data)
-        return transfers
+                time.sleep(_FULL_S)  # others have all the room
+            self._take()
 
-    def _finish(
-        self,
-        results: dict[int, GetResult],
-        tried: _Tried,
-        room: Sequence[memoryview | None],
-        block_bytes_max: int,
-        progress: Progress | None = None,
-        *,
-        aside: bool = False,
-        ways: list[Ways] | None = None,
-    ) -> None:
-        """Go on with attempts to the end, and write their results.
+    def taken(self, index: int) -> None:
+        """Note that somebody has a block's memory."""
+        self._ahead_bytes -= self._bytes.pop(index, 0)
+        self._ask()
 
-        Args:
-            results: The results of all blocks.
-            tried: The attempts, at whatever step they are.
-            room: The memory for each block, or None.
-            block_bytes_max: Longer blocks are misses.
-            progress: Called now and then with chunks done and chunks in all.
-            aside: Use the socket of gets aside.
-            ways: Ways that these attempts have gone.
-        """
-        while tried:
-            attempts, transfers = [one for one, _ in tried.values()], [one for _, one in tried.values()]
-            self._transfers.get(attempts, transfers, progress, aside=aside, tried=ways)
-            for index, (one, transfer) in tried.items():
-                results[index] = self._get_result(transfer, one.status)
-            wanted = self._settle({index: (one, transfer.entry) for index, (one, transfer) in tried.items()})
-            new = self._new_transfers(results, wanted, room, block_bytes_max)
-            tried, ways = {index: (tried[index][0], transfer) for index, transfer in new.items()}, None
+    def _ask(self) -> None:
+        while self._left and (not self._bytes or self._ahead_bytes + self._left[0].own_bytes <= AHEAD_BYTES):
+            one = self._left[0]
+            try:
+                operation = self._gets.submit(self._box, one)
+            except BlockingIOError:
+                return
+            except ValueError:  # the store was closed
+                self._cancel()
+                return
+            self._left.popleft()
+            self._ahead_bytes += one.own_bytes - self._bytes.get(one.index, 0)
+            self._bytes[one.index] = one.own_bytes
+            self._runs[id(operation)] = one
 
-    def _stream(
-        self,
-        results: dict[int, GetResult],
-        wanted: Mapping[int, BlockEntry],
-        room: Sequence[memoryview | None],
-        block_bytes_max: int,
-    ) -> Generator[int, None, None]:
-        """Fetch blocks in order, and write their results. Yield how many results, from the first, will not change any more."""
-        new = self._new_transfers(results, wanted, room, block_bytes_max, has_memory=False)
-        order = list(new)
-        with closing(StreamedGet(self._transfers, list(new.values()))) as stream:
-            at = 0
-            while at < len(order):
-                yield order[at]
-                transfer = stream.take(at)
-                if transfer is not None and transfer.status is Status.DONE:
-                    results[order[at]] = self._get_result(transfer, Status.DONE)
-                    transfer.data = b""  # the caller has it
-                    at += 1
-                    continue
-                failed = {order[place]: one for place, one in stream.drain(at).items()}
-                if self._transfers.is_closed or not self._mend(results, failed, stream.tried, room, block_bytes_max):
-                    for index in order[at:]:
-                        results[index] = replace(results[index], status=Status.CANCELLED, known=True)
-                    break
-                at += len(failed)
-            yield len(room)
-            stream.finish()
+    def _take(self) -> None:
+        ended = []
+        while (told := self._box.take()) is not None:
+            ended.append((self._runs.pop(id(told[0])), told[1]))
+        if not ended:
+            return
+        again = self._gets.ended(self._results, ended, self._block_bytes_max)
+        self._waiting -= {one.index for one, _ in ended} - {one.index for one in again}
+        self._left.extendleft(reversed(again))
 
-    def _mend(
-        self,
-        results: dict[int, GetResult],
-        streamed: _Tried,
-        ways: list[Ways],
-        room: Sequence[memoryview | None],
-        block_bytes_max: int,
-    ) -> bool:
-        """Write the results of first attempts; where these have failed, after more attempts. False: the store was closed."""
-        failed: dict[int, tuple[TransferAttempts, Transfer]] = {}
-        for index, (one, transfer) in streamed.items():
-            if transfer.status is Status.DONE:
-                results[index] = self._get_result(transfer, Status.DONE)
-            else:
-                failed[index] = one, transfer
-        self._transfers.ended([one for one in failed.values() if one[1].status is not Status.RUNNING])
-        try:
-            self._finish(results, failed, room, block_bytes_max, ways=ways)
-        except ValueError:
-            if not self._transfers.is_closed:
-                raise
-            return False
-        return True
-
-    def _get_result(self, transfer: Transfer, status: Status) -> GetResult:
-        taken = transfer.data if transfer.status is Status.DONE else None
-        data = taken if isinstance(taken, bytearray) else None
-        is_done = transfer.status is Status.DONE
-        is_degraded = is_done and transfer.decoded > 0
-        return GetResult(
-            transfer.entry.key,
-            data,
-            self.end_of(status),
-            transfer.duration_s,
-            entry=transfer.entry if is_done else None,
-            is_degraded=is_degraded,
-        )
-
-    def _settle(self, fetched: Mapping[int, tuple[TransferAttempts, BlockEntry]]) -> dict[int, BlockEntry]:
-        """Find out why blocks did not come, and forget or purge those that are gone.
-
-        Returns:
-            New entries of blocks that are to be fetched again. Another host has replaced or prefetched these.
-        """
-        doubtful = {index: (one, entry) for index, (one, entry) in fetched.items() if one.next() is AttemptStep.CONFIRM}
-        renamed = [entry.key for one, entry in doubtful.values() if one.is_renamed]
-        for key in renamed:
-            self._index.remove(key)
-        gone = [entry for one, entry in doubtful.values() if not one.is_renamed]
-        routes = self._purges.routes([entry.key for entry in gone]) if gone else []
-        elsewhere = self._lookups.newest(renamed)
-        if gone:
-            elsewhere |= self._lookups.prefetched_ahead([entry.key for entry in gone]) | self._lookups.replaced(gone)
-        is_blind = any(entry.key not in elsewhere for entry in gone) and self._late_search.is_schedule_unknown(routes)
-        aside = self._lookups.aside([entry.key for entry in gone if entry.key not in elsewhere and not is_blind])
-        for one, entry in doubtful.values():
-            one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind, is_aside=entry.key in aside)
-        verdicts = {entry: one.verdict for one, entry in fetched.values() if one.next() is AttemptStep.END}
-        self.carry_out(verdicts, elsewhere, routes)
-        return {index: elsewhere[entry.key] for index, (one, entry) in doubtful.items() if one.next() is AttemptStep.ASK}
+    def _cancel(self) -> None:
+        """Nothing more is asked for: the store was closed."""
+        for one in self._left:
+            self._results[one.index] = replace(self._results[one.index], status=Status.CANCELLED, known=True)
+        self._waiting -= {one.index for one in self._left}
+        self._left.clear()

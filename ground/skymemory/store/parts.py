@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
+from skymemory.link.operations import Operation
+from skymemory.link.structures import Kind
+from skymemory.sky.placement.structures import Verdict
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.store.late_search import LateSearch
+from skymemory.store.incomplete import IncompleteBlocks
 from skymemory.store.radix import RadixIndex
-from skymemory.store.routes import Routes
+from skymemory.store.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,23 +21,37 @@ class StoreParts:
     where: Whereabouts
     """The places of the servers, and the schedule that they follow."""
     index: RadixIndex
+    incomplete: IncompleteBlocks
     control: ControlPlane
-    routes: Routes
-    late_search: LateSearch
+    runner: Runner
     tenant: int
     """Name space of the keys."""
     count: Callable[..., None]
     """Function that takes counts by the names of `StoreStatistics`."""
 
 
-class Operation:
-    """An operation of a store, with the store's parts at hand."""
+class Part:
+    """A part of a store that has operations done, with the store's parts at hand."""
 
     def __init__(self, parts: StoreParts) -> None:
         self._where = parts.where
         self._index = parts.index
+        self._incomplete = parts.incomplete
         self._control = parts.control
-        self._routes = parts.routes
-        self._late_search = parts.late_search
+        self._runner = parts.runner
         self._tenant = parts.tenant
         self._count = parts.count
+        self._deadline_ms = parts.where.constellation.cache.deadline_ms
+
+    def _operation(self, kind: Kind, entry: BlockEntry, ways: int = 0) -> Operation:
+        """Return an operation on a block of this tenant."""
+        return Operation(kind, entry, self._tenant, self._deadline_ms, ways=ways)
+
+    def _settle(self, entry: BlockEntry, verdict: Verdict) -> bool:
+        """Forget a block here by a verdict on it. Return True if its rest is to be purged on the satellites as well."""
+        if verdict is Verdict.KEEP:
+            return False
+        self._index.remove(entry.key)
+        if verdict is Verdict.FORGET:
+            self._incomplete.add(entry.key)
+        return verdict is Verdict.PURGE

@@ -9,17 +9,16 @@ what the lost had.
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Condition, Thread
 from typing import Final, NamedTuple
 
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import PurgeOrder
-from skymemory.link.native import Transfer
-from skymemory.sky.entry_satellites import Route
-from skymemory.store.parts import Operation, StoreParts
+from skymemory.link.operations import CALM, WANTS_HOLDERS, Operation
+from skymemory.link.structures import Kind
+from skymemory.store.get import memory_for
+from skymemory.store.parts import Part, StoreParts
 from skymemory.store.results import Status
-from skymemory.store.transfers import Transfers, memory_for
 from skymemory.wire.address import Satellite
 
 _log = logging.getLogger(__name__)
@@ -41,45 +40,37 @@ class _Wanted(NamedTuple):
     entry: BlockEntry
     tenant: int
     is_sound: IsSound
-    wrong: Sequence[Route]
+    wrong: Sequence[Satellite]
     """Satellites whose chunks of the block are wrong, and are purged first."""
 
 
-class PutsAgain(Operation):
+class PutsAgain(Part):
     """Puts of blocks of which chunks are missing. Thread-safe."""
 
-    def __init__(self, parts: StoreParts, transfers: Transfers) -> None:
+    def __init__(self, parts: StoreParts) -> None:
         super().__init__(parts)
-        self._transfers = transfers
         self._change = Condition()  # guards all below
         self._waiting: OrderedDict[bytes, _Wanted] = OrderedDict()
         self._done_s: OrderedDict[bytes, float] = OrderedDict()
         self._gone: set[bytes] = set()
         self._running: bytes | None = None
-        self._looks = False
         self._closed = False
         self._thread: Thread | None = None
 
     def stop(self) -> None:
-        """Begin nothing more: what runs may fail from now on, as sockets are closed. Safe to call twice."""
+        """Begin nothing more: what runs may fail from now on, as the ground is closed. Safe to call twice."""
         with self._change:
             self._closed = True
             self._change.notify_all()
 
     def close(self) -> None:
-        """End what runs, once the sockets of the transfers are closed; safe to call twice."""
+        """End what runs, once the ground is closed; safe to call twice."""
         self.stop()
         thread = self._thread
         if thread is not None:
             thread.join()
 
-    def look(self) -> None:
-        """Find out which satellites are lost, because a put was done without some. Nobody waits for it."""
-        with self._change:
-            self._looks = True
-            self._begin()
-
-    def add(self, entry: BlockEntry, tenant: int, is_sound: IsSound, wrong: Sequence[Route] = ()) -> None:
+    def add(self, entry: BlockEntry, tenant: int, is_sound: IsSound, wrong: Sequence[Satellite] = ()) -> None:
         """Put a block again, unless that was done lately or many wait.
 
         Args:
@@ -88,7 +79,7 @@ class PutsAgain(Operation):
             is_sound: Function that checks the block's seal.
             wrong: Satellites whose chunks of the block are wrong; they are purged first.
         """
-        now_s = self._control.timing.clock()
+        now_s = time.monotonic()
         with self._change:
             done_s = self._done_s.get(entry.key)
             is_late = done_s is not None and now_s < done_s + self._control.timing.lost_s
@@ -109,7 +100,7 @@ class PutsAgain(Operation):
     def is_idle(self) -> bool:
         """True if nothing waits and nothing runs."""
         with self._change:
-            return not self._waiting and not self._looks and self._running is None
+            return not self._waiting and self._running is None
 
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
@@ -138,44 +129,35 @@ class PutsAgain(Operation):
     def _next(self) -> Callable[[], float] | None:
         """Wait for work, and return it; None if the store was closed. The work returns for how many seconds it used the links."""
         with self._change:
-            self._change.wait_for(lambda: self._closed or self._looks or self._waiting)
+            self._change.wait_for(lambda: self._closed or self._waiting)
             if self._closed:
                 return None
-            if self._looks:
-                self._looks = False
-                return self._look
             key, wanted = self._waiting.popitem(last=False)
             self._running = key
-            self._done_s[key] = self._control.timing.clock()
+            self._done_s[key] = time.monotonic()
             self._done_s.move_to_end(key)
             if len(self._done_s) > _REMEMBERED_MAX:
                 self._done_s.popitem(last=False)
             return lambda: self._put_again(wanted)
 
-    def _look(self) -> float:
-        self._routes.look()
-        return 0.0  # it has waited
-
     def _put_again(self, wanted: _Wanted) -> float:
-        if wanted.wrong:
-            order = PurgeOrder(wanted.entry.key, wanted.wrong, wanted.entry.version, wanted.entry.content)
-            self._control.purge([order], wanted.tenant, self._control.patience_s(wanted.wrong))
         entry = self._index.current(wanted.entry)
+        if wanted.wrong:
+            self._control.purge_at(wanted.wrong, entry, wanted.tenant)
         if (holders := self._holders(entry, wanted.tenant)) is None:
             return 0.0
         start_s = time.perf_counter()
-        got = Transfer(entry, wanted.tenant, data := memory_for(entry.block_len))
-        self._transfers.get([self._transfers.to_get()], [got], None, aside=True)
+        get = Operation(Kind.GET, entry, wanted.tenant, self._deadline_ms, data=memory_for(entry.block_len), ways=CALM)
+        [got] = self._runner.run([get])
         is_got = got.status is Status.DONE and got.entry == entry  # satellites that were asked may hold an older one
-        if not is_got or not wanted.is_sound(bytearray(data)) or self._is_gone(entry.key):
+        data = get.data
+        if not is_got or data is None or not wanted.is_sound(bytearray(data)) or self._is_gone(entry.key):
             return time.perf_counter() - start_s
-        put = Transfer(entry, wanted.tenant, data, holders=holders)
-        self._transfers.put([put], None)
-        self._count(puts_again=put.status is Status.DONE)
+        put = Operation(Kind.PUT, entry, wanted.tenant, self._deadline_ms, data=data, ways=CALM, extra=tuple(holders))
+        [stored] = self._runner.run([put])
+        self._count(puts_again=stored.status is Status.DONE)
         if self._is_gone(entry.key):
-            routes = self._routes.all_routes([entry.epoch])
-            order = PurgeOrder(entry.key, routes, entry.version, entry.content)
-            self._control.purge([order], wanted.tenant, self._control.patience_s(routes))
+            self._runner.run([Operation(Kind.PURGE, entry, wanted.tenant, self._deadline_ms)])
         return time.perf_counter() - start_s
 
     def _is_gone(self, key: bytes) -> bool:
@@ -183,18 +165,13 @@ class PutsAgain(Operation):
         with self._change:
             return key in self._gone
 
-    def _holders(self, entry: BlockEntry, tenant: int) -> Mapping[int, Satellite] | None:
-        """Ask the servers of a block, and return who holds the whole share of which server.
+    def _holders(self, entry: BlockEntry, tenant: int) -> Sequence[Satellite] | None:
+        """Ask the servers of a block, and return by share who holds the whole share.
 
         None if no chunk is missing, or if the others do not suffice.
         """
-        for _ in range(2):  # if satellites are silent, their stand-ins are asked next
-            ways = self._routes.ways(entry.epoch)
-            if ways is None:
-                return None
-            routes = list(dict.fromkeys(route for place in ways.places for route in place))
-            [held] = self._control.held([(entry, ways.places)], tenant, self._control.patience_s(routes))
-            if not held.silent:
-                return held.holders if held.whole and held.denied > 0 else None
-            self._routes.look(held.silent)
-        return None
+        [told] = self._runner.run([Operation(Kind.CHECK, entry, tenant, self._deadline_ms, ways=WANTS_HOLDERS | CALM)])
+        if told.status is not Status.DONE or told.silent:
+            return None
+        is_whole = all(holder.plane for holder in told.holders[: entry.chunk_total])
+        return None if is_whole else told.holders

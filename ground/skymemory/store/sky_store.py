@@ -11,7 +11,6 @@ Failures in the sky do not raise: a lost packet is asked for again, and a lost s
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from itertools import takewhile
@@ -22,33 +21,31 @@ from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.native import Transfer
-from skymemory.link.shares import cut
+from skymemory.link.operations import HURRIED, LAZY
 from skymemory.link.timing import Timing
+from skymemory.sky import entry_satellites
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.file_sections import Cache
-from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Playing, Source, Whereabouts
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
-from skymemory.store.decisions import may_purge, verdict_of
 from skymemory.store.find import Lookups
 from skymemory.store.get import Gets
-from skymemory.store.late_search import LateSearch
+from skymemory.store.incomplete import IncompleteBlocks
 from skymemory.store.openings import Openings
 from skymemory.store.parts import StoreParts
 from skymemory.store.prefetch import Prefetches
 from skymemory.store.purge import Purges
+from skymemory.store.put import Puts
 from skymemory.store.put_again import PutsAgain
 from skymemory.store.radix import RadixIndex
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
-from skymemory.store.routes import Routes
+from skymemory.store.runner import Moved, Runner
 from skymemory.store.sizing import capacity_bytes, stores_words
 from skymemory.store.still_there import Checks
 from skymemory.store.touch import Touches
-from skymemory.store.transfers import Moved, Transfers
 from skymemory.wire.address import Satellite
-from skymemory.wire.envelope import instance_of
 
 _T = TypeVar("_T")
 PREFETCH_S: Final = 60.0
@@ -63,7 +60,7 @@ class SkyStore(BlockStore):
 
     A local index remembers what was put and found, so a known block is fetched without a question. If a satellite does not
     answer, another one stands in for it for a while, so blocks can be put again at once; what it held is missed. While no
-    satellite answers, calls end at once and bring nothing (`silent`, see `skymemory.store.routes`).
+    satellite answers, calls end at once and bring nothing (`silent`).
     """
 
     def __init__(
@@ -100,26 +97,22 @@ class SkyStore(BlockStore):
         self._lock = Lock()
         self._closed = Event()  # views share it
         self._views: dict[int, SkyStore] = {}
-        with ExitStack() as opened:
-            self._control = opened.enter_context(ControlPlane(constellation, timing))
-            routes = Routes(self._where, self._control)
-            late_search = LateSearch(self._where, routes, self._control)
-            self._parts = StoreParts(self._where, self.index, self._control, routes, late_search, self._tenant, self._add)
-            self._touches = Touches(self._parts)
-            self._transfers = Transfers(self._parts, watch)
-            opened.callback(self._transfers.close)
-            self._puts_again = PutsAgain(self._parts, self._transfers)
-            opened.pop_all()
-        self._routes, self._late_search = routes, late_search
+        self._control = ControlPlane(constellation, timing)
+        self._runner = Runner(self._where, self._control, self._add, watch)
+        incomplete = IncompleteBlocks(self._control.timing.lost_s)
+        self._parts = StoreParts(self._where, self.index, incomplete, self._control, self._runner, self._tenant, self._add)
+        self._touches = Touches(self._parts)
+        self._puts_again = PutsAgain(self._parts)
         self._use(self._parts)
 
     def _use(self, parts: StoreParts) -> None:
         self._lookups = Lookups(parts)
         self._checks = Checks(parts)
         self._purges = Purges(parts)
+        self._gets = Gets(parts, self._lookups)
+        self._puts = Puts(parts)
         self._prefetches = Prefetches(parts)
-        self._gets = Gets(parts, self._lookups, self._purges, self._transfers)
-        self._openings = Openings(parts, self._transfers, self._puts_again)
+        self._openings = Openings(parts, self._puts_again)
 
     def set_tenant(self, tenant: int) -> None:
         """Name another tenant from now on. For `of_tenant`, whose views nobody has used yet."""
@@ -144,10 +137,9 @@ class SkyStore(BlockStore):
     def close(self) -> None:
         """End what runs, and close the sockets; safe to call twice. Blocks stay where they are."""
         self._closed.set()
-        self._puts_again.stop()  # it must not take the end of the transfers for a fault
-        self._transfers.close()
-        self._puts_again.close()
+        self._puts_again.stop()  # it must not take the end of its operations for a fault
         self._control.close()
+        self._puts_again.close()
 
     @property
     def control(self) -> ControlPlane:
@@ -184,16 +176,17 @@ class SkyStore(BlockStore):
     @property
     def silent(self) -> bool:
         """True after no satellite has answered, until one does. Blocks are then neither looked for nor stored."""
-        return self._routes.silent
+        return self._runner.reach().is_silent
 
     @property
     def knows_absence(self) -> bool:
         """True if so many satellites answer that a block which they do not have is not there."""
-        return not self.silent and len(self.lost) <= self.settings.parity
+        reach = self._runner.reach()
+        return not reach.is_silent and len(reach.lost) <= self.settings.parity
 
     def suites(self) -> frozenset[str]:
         """Return the security suites of the associations that carry blocks; waits for what runs. None without a keyring."""
-        return self._transfers.suites()
+        return self._control.suites()
 
     def probe(self, control: ControlPlane) -> dict[Satellite, float]:
         """Ping the servers, the entry satellites and a few others, also while the sky is silent. An answer ends the silence.
@@ -208,14 +201,18 @@ class SkyStore(BlockStore):
             ValueError: The store was closed.
         """
         self._begin()
-        answered = self._routes.probe(control)
-        self._control.expect(answered)
+        routes = self._around()
+        answered = control.ping(routes, control.patience_s(routes))
+        if control is not self._control:
+            self._control.expect(answered)
+            if answered and self.silent:
+                self._control.ping([one for one in routes if one.satellite in answered], self._control.patience_s(routes))
         return answered
 
     @property
     def lost(self) -> frozenset[Satellite]:
         """Satellites that do not answer while others do."""
-        return self._routes.lost
+        return self._runner.reach().lost
 
     @property
     def is_mended(self) -> bool:
@@ -246,24 +243,7 @@ class SkyStore(BlockStore):
                 stores = stores_words(self.constellation)
                 raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
         self._begin()
-        start_s = time.perf_counter()
-        transfers = [Transfer(self._entry(key, data), self._tenant, data) for key, data in items]
-        if self._transfers.put(transfers, progress):
-            self._puts_again.look()  # so that the next blocks go around silent satellites
-        results = [self._put_result(transfer) for transfer in transfers]
-        stored = [result.entry for result in results if result.entry is not None]
-        self.index.add(stored)
-        self.index.moved(entry.key for entry in stored)
-        for entry in stored:
-            self._lookups.set_whole(entry.key)
-        self._purges.forget_older(stored)
-        self._add(
-            puts=len(stored),
-            put_failures=len(results) - len(stored),
-            expired=sum(result.status is Status.EXPIRED for result in results),
-            put_s=time.perf_counter() - start_s,
-        )
-        return results
+        return self._puts.put(items, progress)
 
     def get(
         self,
@@ -272,7 +252,6 @@ class SkyStore(BlockStore):
         *,
         into: Sequence[memoryview | None] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
-        aside: bool = False,
     ) -> list[GetResult]:
         """Fetch blocks, all at once.
 
@@ -290,7 +269,6 @@ class SkyStore(BlockStore):
             into: The caller's writable memory for each block, or None if memory is to be taken. A block of another length is a
                 miss, and nothing of it is written. A block that does not come whole may be written in part.
             block_bytes_max: Longer blocks are misses, and no memory is taken for them.
-            aside: Use a socket of its own, so that other gets do not wait for this one.
 
         Returns:
             A result for each entry, in order.
@@ -301,7 +279,7 @@ class SkyStore(BlockStore):
         check_keys([entry if isinstance(entry, bytes) else entry.key for entry in entries])
         room = _room(into, len(entries))
         self._begin()
-        return self._gets.get(entries, room, block_bytes_max, progress, aside=aside)
+        return self._gets.get(entries, room, block_bytes_max, progress)
 
     def get_each(
         self,
@@ -352,7 +330,7 @@ class SkyStore(BlockStore):
         self._begin()
         known = [None if fresh else self.index.get(key) for key in keys]
         unknown = [key for key, entry in zip(keys, known, strict=True) if entry is None]
-        told = self._lookups.ask(unknown)
+        told = self._lookups.ask(unknown, fresh=fresh)
         found = {one.key: self.index.current(one.entry) for one in told if one.entry is not None}
         found |= {entry.key: entry for entry in known if entry is not None}
         unanswered = {one.key for one in told if one.status is Status.UNANSWERED}
@@ -375,7 +353,7 @@ class SkyStore(BlockStore):
         *,
         fresh: bool = False,
         block_bytes_max: int = BLOCK_BYTES_MAX,
-        cancelled: Callable[[], bool] = lambda: False,
+        cancelled: Callable[[], bool] | None = None,
     ) -> ChainResult:
         """Find the longest cached beginning of a chain of blocks (`BlockStore.find_longest`).
 
@@ -391,7 +369,7 @@ class SkyStore(BlockStore):
         check_keys(keys)
         self._begin()
         known = self.index.longest_prefix(keys)
-        told = self._lookups.longest(keys[len(known) :], cancelled)
+        told = self._lookups.longest(keys[len(known) :], block_bytes_max, cancelled)
         found = known + told.entries
         fits = [entry.block_len <= block_bytes_max for entry in found]
         found = found[: fits.index(False)] if False in fits else found
@@ -416,22 +394,15 @@ class SkyStore(BlockStore):
             ValueError: The store was closed.
         """
         self._begin()
-        there, denied = self._checks.check(chains)
-        if others := [key for key, one in denied.items() if one.is_other]:
-            chains = self._with_replaced(chains, others)
-            there, denied = self._checks.check(chains)
-        self._touches.crowded |= bool(denied)
-        useless = [key for key, one in denied.items() if may_purge(one)]
-        routes = self._checks.awake(self._purges.routes(useless)) if useless else []
-        elsewhere = self._lookups.prefetched_ahead(useless)
-        is_blind = bool(useless) and self._late_search.is_schedule_unknown(routes)
-        aside = self._lookups.aside([key for key in useless if key not in elsewhere and not is_blind])
-        for key in useless:
-            denied[key].is_other, denied[key].is_blind, denied[key].is_aside = key in elsewhere, is_blind, key in aside
-        entries = {entry.key: entry for chain in chains for entry in chain}
-        verdicts = {entries[key]: verdict_of(one) for key, one in denied.items()}
-        self._gets.carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
-        return there
+        if self.silent:
+            return [list(chain) for chain in chains]
+        checked = self._checks.check(chains)
+        if checked.others:
+            chains = self._with_replaced(chains, sorted(checked.others))
+            checked = self._checks.check(chains)
+        self._touches.crowded |= bool(checked.gone)
+        self._gets.give_up(checked.gone.values(), LAZY | HURRIED)
+        return checked.there
 
     def touch(self, keys: Sequence[bytes]) -> int:
         """Have satellites evict the end of a chain of blocks before its beginning, without which the end is of no use.
@@ -476,10 +447,8 @@ class SkyStore(BlockStore):
         """
         self._begin()
         entries = [result.entry for result in results if result.entry is not None]
-        keys = [entry.key for entry in entries]
-        self._puts_again.forget(keys)
-        routes = self._purges.routes(keys)
-        self._purges.forget(entries, routes, self._control.hurry_s(routes))
+        self._puts_again.forget(entry.key for entry in entries)
+        self._purges.forget(entries)
 
     def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys.
@@ -513,25 +482,20 @@ class SkyStore(BlockStore):
         self._begin()
         if not at_s >= time.time():
             raise ValueError(f"the time {at_s:.0f} is past; allowed are Unix times from now on")
-        row = self._where.row(at_s)
-        known, unanswered = self._lookups.resolve(keys)
-        reason = self._gets.reason()
+        now, row = self._where.row(time.time()), self._where.row(at_s)
+        known, why = self._lookups.resolve(keys)
         found = list({entry.key: entry for entry in known if entry is not None}.values())
-        if reason is not None or row == self._where.row(time.time()):
-            held = self._lookups.whole(found) if found and reason is None else []
+        if row == now:
             words = {None: Status.UNANSWERED, True: Status.DONE, False: Status.MISS}
-            statuses = {entry.key: words[whole] for entry, whole in zip(found, held, strict=False)}
+            statuses = {entry.key: words[whole] for entry, whole in zip(found, self._lookups.whole(found), strict=True)}
             moved: dict[bytes, int] = {}
         else:
             # From here on shares may be at their future places, even if the prefetch fails, so gets must look there too
             self.index.add([replace(entry, epoch=row) for entry in found])
-            prefetched = self._prefetches.to_row(found, row, deadline_s)
-            statuses = {one.entry.key: one.status for one in prefetched}
-            moved = {one.entry.key: one.moved for one in prefetched}
-        results = []
-        for key in keys:
-            status = statuses.get(key, reason or (Status.UNANSWERED if key in unanswered else Status.MISS))
-            results.append(PrefetchResult(key, status, row, moved.get(key, 0)))
+            told = self._prefetches.to_row(found, row, deadline_s)
+            statuses = {entry.key: one.status for entry, one in zip(found, told, strict=True)}
+            moved = {entry.key: self._prefetches.moved(entry, now, row) for entry in found}
+        results = [PrefetchResult(key, statuses.get(key, why.get(key, Status.MISS)), row, moved.get(key, 0)) for key in keys]
         self._add(prefetches=sum(result.ok for result in results))
         return results
 
@@ -539,34 +503,27 @@ class SkyStore(BlockStore):
         """Return the counts as they are now."""
         with self._lock:
             counted = StoreStatistics(**self._counts)
-        return replace(counted, retries=counted.retries + self._control.retries, satellites_lost=self._routes.losses)
+        return replace(counted, retries=counted.retries + self._control.retries, satellites_lost=self._runner.reach().losses)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         if self._closed.is_set():
             raise ValueError("the store was closed")
-        self._where.refresh()
+        self._runner.refresh()
 
-    def _entry(self, key: bytes, data: Buffer) -> BlockEntry:
-        block_len, instance = memoryview(data).nbytes, instance_of(data)
-        cache = self.constellation.cache
-        stripe = cut(block_len, min(cache.chunk_bytes, block_len), cache.servers, cache.parity)
-        stays = self.constellation.cache.host == "satellite"  # such blocks do not move, even if the satellites follow a schedule
-        epoch = SCHEDULE_STAYS if stays else 0
-        lengths, code = (stripe.block_len, stripe.chunk_len, stripe.chunk_total), (stripe.code_k, stripe.code_m)
-        return BlockEntry(key, *lengths, epoch, time.time(), *instance, *code)
-
-    def _put_result(self, transfer: Transfer) -> PutResult:
-        status = self._gets.end_of(transfer.status)
-        entry = transfer.entry if status is Status.DONE else None
-        lost = transfer.lost if status is Status.DONE else 0
-        return PutResult(transfer.entry.key, status, entry, transfer.duration_s, transfer.held_version, lost)
+    def _around(self) -> list[Route]:
+        """Return the routes that a probe pings: to the servers, to the entry satellites, and to a few others for comparison."""
+        now_s, lost = time.time(), self.lost
+        servers = entry_satellites.server_routes(self._where, now_s, lost)
+        entries = [Route(one.entry, one.entry) for one in servers]
+        others = entry_satellites.others(self._where, now_s, lost | {one for route in servers for one in route})
+        return list(dict.fromkeys([*servers, *entries, *others]))
 
     def _with_replaced(self, chains: Sequence[Sequence[BlockEntry]], others: Sequence[bytes]) -> list[list[BlockEntry]]:
         """Return chains with the blocks by which other hosts replaced those of keys `others`, and take these into the index."""
         known = {entry.key: entry for chain in chains for entry in chain}
-        newest = self._lookups.newest(others)
+        newest = {one.key: one.entry for one in self._lookups.ask(others, fresh=True) if one.entry is not None}
         # A satellite that holds a version from before it was cut off tells nothing of the block that was found. Whoever looked
         # the chain up has no use for a block of another length.
         replaced = {

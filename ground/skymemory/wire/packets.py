@@ -1,6 +1,6 @@
 """Packets of the control plane: built and parsed with `spacepackets`, `struct` and the generated ICD (docs/icd.md).
 
-Bulk data takes the native engine (`skymemory.link.native`). This codec is independent of it, and tests hold the two against each
+What hosts send is made by the core (`skymemory.link.ground`). This codec is independent of it, and tests hold one against the
 other. Malformed input raises `PacketError` and nothing else.
 """
 

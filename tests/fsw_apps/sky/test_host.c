@@ -120,12 +120,10 @@ static void test_a_share_of_several_pieces(void)
 
 static void test_many_blocks_at_once(void)
 {
-    static uint8_t   data[12][5u * CHUNK];
-    SKY_HostBlock_t  blocks[12];
-    SKY_HostServed_t served[SATELLITES];
+    static uint8_t  data[12][5u * CHUNK];
+    SKY_HostBlock_t blocks[12];
 
     open_with(host_usual);
-    SKY_Host_BeginReport(&rig.host);
     for (uint32_t i = 0; i < 12u; ++i)
     {
         blocks[i] = host_block(SKY_HOST_PUT, i, 5, places, 4, up);
@@ -140,7 +138,6 @@ static void test_many_blocks_at_once(void)
     while (SKY_Host_NextEnded(&rig.host) != NULL)
     {
     }
-    SKY_Host_BeginReport(&rig.host);
     for (uint32_t i = 0; i < 12u; ++i)
     {
         begin(&blocks[i]);
@@ -151,14 +148,6 @@ static void test_many_blocks_at_once(void)
         CHECK_EQ(blocks[i].status, SKY_STATUS_DONE);
         CHECK(memcmp(data[i], up, blocks[i].stripe.block_len) == 0);
     }
-    CHECK_EQ(SKY_Host_Served(&rig.host, NULL, 0), SATELLITES);
-    CHECK_EQ(SKY_Host_Served(&rig.host, served, 2), SATELLITES);
-    CHECK_EQ(SKY_Host_Served(&rig.host, served, SATELLITES), SATELLITES);
-    CHECK_EQ(served[0].chunks, 24); /* chunks 0 and 4 */
-    CHECK_EQ(served[0].bytes, 12u * (CHUNK + 1u));
-    CHECK_EQ(served[3].chunks, 12);
-    CHECK(served[3].asked_us > 0 && served[3].first_us == served[3].asked_us + RTT_US && served[3].last_us >= served[3].first_us);
-    CHECK(served[3].srtt_us > 0);
     host_close(&rig);
 }
 
@@ -249,7 +238,8 @@ static void test_a_miss_says_which_chunk(void)
     host_close(&rig);
 }
 
-/* A silent satellite is passed over after its part of the time; what follows passes it over at once. */
+/* A silent satellite is passed over after its part of the time, and so are all blocks that are to come from it. What begins later asks it
+ * again: which satellites are left alone is for the ground to say (sky_reach.h). */
 static void test_silence_is_passed_over(void)
 {
     open_with(host_usual);
@@ -260,13 +250,14 @@ static void test_silence_is_passed_over(void)
     SKY_HostBlock_t other;
     uint8_t         others[1];
 
-    begin(&block);
-    while (rig.host.running > 0 && !rig.host.peers.peers[1].silent)
-    {
-        const uint64_t due_us = SKY_Host_Run(&rig.host, rig.now_us, true);
+    const uint64_t begun_us = rig.now_us;
 
-        rig.now_us = due_us;
+    begin(&block);
+    while (rig.now_us < begun_us + 2000000u)
+    {
+        rig.now_us = SKY_Host_Run(&rig.host, rig.now_us, true);
     }
+    CHECK(!rig.host.peers.peers[1].silent && rig.host.running == 1u);
     other      = block;
     other.have = others;
     begin(&other);
@@ -274,12 +265,17 @@ static void test_silence_is_passed_over(void)
     check_whole(&block);
     CHECK(block.duration_us >= 2500000 && block.duration_us < 2700000);
     CHECK_EQ(other.status, SKY_STATUS_DONE);
-    CHECK(other.duration_us < 300000);
+    CHECK(other.duration_us < 900000);
+    while (SKY_Host_NextEnded(&rig.host) != NULL)
+    {
+    }
+    block = get_of(1, 8, 1, 1);
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK(block.duration_us >= 2500000 && block.duration_us < 2700000);
 
     /* If the others deny it, what was silent has the last word. */
     fallbacks[0] = host_place(2);
     block        = get_of(1, 8, 1, 1);
-    SKY_Host_BeginReport(&rig.host);
     while (SKY_Host_NextEnded(&rig.host) != NULL)
     {
     }

@@ -254,12 +254,10 @@ static void test_satellites_for_which_there_is_no_memory(void)
     SKY_HostQuestion_t one = question(4);
 
     start(false);
-    SKY_Host_BeginReport(&host);
     for (uint32_t i = 0; i < PEERS; ++i)
     {
         SKY_Host_Expect(&host, satellite(i), 30000);
     }
-    CHECK_EQ(SKY_Host_Served(&host, NULL, 0), 0); /* they have done nothing */
     for (uint32_t i = 0; i < PEERS; ++i)
     {
         peers.peers[i].active = 0; /* as if all had something to do */

@@ -309,12 +309,16 @@ static void test_after_losses_parity_is_asked_for_at_once_for_a_while(void)
     open_with(host_usual, false);
     put(1);
     CHECK_EQ(asked_for_parity(1), 0);
-    rig.is_silent[0]      = true;
+    rig.is_silent[0] = true; /* it may be dead: that says nothing of links */
+    (void)asked_for_parity(1);
+    rig.is_silent[0] = false;
+    put(1);
+    CHECK_EQ(asked_for_parity(1), 0);
+    rig.loses_chunks      = 1;
     SKY_HostBlock_t block = coded(SKY_HOST_GET, 1);
 
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
     CHECK(block.repeats > 0u);
-    rig.is_silent[0] = false;
     for (uint32_t i = 0; i < 3u; ++i)
     {
         CHECK(asked_for_parity(1) > 0u);

@@ -228,26 +228,6 @@ static void test_a_buffer_for_one_chunk(void)
     host_close(&rig);
 }
 
-static void test_a_report_has_who_took_part(void)
-{
-    SKY_HostServed_t served[SATELLITES];
-
-    open_with(host_usual);
-    SKY_Host_BeginReport(&rig.host);
-    put(1, 4, &places[0], 1);
-    SKY_Host_BeginReport(&rig.host);
-    rig.is_silent[1]      = true;
-    SKY_HostBlock_t block = host_block(SKY_HOST_GET, 1, 4, &places[1], 1, down);
-
-    CHECK_EQ(run(&block), SKY_STATUS_EXPIRED);
-    CHECK_EQ(SKY_Host_Served(&rig.host, served, SATELLITES), 1);
-    CHECK_EQ(served[0].slot, 2);
-    CHECK(served[0].asked_us > 0);
-    CHECK_EQ(served[0].first_us, 0);
-    CHECK_EQ(served[0].last_us, 0);
-    host_close(&rig);
-}
-
 /* ---- verdicts -------------------------------------------------------------------------------------------------------- */
 
 /* A satellite holds another block of this name. Elsewhere this one may be; if it is not, that is what is said. */
@@ -481,13 +461,22 @@ static void test_a_new_number_for_all_lanes(void)
         }
         rig.refusal[0] = SKY_STATUS_REFUSED; /* of the old number, twice */
         rig.refusals   = 2;
-        host_run(&rig);
+
+        uint32_t redraws = 0;
+
+        while (rig.host.running > 0) /* the first block that comes through ends the count */
+        {
+            const uint64_t due_us = SKY_Host_Run(&rig.host, rig.now_us, true);
+
+            redraws    = rig.host.redraws > redraws ? rig.host.redraws : redraws;
+            rig.now_us = host_take(&rig, due_us) || due_us == UINT64_MAX ? rig.now_us : due_us;
+        }
         for (uint32_t i = 0; i < 4u; ++i)
         {
             CHECK_EQ(blocks[i].status, SKY_STATUS_DONE);
             CHECK(memcmp(data[i], up, blocks[i].stripe.block_len) == 0);
         }
-        CHECK_EQ(rig.host.redraws, 1);
+        CHECK_EQ(redraws, 1);
         host_close(&rig);
     }
 }
@@ -502,7 +491,6 @@ int main(void)
     RUN(test_another_way_to_a_busy_satellite);
     RUN(test_a_share_that_grows_smaller);
     RUN(test_a_buffer_for_one_chunk);
-    RUN(test_a_report_has_who_took_part);
     RUN(test_another_block_of_the_name);
     RUN(test_versions);
     RUN(test_an_older_version_at_the_first_place);

@@ -485,6 +485,46 @@ static void test_nothing_waits_for_one_that_is_lost(void)
     host_close(&rig);
 }
 
+/* Blocks with parity go on without a satellite at once, so nobody finds it late. It is told once it has been silent for its patience. */
+static void test_who_is_never_waited_for_is_suspect_at_last(void)
+{
+    SKY_Addr_t late = {0, 0};
+    uint32_t   told = 0;
+
+    host_open(&rig, host_usual);
+    SKY_HostBlock_t block = begin_coded(SKY_HOST_PUT, 1, 2);
+
+    start(&block);
+    host_run(&rig);
+    rig.is_silent[1]          = true;
+    const uint64_t since_us   = rig.now_us;
+    const uint64_t silence_us = SKY_Host_PatienceUs(&rig.host, &(SKY_Addr_t){1, 2}, 1);
+
+    for (uint32_t number = 0; number < 200u && told == 0u; ++number)
+    {
+        block = begin_coded(SKY_HOST_GET, 1, 2);
+        start(&block);
+        told += is_told(&late) ? 1u : 0u;
+        host_run(&rig);
+        CHECK_EQ(block.status, SKY_STATUS_DONE);
+        told += SKY_Host_NextSuspect(&rig.host, &late) ? 1u : 0u;
+        rig.now_us += 20000u;
+    }
+    CHECK(told == 1u && is_number(late, 1));
+    CHECK(rig.now_us - since_us >= silence_us && rig.now_us - since_us < 2u * silence_us);
+    CHECK(!SKY_Host_NextSuspect(&rig.host, &late)); /* once */
+    rig.is_silent[1] = false;
+    for (uint32_t number = 0; number < 200u; ++number)
+    {
+        block = begin_coded(SKY_HOST_GET, 1, 2);
+        start(&block);
+        CHECK(!is_told(&late));
+        CHECK_EQ(block.status, SKY_STATUS_DONE);
+        rig.now_us += 20000u;
+    }
+    host_close(&rig);
+}
+
 int main(void)
 {
     RUN(test_another_satellite_takes_the_share_of_one_that_is_late);
@@ -500,5 +540,6 @@ int main(void)
     RUN(test_the_silence_of_another_place_is_not_forgotten);
     RUN(test_a_get_with_parity_asks_for_that_first);
     RUN(test_nothing_waits_for_one_that_is_lost);
+    RUN(test_who_is_never_waited_for_is_suspect_at_last);
     return CHECK_RESULT();
 }

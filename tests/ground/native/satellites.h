@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "rig.h"
-#include "skyc.h"
+#include "sky_host.h"
 
 #define SATELLITES 2u
 

@@ -1,16 +1,14 @@
 /**
  * @file
- * What a client believes: of a share that two places hold in part, each part comes from where it is; of what a satellite holds
+ * What a ground believes: of a share that two places hold in part, each part comes from where it is; of what a satellite holds
  * only its own word counts; and what leaves in one bundle arrives as the packets that it was made of.
  */
 #define _GNU_SOURCE
-#include "satellites.h"
+#include "grounds.h"
 
-#define CHUNK    1000u
-#define CHUNKS   21u
-#define BLOCK    ((CHUNKS - 1u) * CHUNK + 1u)
-#define CALL_MS  20000u
-#define SHORT_MS 500u
+#define CHUNK  1000u
+#define CHUNKS 21u
+#define BLOCK  ((CHUNKS - 1u) * CHUNK + 1u)
 
 static bool    is_forged; /* atomic: HAS of the first satellite is answered by the second */
 static uint8_t block_up[BLOCK], block_down[BLOCK];
@@ -34,84 +32,99 @@ static bool passes(uint32_t satellite, rig_out_t *response)
     return true;
 }
 
-/* One server, so that its whole share is the block. */
-static SKY_HostBlock_t block_at(const SKY_HostPlace_t *server, uint8_t *data, uint32_t number)
+static SKYC_Ground_t *open_ground(uint32_t shares)
 {
-    SKY_HostBlock_t block = {0};
+    const SKYC_Config_t client = {.packet_bytes = 1472};
+    SKYC_GroundConfig_t config = ground_config(4, 16, CHUNK);
 
-    fx_key(block.key, number);
-    block.stripe.block_len   = BLOCK;
-    block.stripe.chunk_len   = CHUNK;
-    block.stripe.chunk_total = CHUNKS;
-    block.deadline_ms        = CALL_MS;
-    block.data               = data;
-    block.servers            = server;
-    block.server_count       = 1;
-    return block;
+    config.servers = shares;
+    return open_with(&config, &client);
 }
 
-static void put(SKYC_Client_t *client, const SKY_HostPlace_t *server, uint32_t number)
+static SKYC_Op_t put_of(uint32_t number)
 {
-    SKY_HostBlock_t up = block_at(server, block_up, number);
-
-    CHECK_EQ(SKYC_Put(client, &up, 1), 0);
-    CHECK_EQ(up.status, SKY_STATUS_DONE);
-    CHECK_EQ(up.chunks, CHUNKS);
+    return move_of(SKY_GROUND_PUT, number, block_up, BLOCK, CHUNK);
 }
 
 static void test_each_part_comes_from_where_it_is(void)
 {
-    SKYC_Client_t  *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKY_HostBlock_t down   = block_at(&servers[0], block_down, 1);
+    SKYC_Ground_t *ground = open_ground(1); /* so that the whole share is the block */
+    SKYC_Box_t    *box    = new_box(ground, false);
+    SKYC_Op_t      get    = move_of(SKY_GROUND_GET, 1, block_down, BLOCK, CHUNK);
 
-    put(client, &servers[0], 1);
-    put(client, &servers[1], 1);
+    for (uint16_t slot = 1; slot <= SATELLITES; ++slot)
+    {
+        follow(ground, &slot, 1);
+        CHECK_EQ(ended(ground, box, put_of(1)), SKY_STATUS_DONE);
+    }
+    follow(ground, (const uint16_t[]){1, 2}, 2);
     for (uint32_t id = 0; id < CHUNKS; ++id) /* nobody sends anything meanwhile */
     {
-        CHECK(SKY_Store_Drop(&rigs[id % 2u].store, SKY_Store_Find(&rigs[id % 2u].store, 0, down.key), id));
+        CHECK(SKY_Store_Drop(&rigs[id % 2u].store, SKY_Store_Find(&rigs[id % 2u].store, 0, get.core.key), id));
     }
-    down.fallbacks = &servers[1];
-    down.rounds    = 1;
-    CHECK_EQ(SKYC_Get(client, &down, 1), 0);
-    CHECK_EQ(down.status, SKY_STATUS_DONE);
-    CHECK_EQ(down.chunks, CHUNKS);
+    CHECK_EQ(status_of(ground, box, &get), SKY_STATUS_DONE);
+    CHECK_EQ(get.core.block.chunks, CHUNKS);
+    CHECK(get.core.is_passed);
     CHECK(memcmp(block_up, block_down, BLOCK) == 0);
-    SKYC_Close(client);
+    SKYC_Op_End(&get);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
 }
 
 static void test_a_short_packet_ends_its_bundle(void)
 {
-    SKYC_Client_t  *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
+    SKYC_Ground_t  *ground = open_ground(1);
+    SKYC_Box_t     *box    = new_box(ground, false);
+    SKYC_Op_t       puts[] = {put_of(2), put_of(4)};
+    SKYC_Op_t      *ops[]  = {&puts[0], &puts[1]};
     SKYC_Counters_t counters;
 
-    SKY_HostBlock_t up[] = {block_at(&servers[0], block_up, 2), block_at(&servers[0], block_up, 4)};
-
+    follow(ground, (const uint16_t[]){1}, 1);
     __atomic_store_n(&undecoded, 0, __ATOMIC_RELAXED);
-    CHECK_EQ(SKYC_Put(client, up, 2), 0); /* behind the chunks of one block its question, then the chunks of the other */
-    CHECK_EQ(up[0].status, SKY_STATUS_DONE);
-    CHECK_EQ(up[1].status, SKY_STATUS_DONE);
-    SKYC_Counters(client, &counters);
+    /* Behind the chunks of one block its question, then the chunks of the other. */
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 2), 0);
+    CHECK_EQ(SKYC_Box_Await(box, 2, WAIT_US), 2);
+    for (uint32_t i = 0; i < 2; ++i)
+    {
+        SKYC_Op_t *op = SKYC_Box_Take(box);
+
+        CHECK_EQ(op->core.status, SKY_STATUS_DONE);
+        SKYC_Op_End(op);
+    }
+    SKYC_Ground_Counters(ground, &counters);
     CHECK(counters.tx_calls < counters.tx_packets);
     CHECK_EQ(__atomic_load_n(&undecoded, __ATOMIC_RELAXED), 0);
-    SKYC_Close(client);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
 }
 
 static void test_only_its_own_word_counts(void)
 {
-    SKYC_Client_t  *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKY_HostBlock_t up     = block_at(&servers[0], block_up, 3);
+    SKYC_Ground_t  *ground = open_ground(SATELLITES);
+    SKYC_Box_t     *box    = new_box(ground, false);
+    SKYC_Op_t       put    = put_of(3);
     SKYC_Counters_t counters;
 
-    up.deadline_ms = SHORT_MS;
+    follow(ground, (const uint16_t[]){1}, 1);
+    put.wants_served = true;
     __atomic_store_n(&is_forged, true, __ATOMIC_RELAXED);
-    CHECK_EQ(SKYC_Put(client, &up, 1), 0);
-    CHECK_EQ(up.status, SKY_STATUS_EXPIRED);
-    CHECK_EQ(up.chunks, 0);
-    SKYC_Counters(client, &counters);
+    CHECK_EQ(status_of(ground, box, &put), SKY_STATUS_DONE); /* the second one stands in for the first */
+    CHECK_EQ(put.core.block.served_count, SATELLITES);
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        CHECK_EQ(put.core.served[i].chunks, put.core.served[i].slot == 2u ? CHUNKS : 0u);
+    }
+    for (uint32_t id = 0; id < CHUNKS; ++id) /* it has said so itself, and has all of them */
+    {
+        CHECK(SKY_Store_Drop(&rigs[1].store, SKY_Store_Find(&rigs[1].store, 0, put.core.key), id));
+    }
+    SKYC_Op_End(&put);
+    SKYC_Ground_Counters(ground, &counters);
     CHECK(counters.rx_stale > 0);
     __atomic_store_n(&is_forged, false, __ATOMIC_RELAXED);
-    put(client, &servers[0], 3);
-    SKYC_Close(client);
+    CHECK_EQ(ended(ground, box, put_of(3)), SKY_STATUS_DONE);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
 }
 
 int main(void)

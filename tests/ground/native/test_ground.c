@@ -3,15 +3,12 @@
  * A ground with its thread, over real sockets: operations end in their boxes, whoever submits, cancels, closes or forks.
  */
 #define _GNU_SOURCE
-#include "satellites.h"
+#include "grounds.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#include "skyc_ground.h"
-
-#define WAIT_US     10000000u /* longer than anything here takes */
 #define BYTES       2000u
 #define CHUNK       500u
 #define CALLERS     8u
@@ -27,7 +24,8 @@ typedef struct
     uint8_t            data[BYTES];
 } run_t;
 
-static bool is_mute; /* atomic: no response comes through */
+static bool is_mute;     /* atomic: no response comes through, */
+static bool keeps_chunk; /* or none that brings a chunk */
 
 static void before_responses(uint32_t satellite)
 {
@@ -36,27 +34,18 @@ static void before_responses(uint32_t satellite)
 
 static bool passes(uint32_t satellite, rig_out_t *response)
 {
+    const bool brings = response->pkt.op == SKY_OP_GET && response->pkt.status == SKY_STATUS_OK;
+
     (void)satellite;
-    (void)response;
-    return !__atomic_load_n(&is_mute, __ATOMIC_RELAXED);
+    return !__atomic_load_n(&is_mute, __ATOMIC_RELAXED) && !(brings && __atomic_load_n(&keeps_chunk, __ATOMIC_RELAXED));
 }
 
 static SKYC_Ground_t *open_ground(uint32_t operations, uint32_t queued)
 {
-    const uint64_t            endpoints[SATELLITES] = {servers[0].endpoint, servers[1].endpoint};
-    const SKYC_GroundConfig_t config                = {.planes      = 1,
-                                                       .slots       = SATELLITES,
-                                                       .servers     = SATELLITES,
-                                                       .operations  = operations,
-                                                       .queued      = queued,
-                                                       .chunk_bytes = CHUNK,
-                                                       .endpoints   = endpoints};
-    const SKYC_Config_t       client                = {0};
-    int                       error                 = -1;
-    SKYC_Ground_t            *ground                = SKYC_Ground_Open(&config, &client, &error);
+    const SKYC_GroundConfig_t config = ground_config(operations, queued, CHUNK);
+    const SKYC_Config_t       client = {0};
 
-    CHECK(ground != NULL && error == 0);
-    return ground;
+    return open_with(&config, &client);
 }
 
 static void set_sky(SKYC_Ground_t *ground)
@@ -70,15 +59,6 @@ static void set_sky(SKYC_Ground_t *ground)
     CHECK_EQ(SKYC_Ground_SetSky(ground, &sky, &rows), 0);
     sky.parity = SATELLITES; /* no more servers than that */
     CHECK_EQ(SKYC_Ground_SetSky(ground, &sky, &rows), EINVAL);
-}
-
-static SKYC_Box_t *new_box(SKYC_Ground_t *ground, bool has_descriptor)
-{
-    int         error = -1;
-    SKYC_Box_t *box   = SKYC_Box_New(ground, has_descriptor, &error);
-
-    CHECK(box != NULL && error == 0);
-    return box;
 }
 
 /* A question to a satellite: PING. */
@@ -98,20 +78,8 @@ static SKYC_Op_t *ping(run_t *one, uint32_t satellite)
 static SKYC_Op_t *move(run_t *one, SKY_GroundKind_t kind, uint8_t key)
 {
     (void)memset(one, 0, sizeof(*one));
-    one->op.core.kind        = kind;
-    one->op.core.data        = one->data;
-    one->op.core.deadline_ms = 5000;
-    (void)memset(one->op.core.key, key, SKY_KEY_BYTES);
-    CHECK(SKY_Stripe_Cut(&one->op.core.facts.stripe, BYTES, CHUNK, 0, 0));
+    one->op = move_of(kind, key, one->data, BYTES, CHUNK);
     return &one->op;
-}
-
-static uint32_t status_of(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *op)
-{
-    CHECK_EQ(SKYC_Ground_Submit(ground, box, &op, 1), 0);
-    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
-    CHECK(SKYC_Box_Take(box) == op && SKYC_Box_Take(box) == NULL);
-    return op->core.status;
 }
 
 static void test_operations_end_in_their_box(void)
@@ -135,15 +103,101 @@ static void test_operations_end_in_their_box(void)
 
     (void)memset(one.data, 0x5a, BYTES);
     CHECK_EQ(status_of(ground, box, put), SKY_STATUS_DONE);
+    SKYC_Op_End(put);
     CHECK_EQ(status_of(ground, box, move(&other, SKY_GROUND_GET, 7)), SKY_STATUS_DONE);
+    SKYC_Op_End(&other.op);
     CHECK(memcmp(one.data, other.data, BYTES) == 0);
     CHECK_EQ(status_of(ground, box, move(&other, SKY_GROUND_GET, 8)), SKY_STATUS_MISS);
-    SKYC_Op_t *wrong = move(&other, SKY_GROUND_GET, 8);
-
-    other.op.core.facts.stripe.chunk_len = 0;
-    CHECK_EQ(SKYC_Ground_Submit(ground, box, &wrong, 1), EINVAL);
+    SKYC_Op_End(&other.op);
     SKYC_Box_Free(box);
     SKYC_Ground_Free(ground);
+}
+
+static void test_of_operations_of_which_one_is_wrong_none_begins(void)
+{
+    SKYC_Ground_t  *ground = open_ground(4, 16);
+    SKYC_Box_t     *box    = new_box(ground, false);
+    run_t           runs[2];
+    SKYC_Op_t      *ops[2] = {move(&runs[0], SKY_GROUND_GET, 9), move(&runs[1], SKY_GROUND_GET, 9)};
+    SKYC_Counters_t counters;
+
+    set_sky(ground);
+    ops[1]->core.facts.stripe.chunk_len = 0;
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 2), EINVAL);
+    ops[1]            = move(&runs[1], SKY_GROUND_GET, 9);
+    ops[1]->core.data = NULL; /* an error of the caller */
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 2), EINVAL);
+    CHECK(ops[0]->own == NULL && ops[1]->own == NULL);
+    CHECK_EQ(SKYC_Box_Await(box, 1, 1000), 0);
+    SKYC_Ground_Counters(ground, &counters);
+    CHECK_EQ(counters.tx_packets, 0);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+/* Blocks come in any order, begin while others run, and one can be called back while others go on. */
+static void test_no_block_waits_for_another(void)
+{
+    SKYC_Ground_t *ground = open_ground(4, 16);
+    SKYC_Box_t    *box    = new_box(ground, false);
+    run_t          runs[4];
+    SKYC_Op_t     *put = move(&runs[0], SKY_GROUND_PUT, 10);
+
+    set_sky(ground);
+    (void)memset(runs[0].data, 0x3c, BYTES);
+    CHECK_EQ(status_of(ground, box, put), SKY_STATUS_DONE);
+    SKYC_Op_End(put);
+    __atomic_store_n(&keeps_chunk, true, __ATOMIC_RELAXED);
+    SKYC_Op_t *ops[3] = {move(&runs[1], SKY_GROUND_GET, 10), move(&runs[2], SKY_GROUND_GET, 10),
+                         move(&runs[3], SKY_GROUND_GET, 11)};
+
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 2), 0);
+    CHECK_EQ(SKYC_Box_Await(box, 1, 20000), 0);
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &ops[2], 1), 0);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+    CHECK(SKYC_Box_Take(box) == ops[2] && ops[2]->core.status == SKY_STATUS_MISS);
+    SKYC_Ground_Cancel(ground, ops[0]);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+    CHECK(SKYC_Box_Take(box) == ops[0] && ops[0]->core.status == SKY_STATUS_CANCELLED);
+    __atomic_store_n(&keeps_chunk, false, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
+    CHECK(SKYC_Box_Take(box) == ops[1] && ops[1]->core.status == SKY_STATUS_DONE);
+    CHECK(memcmp(runs[0].data, runs[2].data, BYTES) == 0);
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        SKYC_Op_End(ops[i]);
+    }
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
+}
+
+static void test_numbers_out_of_range_are_refused(void)
+{
+    static const SKYC_Config_t clients[] = {{.packet_bytes = SKY_RESPONSE_OVERHEAD},
+                                            {.packet_bytes = SKY_LIMIT_PACKET_BYTES + 1u},
+                                            {.burst = SKY_LIMIT_CHUNK_SET + 1u},
+                                            {.window_max = SKY_LIMIT_CHUNK_SET + 1u}};
+    const SKYC_GroundConfig_t  sound     = ground_config(4, 16, CHUNK);
+    const SKYC_Config_t        client    = {0};
+    int                        error     = 0;
+
+    for (uint32_t i = 0; i < sizeof(clients) / sizeof(clients[0]); ++i)
+    {
+        CHECK(SKYC_Ground_Open(&sound, &clients[i], &error) == NULL && error == EINVAL);
+    }
+    for (uint32_t i = 0; i < 7; ++i)
+    {
+        SKYC_GroundConfig_t config = sound;
+
+        config.planes      = i == 0 ? 0 : config.planes;
+        config.servers     = i == 1 ? 0 : i == 2 ? SATELLITES + 1u : config.servers;
+        config.operations  = i == 3 ? 0 : config.operations;
+        config.queued      = i == 4 ? 0 : config.queued;
+        config.chunk_bytes = i == 5 ? 0 : config.chunk_bytes;
+        config.endpoints   = i == 6 ? NULL : config.endpoints;
+        error              = 0;
+        CHECK(SKYC_Ground_Open(&config, &client, &error) == NULL && error == EINVAL);
+    }
 }
 
 static void test_what_satellites_are_asked_is_checked(void)
@@ -283,6 +337,7 @@ static void test_many_callers_at_once(void)
     }
     SKYC_Ground_SetNumber(ground, 77);
     SKYC_Ground_Counters(ground, &counters);
+    CHECK(counters.rx_bad == 0 && counters.tx_failed == 0);
     CHECK(counters.host_number == 77 && counters.tx_packets >= UINT64_C(2) * CALLERS * A_CALLER);
     SKYC_Ground_SetNumber(ground, 0);
     SKYC_Ground_Counters(ground, &counters);
@@ -492,6 +547,9 @@ int main(void)
     const pthread_t flight = launch();
 
     RUN(test_operations_end_in_their_box);
+    RUN(test_of_operations_of_which_one_is_wrong_none_begins);
+    RUN(test_no_block_waits_for_another);
+    RUN(test_numbers_out_of_range_are_refused);
     RUN(test_what_satellites_are_asked_is_checked);
     RUN(test_a_full_list_says_so);
     RUN(test_a_loop_of_events_has_a_descriptor);

@@ -1,19 +1,19 @@
 /**
  * @file
- * What a call reports of each satellite. Two services of the flight core behind sockets of their own; one of them answers late,
+ * What an operation tells of each satellite. Two services of the flight core behind sockets of their own; one of them answers late,
  * and loses what it is told to lose.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <time.h>
 
-#include "satellites.h"
+#include "grounds.h"
 
 #define SLOW    1u /* which one is */
 #define HOLD_MS 30u
 #define CHUNK   1000u
 #define CHUNKS  41u
 #define BLOCK   ((CHUNKS - 1u) * CHUNK + 1u)
-#define CALL_MS 20000u
 
 static uint32_t to_lose; /* responses of the slow one to GET, atomic */
 static uint8_t  block_up[BLOCK], block_down[BLOCK];
@@ -36,118 +36,144 @@ static bool passes(uint32_t satellite, rig_out_t *response)
     return lose == 0 || !__atomic_compare_exchange_n(&to_lose, &lose, lose - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-static SKY_HostBlock_t block_of(uint8_t *data, uint32_t number)
+static SKYC_Ground_t *open_ground(void)
 {
-    SKY_HostBlock_t block = {0};
+    const SKYC_GroundConfig_t config = ground_config(4, 16, CHUNK);
+    const SKYC_Config_t       client = {.packet_bytes = 1472};
+    SKYC_Ground_t            *ground = open_with(&config, &client);
 
-    fx_key(block.key, number);
-    block.stripe.block_len   = BLOCK;
-    block.stripe.chunk_len   = CHUNK;
-    block.stripe.chunk_total = CHUNKS;
-    block.deadline_ms        = CALL_MS;
-    block.data               = data;
-    block.servers            = servers;
-    block.server_count       = SATELLITES;
-    return block;
+    follow(ground, (const uint16_t[]){1}, 1);
+    return ground;
 }
 
-static void test_nothing_was_done_yet(void)
+static SKYC_Op_t told(SKY_GroundKind_t kind, uint8_t *data)
 {
-    SKYC_Client_t *client = SKYC_Open(&(SKYC_Config_t){0}, NULL);
+    SKYC_Op_t op = move_of(kind, 1, data, BLOCK, CHUNK);
 
-    CHECK_EQ(SKYC_Served(client, NULL, 0), 0);
-    CHECK_EQ(SKYC_Get(client, NULL, 0), 0);
-    CHECK_EQ(SKYC_Served(client, NULL, 0), 0);
-    SKYC_Close(client);
+    op.wants_served = true;
+    return op;
 }
 
-static void check_times(const SKY_HostServed_t *served, uint64_t duration_us)
+static const SKY_HostServed_t *part_of(const SKYC_Op_t *op, uint32_t slot)
 {
-    CHECK(served->asked_us <= served->first_us); /* the first microsecond may not be over when the first request leaves */
-    CHECK(served->first_us > 0 && served->first_us <= served->last_us);
-    CHECK(served->last_us <= duration_us);
+    for (uint32_t i = 0; i < op->core.block.served_count; ++i)
+    {
+        if (op->core.served[i].slot == slot)
+        {
+            return &op->core.served[i];
+        }
+    }
+    CHECK(false);
+    return NULL;
+}
+
+static void check_times(const SKY_HostServed_t *served, const SKYC_Op_t *op)
+{
+    const uint64_t end_us = op->core.submitted_us + op->core.queue_us + op->core.network_us + op->core.rest_us;
+
+    CHECK(op->core.submitted_us <= served->asked_us && served->asked_us <= served->first_us);
+    CHECK(served->first_us <= served->last_us && served->last_us <= end_us);
     CHECK(served->srtt_us > 0);
+}
+
+static void test_nobody_wants_to_know(void)
+{
+    SKYC_Ground_t *ground = open_ground();
+    SKYC_Box_t    *box    = new_box(ground, false);
+    SKYC_Op_t      op     = move_of(SKY_GROUND_PUT, 2, block_up, BLOCK, CHUNK);
+
+    CHECK_EQ(status_of(ground, box, &op), SKY_STATUS_DONE);
+    CHECK(op.core.served == NULL && op.core.block.served_count == 0);
+    SKYC_Op_End(&op);
+    SKYC_Op_End(&op); /* there is nothing left to give back */
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
 }
 
 static void test_each_satellite_is_reported(void)
 {
-    SKYC_Client_t   *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKY_HostBlock_t  up     = block_of(block_up, 1);
-    SKY_HostBlock_t  down   = block_of(block_down, 1);
-    SKY_HostServed_t served[3];
+    SKYC_Ground_t *ground = open_ground();
+    SKYC_Box_t    *box    = new_box(ground, false);
+    SKYC_Op_t      put    = told(SKY_GROUND_PUT, block_up);
+    SKYC_Op_t      get    = told(SKY_GROUND_GET, block_down);
 
-    for (uint32_t i = 0; i < BLOCK; ++i)
-    {
-        block_up[i] = (uint8_t)(i * 7);
-    }
-    CHECK_EQ(SKYC_Put(client, &up, 1), 0);
-    CHECK_EQ(up.status, SKY_STATUS_DONE);
-    CHECK_EQ(SKYC_Served(client, served, 3), SATELLITES);
-    CHECK_EQ(served[0].chunks, 21);
-    CHECK_EQ(served[1].chunks, 20);
-    CHECK_EQ(served[0].bytes + served[1].bytes, BLOCK);
-    check_times(&served[0], up.duration_us);
+    CHECK_EQ(status_of(ground, box, &put), SKY_STATUS_DONE);
+    CHECK_EQ(put.core.block.served_count, SATELLITES);
+    CHECK_EQ(part_of(&put, 1)->chunks + part_of(&put, 2)->chunks, CHUNKS);
+    CHECK_EQ(part_of(&put, 1)->bytes + part_of(&put, 2)->bytes, BLOCK);
+    check_times(part_of(&put, 1), &put);
 
     __atomic_store_n(&to_lose, 3, __ATOMIC_RELAXED);
-    CHECK_EQ(SKYC_Get(client, &down, 1), 0);
-    CHECK_EQ(down.status, SKY_STATUS_DONE);
+    CHECK_EQ(status_of(ground, box, &get), SKY_STATUS_DONE);
     CHECK(memcmp(block_up, block_down, BLOCK) == 0);
-    CHECK_EQ(SKYC_Served(client, served, 1), SATELLITES); /* room for one: the second is not written */
-    CHECK_EQ(SKYC_Served(client, served, 3), SATELLITES);
-    CHECK_EQ(served[0].slot, 1);
-    CHECK_EQ(served[1].slot, 2);
-    CHECK_EQ(served[1].plane, 1);
-    CHECK_EQ(served[1].entry_slot, 2);
-    CHECK_EQ(served[0].chunks + served[1].chunks, down.chunks);
-    CHECK_EQ(served[0].bytes, 20 * CHUNK + 1); /* the last chunk is its own, and shorter */
-    CHECK_EQ(served[1].bytes, 20 * CHUNK);
-    CHECK_EQ(served[0].requests + served[1].requests, down.requests);
-    CHECK_EQ(served[0].repeats + served[1].repeats, down.repeats);
-    CHECK(served[1].repeats >= 3);
-    check_times(&served[0], down.duration_us);
-    check_times(&served[1], down.duration_us);
-    CHECK(served[1].first_us >= HOLD_MS * 1000); /* it answers late */
-    CHECK(served[1].srtt_us >= HOLD_MS * 1000);
-    SKYC_Close(client);
+    CHECK_EQ(get.core.block.served_count, SATELLITES);
+    const SKY_HostServed_t *quick = part_of(&get, 1);
+    const SKY_HostServed_t *slow  = part_of(&get, 2);
+
+    CHECK_EQ(slow->plane, 1);
+    CHECK_EQ(slow->entry_slot, 2);
+    CHECK_EQ(quick->chunks + slow->chunks, get.core.block.chunks);
+    CHECK_EQ(quick->bytes + slow->bytes, BLOCK);
+    CHECK_EQ(quick->bytes, part_of(&put, 1)->bytes); /* the last chunk is shorter */
+    CHECK_EQ(quick->requests + slow->requests, get.core.block.requests);
+    CHECK_EQ(quick->repeats + slow->repeats, get.core.block.repeats);
+    CHECK(slow->repeats >= 3);
+    check_times(quick, &get);
+    check_times(slow, &get);
+    CHECK(slow->first_us - slow->asked_us >= HOLD_MS * 1000); /* it answers late */
+    CHECK(slow->srtt_us >= HOLD_MS * 1000);
+    SKYC_Op_End(&put);
+    SKYC_Op_End(&get);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
 }
 
 static void test_one_that_is_silent(void)
 {
-    SKYC_Client_t   *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKY_HostBlock_t  down   = block_of(block_down, 1);
-    SKY_HostServed_t served[2];
+    SKYC_Ground_t *ground = open_ground();
+    SKYC_Box_t    *box    = new_box(ground, false);
+    SKYC_Op_t      get    = told(SKY_GROUND_GET, block_down);
 
-    down.deadline_ms = 1000;
+    get.core.deadline_ms = 1000;
     __atomic_store_n(&to_lose, UINT32_MAX, __ATOMIC_RELAXED);
-    CHECK_EQ(SKYC_Get(client, &down, 1), 0);
-    CHECK_EQ(down.status, SKY_STATUS_EXPIRED);
-    CHECK_EQ(SKYC_Served(client, served, 2), SATELLITES);
-    CHECK_EQ(served[0].chunks, 21); /* also of a block that did not come whole */
-    CHECK_EQ(served[1].chunks, 0);
-    CHECK_EQ(served[1].bytes, 0);
-    CHECK_EQ(served[1].first_us, 0);
-    CHECK_EQ(served[1].last_us, 0);
-    CHECK(served[1].srtt_us >= HOLD_MS * 1000); /* it has opened, and was silent then */
+    const uint32_t status = status_of(ground, box, &get);
+
+    CHECK(status == SKY_STATUS_EXPIRED);
+    CHECK_EQ(get.core.block.served_count, SATELLITES);
+    CHECK(part_of(&get, 1)->chunks >= CHUNKS / 2u); /* also of a block that did not come whole */
+    CHECK_EQ(part_of(&get, 2)->chunks, 0);
+    CHECK_EQ(part_of(&get, 2)->bytes, 0);
+    CHECK_EQ(part_of(&get, 2)->first_us, 0);
+    CHECK_EQ(part_of(&get, 2)->last_us, 0);
+    CHECK(part_of(&get, 2)->asked_us > 0);
+    CHECK(part_of(&get, 2)->srtt_us >= HOLD_MS * 1000); /* it has opened, and was silent then */
+    SKYC_Op_End(&get);
     __atomic_store_n(&to_lose, 0, __ATOMIC_RELAXED);
 
-    /* A call that is refused leaves no report of its own, and the next one begins anew. */
-    down.stripe.block_len = 0;
-    CHECK(SKYC_Get(client, &down, 1) != 0);
-    down             = block_of(block_down, 1);
-    down.deadline_ms = CALL_MS;
-    CHECK_EQ(SKYC_Get(client, &down, 1), 0);
-    CHECK_EQ(down.status, SKY_STATUS_DONE);
-    CHECK_EQ(SKYC_Served(client, served, 2), SATELLITES);
-    CHECK_EQ(served[0].chunks, 21);
-    CHECK_EQ(served[1].chunks, 20);
-    SKYC_Close(client);
+    /* An operation that is refused tells nothing, and each begins anew. */
+    get                             = told(SKY_GROUND_GET, block_down);
+    get.core.facts.stripe.block_len = 0;
+    SKYC_Op_t *wrong                = &get;
+
+    CHECK_EQ(SKYC_Ground_Submit(ground, box, &wrong, 1), EINVAL);
+    get = told(SKY_GROUND_GET, block_down);
+    CHECK_EQ(status_of(ground, box, &get), SKY_STATUS_DONE);
+    CHECK_EQ(get.core.block.served_count, SATELLITES);
+    CHECK_EQ(part_of(&get, 1)->chunks + part_of(&get, 2)->chunks, CHUNKS);
+    SKYC_Op_End(&get);
+    SKYC_Box_Free(box);
+    SKYC_Ground_Free(ground);
 }
 
 int main(void)
 {
     const pthread_t flight = launch();
 
-    RUN(test_nothing_was_done_yet);
+    for (uint32_t i = 0; i < BLOCK; ++i)
+    {
+        block_up[i] = (uint8_t)(i * 7);
+    }
+    RUN(test_nobody_wants_to_know);
     RUN(test_each_satellite_is_reported);
     RUN(test_one_that_is_silent);
     land(flight);

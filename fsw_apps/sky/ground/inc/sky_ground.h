@@ -258,13 +258,16 @@ struct SKY_GroundOp
                      *   PURGE: newest version that goes; the stripe may be all 0, as of a block of which only the key is known */
     uint64_t known; /**< GET: newest version of a value that the host knows; an older one is none */
     uint32_t
-                       deadline_ms; /**< of an attempt, or of a question of FIND or GET; at least 1. EXCHANGE: of all, from SKY_Ground_Submit on; 0 is as long
+                   deadline_ms; /**< of an attempt, or of a question of FIND or GET; at least 1. EXCHANGE: of all, from SKY_Ground_Submit on; 0 is as long
                       *   as an answer may take from its beginning on */
-    uint8_t           *data;        /**< GET, PUT: facts.stripe.block_len bytes */
-    uint8_t           *parity;      /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
-    uint8_t           *have;        /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
-    SKY_HostRow_t     *rows;        /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
-    SKY_HeldRow_t     *held_rows;   /**< CHECK, PREFETCH: room for SKY_Stripe_Rows; may be NULL without a code */
+    uint8_t       *data;      /**< GET, PUT: facts.stripe.block_len bytes */
+    uint8_t       *parity;    /**< GET, PUT: SKY_Stripe_ParityBytes; may be NULL without a code */
+    uint8_t       *have;      /**< GET, PUT: (facts.stripe.chunk_total + 7) / 8 bytes */
+    SKY_HostRow_t *rows;      /**< GET, PUT: SKY_Stripe_Rows; may be NULL without a code */
+    SKY_HeldRow_t *held_rows; /**< CHECK, PREFETCH: room for SKY_Stripe_Rows; may be NULL without a code */
+    SKY_HostServed_t *
+        served; /**< GET, PUT: receives what each satellite did in all attempts (block.served_count); NULL: nobody wants to know */
+    uint32_t           served_room; /**< satellites for which there is room */
     bool               is_calm;     /**< of no hurry, as mending and prefetching are: it begins after others of its tenant */
     bool               is_way_made; /**< PURGE: another block is to be put under the key */
     bool               is_lazy;     /**< PURGE: of what is left of a block that was missed, in one round; not if way is made */
@@ -300,20 +303,20 @@ struct SKY_GroundOp
      * CANCELLED: SKY_Ground_Cancel.
      */
     uint32_t        status;
-    uint32_t        verdict;     /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
-    uint32_t        tries;       /**< pieces, their moves to another place, and questions */
-    uint32_t        gone;        /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
-    uint32_t        chain_count; /**< FIND of a chain: number of first blocks that are there, without a gap */
-    uint64_t        purged;      /**< PURGE: chunks that satellites have given up */
-    uint32_t        touched;     /**< TOUCH: blocks of which all servers have answered, from the last one on */
-    bool            is_passed;   /**< GET: it needed more than the first places of its shares */
-    SKY_HostBlock_t block;       /**< GET, PUT: the last transfer */
-    uint64_t        queue_us;    /**< time from Submit to its first request: it waited for its turn, */
-    uint64_t        network_us;  /**< from that to the last answer, */
-    uint64_t        rest_us;     /**< and from that to its end, for instance to decode it */
+    uint32_t        verdict;      /**< GET, CHECK: SKY_Verdict_t of what is to become of the block */
+    uint32_t        tries;        /**< pieces, their moves to another place, and questions */
+    uint32_t        gone;         /**< GET, CHECK: after a MISS a chunk that nobody holds; else SKY_HOST_NONE */
+    uint32_t        chain_count;  /**< FIND of a chain: number of first blocks that are there, without a gap */
+    uint64_t        purged;       /**< PURGE: chunks that satellites have given up */
+    uint32_t        touched;      /**< TOUCH: blocks of which all servers have answered, from the last one on */
+    bool            is_passed;    /**< GET: it needed more than the first places of its shares */
+    SKY_HostBlock_t block;        /**< GET, PUT: the last transfer */
+    uint64_t        submitted_us; /**< time of Submit */
+    uint64_t        queue_us;     /**< time from that to its first request: it waited for its turn, */
+    uint64_t        network_us;   /**< from that to the last answer, */
+    uint64_t        rest_us;      /**< and from that to its end, for instance to decode it */
     /* for the ground only */
     SKY_GroundOp_t *next, *previous;
-    uint64_t        submitted_us;
     uint64_t        asked_us;       /**< time of its first request; 0: none yet, */
     uint64_t        heard_us;       /**< and of the last answer */
     bool            is_queued;      /**< it has not begun */

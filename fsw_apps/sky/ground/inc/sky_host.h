@@ -5,7 +5,7 @@
  *
  * Sans I/O. Time comes in as an argument, memory is handed in. The shell around it moves bytes: it begins blocks, calls
  * SKY_Host_Receive for each datagram and SKY_Host_Run when it is due, and offers a table of functions (SKY_HostShell_t) through
- * which the host sends packets. Shells are the ground's native client and the twin.
+ * which the host sends packets. Its shell is the ground (sky_ground.h).
  *
  * A block is striped over servers: chunk i is of *share* i mod server_count, which is at one server (sky_spread.h). All that this header says of
  * the servers of a block is in the order of its shares. A share is cut into *pieces* of at most SKY_LIMIT_CHUNK_SET chunks. Each satellite has a queue of pieces, and a few *lanes* in which
@@ -47,6 +47,19 @@ typedef struct
     uint32_t doubted; /**< other chunks that were not to be had */
 } SKY_HostRow_t;
 
+/** Work of one satellite in a block. Times are those of the clock; 0: that did not happen. */
+typedef struct
+{
+    uint16_t plane, slot;
+    uint16_t entry_plane, entry_slot;
+    uint32_t srtt_us; /**< smoothed round trip, over all time; 0: none was measured */
+    uint32_t chunks;  /**< chunks received from it, or acknowledged by it, also those of blocks that did not come whole */
+    uint32_t requests, repeats;
+    uint64_t bytes;             /**< bytes of these chunks */
+    uint64_t asked_us;          /**< time at which the first request (PUT: chunk) left */
+    uint64_t first_us, last_us; /**< times of its first and last answer */
+} SKY_HostServed_t;
+
 /**
  * One block and its transfer. It stays in place until it has an end.
  *
@@ -76,6 +89,9 @@ typedef struct
     const bool *holders; /**< PUT: of each share, its server holds it, so nothing is sent there; not all do. NULL: none does */
     uint32_t    server_count; /**< with a code: code_k + code_m */
     uint32_t    rounds;       /**< at most SKY_HOST_ROUNDS */
+    SKY_HostServed_t
+            *served; /**< receives what each satellite did in it, in the order in which they ended; NULL: nobody wants to know */
+    uint32_t served_room; /**< satellites for which there is room; others are not told of */
     /* outcome */
     /**
      * SKY_STATUS_*. RUNNING until the block has an end; then DONE, MISS, EXPIRED (the deadline has passed; or a place is silent, and
@@ -98,21 +114,10 @@ typedef struct
     uint64_t asked_us;    /**< time at which its first request (PUT: chunk) left; 0: none has */
     uint64_t heard_us;    /**< time of the last answer to one; 0: there was none */
     uint32_t moved;       /**< while it runs: chunks that have come, or were acknowledged, so far */
-    void    *ended_next;  /**< the host's own */
+    uint32_t
+        served_count; /**< satellites in `served`: those of an earlier transfer, if it is not 0 at first, and those of this one */
+    void *ended_next; /**< the host's own */
 } SKY_HostBlock_t;
-
-/** Work of one satellite since SKY_Host_BeginReport. Times are those of the clock; 0: that did not happen. */
-typedef struct
-{
-    uint16_t plane, slot;
-    uint16_t entry_plane, entry_slot;
-    uint32_t srtt_us; /**< smoothed round trip, over all time; 0: none was measured */
-    uint32_t chunks;  /**< chunks received from it, or acknowledged by it, also those of blocks that did not come whole */
-    uint32_t requests, repeats;
-    uint64_t bytes;             /**< bytes of these chunks */
-    uint64_t asked_us;          /**< time at which the first request (PUT: chunk) left */
-    uint64_t first_us, last_us; /**< times of its first and last answer */
-} SKY_HostServed_t;
 
 /** A way in: an endpoint through which satellites are reached. */
 typedef struct
@@ -137,29 +142,29 @@ typedef struct
 /** A satellite; its window and round trip are remembered. */
 typedef struct
 {
-    SKY_Peer_t        peer;
-    SKY_Addr_t        entry;
-    uint64_t          endpoint;
-    uint32_t          way;
-    uint32_t          active;                  /**< place among the active ones; SKY_HOST_NONE: it has no work */
-    uint32_t          piece_first, piece_last; /**< ends of its queue */
-    uint32_t          small_first, small_last; /**< ends of its queue of small blocks' pieces */
-    uint32_t          lanes_busy;              /**< bits of busy `lanes` */
-    uint16_t          lanes[SKY_HOST_LANES];
-    uint64_t          heard_us; /**< time of its last answer */
-    uint64_t          due_us;   /**< time at which its timers are due; 0: at once */
-    uint64_t          used;     /**< count of the host when it last became active: the least is forgotten first */
-    bool              ready;    /**< it may have something to send, after an event, or because others left it too little room */
-    bool              slow;     /**< a block went on without it, and it has said nothing since */
-    bool              has_more; /**< in this turn something of a small block was left */
-    SKY_HostPace_t    pace;
-    bool              silent;     /**< it was passed over since it became active, and has said nothing since */
-    bool              is_suspect; /**< SKY_Host_NextSuspect is to tell of it */
+    SKY_Peer_t     peer;
+    SKY_Addr_t     entry;
+    uint64_t       endpoint;
+    uint32_t       way;
+    uint32_t       active;                  /**< place among the active ones; SKY_HOST_NONE: it has no work */
+    uint32_t       piece_first, piece_last; /**< ends of its queue */
+    uint32_t       small_first, small_last; /**< ends of its queue of small blocks' pieces */
+    uint32_t       lanes_busy;              /**< bits of busy `lanes` */
+    uint16_t       lanes[SKY_HOST_LANES];
+    uint64_t       heard_us; /**< time of its last answer */
+    uint64_t       due_us;   /**< time at which its timers are due; 0: at once */
+    uint64_t       used;     /**< count of the host when it last became active: the least is forgotten first */
+    bool           ready;    /**< it may have something to send, after an event, or because others left it too little room */
+    bool           slow;     /**< a block went on without it, and it has said nothing since */
+    bool           has_more; /**< in this turn something of a small block was left */
+    SKY_HostPace_t pace;
+    bool           silent;     /**< it was passed over since it became active, and has said nothing since */
+    bool           is_suspect; /**< SKY_Host_NextSuspect is to tell of it */
+    uint64_t
+        missed_us; /**< time of the first request with which a block went on without it, since it has said something; 0: there is none */
     SKY_HostOpening_t opening;
     uint64_t          lease_endpoint; /**< endpoint through which its telemetry was asked for; 0: it was not */
     uint64_t          lease_ids[2];   /**< request ids of the last two questions for it */
-    uint32_t          report;         /**< number of the report in which it was used last */
-    SKY_HostServed_t  served;         /**< its work in that report; the last time is heard_us */
 } SKY_HostPeer_t;
 
 /** A place that failed, and why. */
@@ -225,11 +230,13 @@ typedef struct
     uint32_t left_begun; /**< chunks that were missing at its begin */
     uint32_t left_seen;  /**< chunks that were missing at the last look */
     uint64_t begun_us;
-    uint64_t asked_us;    /**< time of its first request; 0: none yet */
-    uint64_t bytes;       /**< GET: bytes that have come */
-    bool     is_answered; /**< something has come */
-    bool     is_overdue;  /**< its satellite is suspected to be lost */
-    uint64_t patience_us; /**< silence after which the next place is asked; 0: there is none */
+    uint64_t asked_us;          /**< time of its first request; 0: none yet */
+    uint64_t sent_us;           /**< time at which its first request (PUT: chunk) left; 0: none has, */
+    uint64_t first_us, last_us; /**< and of its first and last answer; 0: there was none */
+    uint64_t bytes;             /**< GET: bytes that have come */
+    bool     is_answered;       /**< something has come */
+    bool     is_overdue;        /**< its satellite is suspected to be lost */
+    uint64_t patience_us;       /**< silence after which the next place is asked; 0: there is none */
 } SKY_HostLane_t;
 
 /** Memory of satellites. It stays in place. All of it was 0 when it was handed in. */
@@ -312,7 +319,6 @@ typedef struct
     uint32_t              running; /* blocks */
     uint32_t              active_count, busy_count, way_count;
     uint32_t              turn;           /* peer that goes first */
-    uint32_t              report;         /* number of the report */
     SKY_Quantile_t        answer_times;   /* from the first request of a lane to its first answer */
     uint64_t              hedge_us;       /* silence after which a GET asks for parity; 0: too few answer times are known */
     bool                  has_suspects;   /* SKY_Host_NextSuspect has something to tell */
@@ -346,8 +352,6 @@ void SKY_Host_SetQuantum(SKY_Host_t *host, uint64_t bytes);
 uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block);
 /** Return true if a block of so many pieces may begin now. */
 bool SKY_Host_HasRoom(const SKY_Host_t *host, uint64_t pieces);
-/** Begin a report: SKY_Host_Served tells what is done from now on. */
-void SKY_Host_BeginReport(SKY_Host_t *host);
 
 typedef enum
 {
@@ -387,12 +391,6 @@ bool SKY_Host_NextSuspect(SKY_Host_t *host, SKY_Addr_t *satellite);
 bool SKY_Host_Replace(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t share);
 /** Wait no longer for a satellite that is lost, unless it has said something since then. */
 void SKY_Host_GiveUp(SKY_Host_t *host, uint64_t now_us, SKY_Addr_t satellite, uint64_t since_us);
-/**
- * Get the work of each satellite since SKY_Host_BeginReport.
- * @param served  receives the first @p room of them; NULL if @p room is 0
- * @return number of satellites
- */
-uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint32_t room);
 
 /* ---- questions: sky_host_questions.c ------------------------------------------------------------------------------------------ */
 

@@ -115,7 +115,7 @@ static bool AskOne(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostQuestion_t 
     return SKY_GroundQuestion_Ask(ground, request);
 }
 
-/* Take in who has answered. One on the way says for another why it cannot be reached. */
+/* Take in who has answered. One on the way says for another why it cannot be reached, and one that refuses this host's keys is of no use. */
 static void Hear(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 {
     for (uint32_t i = 0; i < op->request_count; ++i)
@@ -124,7 +124,8 @@ static void Hear(SKY_Ground_t *ground, const SKY_GroundOp_t *op)
         const SKY_Addr_t          satellite = {request->place.plane, request->place.slot};
 
         SKY_ASSERT(request->status != SKY_STATUS_RUNNING);
-        if (request->status == SKY_STATUS_DONE && SKY_Addr_Equal(request->answer.src, satellite))
+        if (request->status == SKY_STATUS_DONE && SKY_Addr_Equal(request->answer.src, satellite) &&
+            request->answer.status != SKY_STATUS_UNAUTHENTICATED)
         {
             SKY_Reach_Heard(&ground->reach, satellite);
         }

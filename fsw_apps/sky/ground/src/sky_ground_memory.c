@@ -193,6 +193,7 @@ bool SKY_Ground_Init(SKY_Ground_t *ground, const SKY_GroundLimits_t *limits, con
     SKY_Reach_Init(&ground->reach, times, &limits->torus, parts.reach, parts.lost);
     SKY_Handovers_Init(&ground->handovers);
     SKY_Presence_Init(&ground->presence, &limits->torus, parts.presence);
-    ground->late_first = 1;
+    ground->queue.expires_us = UINT64_MAX;
+    ground->late_first       = 1;
     return true;
 }

@@ -64,7 +64,6 @@ static bool BeginTransfer(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         }
     }
     op->tries += (uint32_t)SKY_Host_Pieces(&ground->host, &op->block);
-    SKY_Host_BeginReport(&ground->host);
     if (SKY_Host_Begin(&ground->host, ground->now_us, &op->block) != SKY_HOST_BEGUN)
     {
         op->outcome = SKY_STATUS_REFUSED; /* its numbers contradict each other, or it is larger than the tables */

@@ -233,8 +233,12 @@ uint32_t SKY_Ground_Spares(SKY_Ground_t *ground, uint64_t time_us)
 static void Describe(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_HostBlock_t *block = &op->block;
+    const uint32_t   told  = block->served_count;
 
     (void)memset(block, 0, sizeof(*block));
+    block->served        = op->served;
+    block->served_room   = op->served_room;
+    block->served_count  = told;
     block->kind          = op->kind == SKY_GROUND_PUT ? SKY_HOST_PUT : SKY_HOST_GET;
     block->tenant        = op->tenant;
     block->epoch         = op->facts.epoch;

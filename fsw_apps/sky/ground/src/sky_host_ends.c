@@ -58,6 +58,7 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
     {
         host->lossy_until_us = host->now_us + LOSSY_US;
     }
+    host->redraws      = status == SKY_STATUS_DONE ? 0u : host->redraws; /* satellites know this host by its number */
     block->status      = status;
     block->duration_us = host->now_us - work->started_us;
     block->ended_next  = host->ended;
@@ -78,9 +79,11 @@ static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(lane->place < SKY_HOST_LANES);
     SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) != 0u);
-    SKY_HostPiece_t *piece = &host->blocks.pieces[lane->piece];
+    SKY_HostPiece_t       *piece = &host->blocks.pieces[lane->piece];
+    SKY_HostWork_t        *work  = WorkOf(host, lane);
+    const SKY_HostServed_t part  = SKY_HostExchange_Account(lane, work, piece->twin == SKY_HOST_NONE);
 
-    SKY_HostExchange_Account(lane, WorkOf(host, lane), &host->peers.peers[lane->peer].served, piece->twin == SKY_HOST_NONE);
+    SKY_HostServed_Add(work->block, &host->peers.peers[lane->peer], &part);
     piece->lane      = SKY_HOST_NONE;
     lane->request_id = 0;
     lane->next       = host->lane_free;
@@ -116,6 +119,7 @@ static void StopLanes(SKY_Host_t *host, uint32_t work)
             if ((peer->lanes_busy & 1u << place) != 0u && host->blocks.pieces[lane->piece].work == work)
             {
                 SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
+                SKY_HostReplace_Missed(host, lane);
                 CloseLane(host, lane);
                 SKY_HostPieces_Free(host, lane->piece);
                 peer->due_us = 0; /* other satellites have room now */

@@ -8,8 +8,6 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
-#define UNANSWERED_MOST 4u /* time-outs after which a satellite counts as dead: about eight round trips */
-
 /* ---- what a lane has done ---------------------------------------------------------------------------------------------- */
 
 SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane)
@@ -48,13 +46,6 @@ bool SKY_HostExchange_Waits(const SKY_HostLane_t *lane)
     SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
     SKY_ASSERT(lane->request_id != 0u);
     return (lane->kind == SKY_HOST_PUT ? lane->u.push.on_way : lane->u.fetch.on_way) > 0u;
-}
-
-bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane)
-{
-    SKY_ASSERT(lane->kind <= SKY_HOST_PUT);
-    SKY_ASSERT(lane->request_id != 0u);
-    return lane->kind == SKY_HOST_PUT && lane->u.push.unanswered >= UNANSWERED_MOST;
 }
 
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane)
@@ -116,7 +107,7 @@ static uint64_t AcknowledgedBytes(const SKY_HostLane_t *lane, uint32_t chunks)
     return bytes;
 }
 
-void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served, bool counts)
+SKY_HostServed_t SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, bool counts)
 {
     SKY_HostBlock_t *block   = work->block;
     const bool       is_put  = lane->kind == SKY_HOST_PUT;
@@ -131,11 +122,8 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_Ho
     block->bytes += counts ? bytes : 0u;
     block->requests += asked;
     block->repeats += repeats;
-    served->chunks += chunks;
-    served->bytes += bytes;
-    served->requests += asked;
-    served->repeats += repeats;
-    work->lost += is_put ? 0u : lane->u.fetch.lost;
+    work->lost +=
+        is_put || !lane->is_answered ? 0u : lane->u.fetch.lost; /* who says nothing at all may be dead, not its link lossy */
     block->duplicates += is_put ? 0u : lane->u.fetch.duplicates;
     block->corrupt += is_put ? 0u : lane->u.fetch.corrupt;
     block->last_status = SKY_HostExchange_Status(lane) != SKY_STATUS_OK ? SKY_HostExchange_Status(lane) : block->last_status;
@@ -144,6 +132,13 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_Ho
         block->held_version = lane->u.push.held_version;
     }
     SKY_ASSERT(block->chunks <= block->stripe.chunk_total);
+    return (SKY_HostServed_t){.chunks   = chunks,
+                              .requests = asked,
+                              .repeats  = repeats,
+                              .bytes    = bytes,
+                              .asked_us = lane->sent_us,
+                              .first_us = lane->first_us,
+                              .last_us  = lane->last_us};
 }
 
 /* ---- what a lane does -------------------------------------------------------------------------------------------------- */

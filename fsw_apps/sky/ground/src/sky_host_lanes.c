@@ -103,6 +103,9 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     lane->endpoint    = peer->endpoint;
     lane->begun_us    = host->now_us;
     lane->asked_us    = 0;
+    lane->sent_us     = 0;
+    lane->first_us    = 0;
+    lane->last_us     = 0;
     lane->bytes       = 0;
     lane->is_answered = false;
     lane->is_overdue  = false;
@@ -330,7 +333,7 @@ uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
         peer->silent = true;
         SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
     }
-    else if (SKY_HostExchange_IsDead(lane) && MayLose(host, lane))
+    else if (SKY_HostReplace_IsSilent(host, lane) && MayLose(host, lane))
     {
         SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
     }
@@ -368,10 +371,11 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
     }
     SKY_HostReplace_Heard(host, lane);
     lane->is_answered                   = true;
+    lane->first_us                      = lane->first_us == 0u ? host->now_us : lane->first_us;
+    lane->last_us                       = host->now_us;
     peer->slow                          = false;
     peer->heard_us                      = host->now_us;
     WorkOf(host, lane)->block->heard_us = host->now_us;
-    peer->served.first_us               = peer->served.first_us == 0u ? host->now_us : peer->served.first_us;
     peer->silent                        = false;
     peer->due_us                        = 0;
     SKY_HostPace_Asked(host, peer, SKY_HostExchange_AgeUs(lane, host->now_us, pkt));

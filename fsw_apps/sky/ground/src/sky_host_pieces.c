@@ -253,7 +253,6 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
     peer->active      = SKY_HOST_NONE;
     peer->piece_first = SKY_HOST_NONE;
     peer->small_first = SKY_HOST_NONE;
-    peer->report      = host->report - 1u; /* the satellite has done nothing in this report */
     SKY_Index_Insert(&host->index, HashOf(addr), i);
     SKY_ASSERT(peer->lanes_busy == 0u);
     SKY_ASSERT(peer->peer.outstanding == 0u);
@@ -298,14 +297,9 @@ static uint32_t UsePeer(SKY_Host_t *host, const SKY_HostPlace_t *place)
     SKY_HostPeer_t *peer = &host->peers.peers[i];
     SKY_ASSERT(i < host->peer_used);
 
-    if (peer->report != host->report)
-    {
-        peer->report = host->report;
-        peer->silent = false;
-        peer->served = (SKY_HostServed_t){0};
-    }
     if (peer->active == SKY_HOST_NONE)
     {
+        peer->silent                           = false;
         peer->active                           = host->active_count;
         host->peers.active[host->active_count] = i;
         ++host->active_count;

@@ -100,16 +100,14 @@ uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane);
 bool SKY_HostExchange_IsTaken(const SKY_HostLane_t *lane, uint32_t i);
 /** Return true if an answer of the lane's satellite is due, to something that was sent. */
 bool SKY_HostExchange_Waits(const SKY_HostLane_t *lane);
-/** Return true if the satellite of a PUT has let so many time-outs pass that another would not take it for there. */
-bool SKY_HostExchange_IsDead(const SKY_HostLane_t *lane);
 /** Return a chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0 if it is no GET. */
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
 /** Return the chunks of a PUT on their way. */
 uint32_t SKY_HostExchange_Pushed(const SKY_HostLane_t *lane);
 /** Return the time since a query of a PUT left to which a packet is the answer, if it is one of the last ones; else 0. */
 uint64_t SKY_HostExchange_AgeUs(const SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt);
-/** Add up what a lane has done for its satellite, and for its block. @param counts  false: the chunks count at another place */
-void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, SKY_HostServed_t *served, bool counts);
+/** Add up what a lane has done for its block. @param counts  false: the chunks count at another place @return its satellite's part */
+SKY_HostServed_t SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostWork_t *work, bool counts);
 /** Begin a piece. The lane's request id, kind and patience are set. */
 void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, SKY_HostWork_t *work);
 /** End an exchange that still runs. */
@@ -138,6 +136,11 @@ uint32_t SKY_HostPace_Room(const SKY_Host_t *host, const SKY_HostPeer_t *peer);
 /** Take in the round trip of a query, before its answer is. @param age_us  0: it was not measured */
 void SKY_HostPace_Asked(const SKY_Host_t *host, SKY_HostPeer_t *peer, uint64_t age_us);
 
+/* ---- sky_host_served.c: what each satellite did in a block ------------------------------------------------------------------ */
+
+/** Add a satellite's part in a block, if that is to be told. */
+void SKY_HostServed_Add(SKY_HostBlock_t *block, const SKY_HostPeer_t *peer, const SKY_HostServed_t *part);
+
 /* ---- sky_host_ends.c: ends of pieces and blocks -------------------------------------------------------------------------- */
 
 /** Close a lane whose piece has ended. If the piece did not end well and has no other place, its block ends, too. @return false
@@ -159,10 +162,14 @@ void SKY_HostEnds_Drop(SKY_Host_t *host, uint32_t number);
 
 /** Note that the satellite of a lane has said something, before its last answer is forgotten. */
 void SKY_HostReplace_Heard(SKY_Host_t *host, SKY_HostLane_t *lane);
+/** Return true if the satellite of a PUT's lane has said nothing for its patience, of other blocks neither. */
+bool SKY_HostReplace_IsSilent(const SKY_Host_t *host, const SKY_HostLane_t *lane);
 /** Return the silence after which the satellite of a lane is late, by what others needed for the same block; 0: too few have answered. */
 uint64_t SKY_HostReplace_LateUs(const SKY_Host_t *host, const SKY_HostLane_t *lane);
 /** Act if the satellite of a lane is late. @return the time at which it is to be called again; UINT64_MAX: not before something comes */
 uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane);
+/** Note that a block goes on without what a lane asks for, before that is closed. */
+void SKY_HostReplace_Missed(SKY_Host_t *host, const SKY_HostLane_t *lane);
 
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
-#define REDRAWS_MAX 8u /* redraws of the host number in one report: so many collisions in a row are no accident */
+#define REDRAWS_MAX 8u /* redraws of the host number until a block is done: so many collisions in a row are no accident */
 
 /* Return the lane to which a request id belongs, or NULL if it has ended. */
 static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
@@ -13,7 +13,7 @@ static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
     const uint32_t index = SKY_HOST_LANE_OF(request_id);
     SKY_ASSERT(host->blocks.lane_count <= SKY_HOST_LANES_MAX);
 
-    if (index >= host->blocks.lane_count || host->blocks.lanes[index].request_id == 0u ||
+    if (index >= host->lane_used || host->blocks.lanes[index].request_id == 0u ||
         host->blocks.lanes[index].request_id != SKY_REQUEST_FIRST(request_id))
     {
         return NULL;
@@ -30,7 +30,7 @@ static void TakeNumber(SKY_Host_t *host, uint16_t number)
     SKY_ASSERT(host->self.plane == 0u); /* the host is on the ground */
     ++host->numbers;
     host->self.slot = number;
-    for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
+    for (uint32_t i = 0; i < host->lane_used; ++i)
     {
         SKY_HostLane_t *lane = &host->blocks.lanes[i];
 
@@ -56,7 +56,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
     SKY_ASSERT(!host->cfg.keeps_number);
     ++host->redraws;
     TakeNumber(host, (uint16_t)(SKY_HostRandom_Number(host) % UINT16_MAX + 1u));
-    for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
+    for (uint32_t i = 0; i < host->lane_used; ++i)
     {
         SKY_HostLane_t *lane = &host->blocks.lanes[i];
 

@@ -10,8 +10,11 @@
  *        else --------------------------------> SUSPECT: the shell is told, and may name another place <----+ (SKY_Host_Replace),
  *                                               or say that the satellite is lost                             (SKY_Host_GiveUp)
  *
+ * Blocks with parity may go on without a satellite again and again, before it is late. It is suspect once it has said nothing for its
+ * patience meanwhile.
+ *
  * On links that are full all answers take long, so nobody is late. A PUT whose code bears that a share is lost gives it up only after more
- * silence (sky_host_lanes.c): another copy costs less than to mend the block. A share of a PUT then has two pieces, twins, one at each place. The first that
+ * silence, its patience (sky_host_lanes.c): another copy costs less than to mend the block. A share of a PUT then has two pieces, twins, one at each place. The first that
  * is taken ends the other. Both satellites may hold the share after that: who stands in hands it over, and the other has it already.
  */
 #include "sky_assert.h"
@@ -69,10 +72,21 @@ void SKY_HostReplace_Heard(SKY_Host_t *host, SKY_HostLane_t *lane)
         ++work->answered;
     }
     host->peers.peers[lane->peer].is_suspect = false;
+    host->peers.peers[lane->peer].missed_us  = 0;
     for (uint32_t at = 0; !knew && HaveMostAnswered(work) && at < host->active_count; ++at)
     {
         host->peers.peers[host->peers.active[at]].due_us = 0; /* those who are silent may be late now */
     }
+}
+
+bool SKY_HostReplace_IsSilent(const SKY_Host_t *host, const SKY_HostLane_t *lane)
+{
+    const SKY_Addr_t satellite = host->peers.peers[lane->peer].peer.addr;
+
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(satellite.plane != 0u);
+    return lane->kind == SKY_HOST_PUT && lane->asked_us != 0u &&
+           host->now_us - SinceUs(host, lane) >= SKY_Host_PatienceUs(host, &satellite, 1);
 }
 
 uint64_t SKY_HostReplace_LateUs(const SKY_Host_t *host, const SKY_HostLane_t *lane)
@@ -118,6 +132,26 @@ uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
     peer->is_suspect   = true;
     host->has_suspects = true;
     return UINT64_MAX;
+}
+
+void SKY_HostReplace_Missed(SKY_Host_t *host, const SKY_HostLane_t *lane)
+{
+    SKY_HostPeer_t *peer = &host->peers.peers[lane->peer];
+
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(peer->missed_us <= host->now_us);
+    if (!peer->slow || lane->asked_us == 0u || lane->is_answered)
+    {
+        return;
+    }
+    peer->missed_us = peer->missed_us == 0u ? lane->asked_us : peer->missed_us;
+    if (host->now_us - peer->missed_us >= SKY_Host_PatienceUs(host, &peer->peer.addr, 1))
+    {
+        peer->is_suspect   = true;
+        peer->missed_us    = 0;     /* it is told once, and again after as much silence; */
+        peer->slow         = false; /* meanwhile it is waited for once more, as its late answers are not looked at */
+        host->has_suspects = true;
+    }
 }
 
 bool SKY_Host_NextSuspect(SKY_Host_t *host, SKY_Addr_t *satellite)

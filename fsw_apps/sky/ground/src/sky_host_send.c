@@ -211,11 +211,11 @@ static bool SendOf(SKY_Host_t *host, SKY_HostPeer_t *peer, SKY_HostLane_t *lane,
 
     SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
 
-    block->asked_us       = block->asked_us == 0u && used > 0u ? host->now_us : block->asked_us;
-    turn->more            = turn->more || asks;
-    turn->budget          = Minus(turn->budget, used);
-    way->room             = Minus(way->room, used);
-    peer->served.asked_us = peer->served.asked_us == 0u && used > 0u ? host->now_us : peer->served.asked_us;
+    block->asked_us = block->asked_us == 0u && used > 0u ? host->now_us : block->asked_us;
+    lane->sent_us   = lane->sent_us == 0u && used > 0u ? host->now_us : lane->sent_us;
+    turn->more      = turn->more || asks;
+    turn->budget    = Minus(turn->budget, used);
+    way->room       = Minus(way->room, used);
     if (lane->kind == SKY_HOST_PUT && !lane->is_small)
     {
         const uint64_t bytes = (uint64_t)used * SKY_HostExchange_Cfg(lane)->stripe.chunk_len;

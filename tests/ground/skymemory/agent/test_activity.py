@@ -163,8 +163,9 @@ def test_cold_keys_count_through_every_door(start_sky: StartSky, tmp_path: Path)
         assert frame["saved"]["tokens"] == 5 * 128
         last = frame["last_get"]
         assert last["blocks"] == last["hits"] == 1
-        assert sum(step["chunks"] for step in last["steps"]) >= 1
-        assert all(0 <= step["asked_s"] <= step["first_s"] <= step["last_s"] <= last["duration_s"] for step in last["steps"])
+        steps = [step for step in last["steps"] if step["first_s"] is not None]  # what one did not say yet others made up for
+        assert sum(step["chunks"] for step in steps) >= 1
+        assert all(0 <= step["asked_s"] <= step["first_s"] <= step["last_s"] <= last["duration_s"] for step in steps)
 
         # And `skymem status`
         run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path), "COLUMNS": "1000"})

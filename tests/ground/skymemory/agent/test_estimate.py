@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from skymemory.agent.estimate import EXPLORE_S, EXPLORE_SHARE, LARGE_BYTES, Decision, Estimator
 from skymemory.common.fit import FEW
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.native import Served
+from skymemory.link.operations import Served
 from skymemory.wire.address import Satellite
 
 SERVERS = [Satellite(3, slot) for slot in range(1, 11)]

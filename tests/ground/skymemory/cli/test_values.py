@@ -87,7 +87,7 @@ def test_a_satellite_that_is_lost_before_the_put(start_sky: StartSky, tmp_path: 
     local = start_sky(cache={"deadline_ms": 2000})
     user = User(local, tmp_path)
     local.kill(Satellite(2, 4))
-    assert user.put(OLD) == b"[2, 4]: no answer, so other satellites stand in; the host asks again in 30 s\n"
+    user.put(OLD)  # another satellite takes its part, before it is known to be lost
     assert user.get() == OLD
 
 
@@ -171,7 +171,7 @@ def test_a_value_that_may_be_on_silent_satellites_is_not_called_absent(
         assert b" do not answer\n" in done.stderr
 
 
-def test_a_put_tells_what_was_acknowledged_and_what_is_missing(
+def test_a_put_is_whole_though_a_satellite_is_silent(
     full_parity_sky: LocalConstellation, stopped: Stopped, tmp_path: Path
 ) -> None:
     local = full_parity_sky
@@ -181,11 +181,10 @@ def test_a_put_tells_what_was_acknowledged_and_what_is_missing(
         routes = [Route(one, one) for one in Whereabouts(local.constellation).servers(0)]
         holders = [one for one, counters in control.store_stats(routes, PATIENCE_S).items() if counters["used_bytes"]]
     assert len(holders) == 3
-    with stopped(local, holders[0]):
+    with stopped(local, holders[0]):  # another one stands in
         done = user.run("put", "small", "-", stdin=b"four")
         assert done.returncode == 0
-        assert done.stdout.startswith(b"4 bytes in 2 of 3 chunks stored in ")
-        assert b"no satellite has acknowledged 1 chunk; parity makes up for what is missing\n" in done.stderr
+        assert done.stdout.startswith(b"4 bytes in 3 chunks stored in ")
     done = user.run("put", "small", "-", stdin=b"more")
     assert done.stdout.startswith(b"4 bytes in 3 chunks stored in ")
     assert done.stderr == b""

@@ -26,6 +26,7 @@ from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
+from support.satellites import held
 from support.spread import shares_of
 from support.waiting import wait_until
 
@@ -100,8 +101,8 @@ def test_blocks_of_a_host_on_board_stay(start_sky: Callable[..., LocalConstellat
         homes = set(Whereabouts(local.constellation, Playing(track, time.time() - 2.5 * ROW_S)).servers(3))
         wait_until(
             lambda: (
-                {at for at in routes_of(local) if control.find([at], [ours], 0, 10)[0] != [None]}
-                == {Route(at, at) for at in homes}
+                {at.satellite for at, one in zip(routes_of(local), held(control, routes_of(local), ours), strict=True) if one}
+                == homes
             )
         )
         assert [result.data for result in host.get([theirs])] == [data]

@@ -7,19 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from skymemory.link.ask import Ask
-from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode
-from support.evictions import evict
+from skymemory.wire.packets import Packet, PacketError, decode
 from support.openings import opened
 
 HERE = Satellite(3, 10)
@@ -245,65 +242,6 @@ def test_a_satellite_cannot_have_itself_asked_for_ever() -> None:
 def test_a_silent_satellite_has_no_tenants() -> None:
     with peer(lambda *_: []) as (sky, _), ControlPlane(sky) as control:
         assert control.tenant_stats([DIRECT], 0.1) == {}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"chunk_total": 0, "block_len": 0, "chunk_len": 10},
-        {"chunk_total": 2, "block_len": 10, "chunk_len": 10},
-        {"chunk_total": 2, "block_len": 21, "chunk_len": 10},
-        {"chunk_total": 1, "block_len": 1, "chunk_len": 0},
-        {"chunk_total": 1, "block_len": 61441, "chunk_len": 61441},
-        {"chunk_total": 2, "block_len": 20, "chunk_len": 10, "key": bytes(32)},
-    ],
-)
-def test_blocks_whose_numbers_contradict_are_not_found(fields: dict[str, object]) -> None:
-    with peer(lambda request, _: [answer(request, **fields)]) as (sky, _), ControlPlane(sky) as control:
-        assert control.find([DIRECT], [b"k" * 32], 0, 5) == ([None], set())
-
-
-def test_keys_of_which_nothing_is_said_are_told_apart() -> None:
-    """Of those whose question or answer is lost, and of those whose question did not get there."""
-    held, gone, lost, cut_off = (bytes([number]) * 32 for number in range(4))
-
-    def reply(request: Packet, _: int) -> list[Packet | bytes]:
-        if request.key == lost:
-            return []
-        if request.key == held:
-            return [answer(request, chunk_total=1, block_len=10, chunk_len=10)]
-        return [answer(request, status=icd.STATUS_NOT_FOUND if request.key == gone else icd.STATUS_UNREACHABLE)]
-
-    with peer(reply) as (sky, _), ControlPlane(sky) as control:
-        found, unanswered = control.find([DIRECT], [held, gone, lost, cut_off], 0, 0.5)
-    assert [None if entry is None else entry.key for entry in found] == [held, None, None, None]
-    assert unanswered == {lost, cut_off}
-
-
-@pytest.mark.parametrize(
-    ("fields", "whole"),
-    [
-        ({"payload": ChunkSet(0, 1, (True, True)).encode()}, True),
-        ({"payload": ChunkSet(0, 1, (True, False)).encode()}, False),
-        ({"payload": ChunkSet(0, 1, (True, True)).encode()[:-1]}, None),
-        ({"payload": b""}, None),
-        ({"payload": ChunkSet(0, 1, (True, True)).encode(), "chunk_total": 3}, None),
-        ({"status": icd.STATUS_NOT_FOUND}, False),
-        ({"status": icd.STATUS_UNREACHABLE}, None),
-    ],
-)
-def test_only_what_can_be_read_denies_a_chunk(fields: dict[str, Any], whole: bool | None) -> None:
-    """A block that is missed has its rest purged."""
-    told: dict[str, Any] = {"chunk_total": 2, "block_len": 20, "chunk_len": 10, **fields}
-    entry = BlockEntry(b"k" * 32, 20, 10, 2, 0, 0.0)
-    with peer(lambda request, _: [answer(request, **told)]) as (sky, _), ControlPlane(sky) as control:
-        assert control.hold_all([(entry, [[DIRECT]])], 0, 5) == [whole]
-
-
-def test_a_purge_that_nobody_was_asked_for_is_not_confirmed() -> None:
-    with ControlPlane(Constellation()) as control:
-        assert evict(control, [], [b"k" * 32]) == (0, False)
-        assert evict(control, [DIRECT], []) == (0, True)
 
 
 def test_many_requests_at_once() -> None:

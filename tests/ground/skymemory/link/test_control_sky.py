@@ -2,27 +2,22 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import replace
-from secrets import token_bytes
 
 from spacepackets.ccsds.spacepacket import SpacePacketHeader
 
 from skymemory.fsw.messages import Message
 from skymemory.fsw.structures import KVC_HK_TLM_MID, KVC_SEND_HK_MID, KvcHousekeeping
-from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane, Move
-from skymemory.link.native import NativeClient, Transfer
+from skymemory.link.control import ControlPlane
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.satellites import held, migrate
 from support.spread import shares_of
 from support.waiting import wait_until
 
-Stopped = Callable[..., AbstractContextManager[None]]
 KVC_CMD_APID = 0xD0
 """of the cFS message id 0x18D0"""
 
@@ -67,56 +62,26 @@ def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation)
         store.put([(key, bytes(6000))])  # one chunk: on one satellite
         source = shares_of(sky, key, 6000)[0]
         control, here, there = store.control, Route(source, source), Route(target, target)
-        (answer,) = control.migrate([Move(here, target, key)], 0, 5)
-        assert answer is not None
-        assert answer.ok
+        assert migrate(control, here, target, key).ok
         # The answer says that it has begun
-        wait_until(lambda: control.find([here], [key], 0, 5) == ([None], set()), "the chunk has left")
-        (moved,), _ = control.find([there], [key], 0, 5)
+        wait_until(lambda: held(control, [here], key) == [None], "the chunk has left")
+        [moved] = held(control, [there], key)
         assert moved is not None
         assert (moved.block_len, moved.chunk_total) == (6000, 1)
         assert evict(control, [there], [key]) == (1, True)
+        assert held(control, [here, there], key) == [None, None]
 
 
-def test_a_share_in_two_places_is_whole(full_sky: LocalConstellation) -> None:
-    """Of each of two servers some chunks are at one place and some at another, whatever the order."""
-    places = [Satellite(2, 5), Satellite(2, 6), Satellite(3, 5), Satellite(3, 6)]
-    data, total = b"u" * 30_000, 30
-    entry = BlockEntry(token_bytes(32), len(data), 1000, total, 0, 0.0)
-    port = full_sky.constellation.network.port
-    with NativeClient() as client, ControlPlane(full_sky.constellation) as control:
-        lies_at = [(one, one, full_sky.constellation.address(*one), port) for one in places]  # chunk i at places[i % 4]
-        client.put([Transfer(entry, 0, data)], lies_at, 10_000)
-        first, second = [[Route(one, one) for one in (places[i], places[i + 2])] for i in (0, 1)]
-        nowhere = BlockEntry(token_bytes(32), len(data), 1000, total, 0, 0.0)
-        longer = replace(entry, block_len=len(data) - 1)
-        questions = [
-            (entry, [first, second]),
-            (entry, [first[::-1], second[::-1]]),
-            (entry, [first[:1], second]),
-            (entry, [second, first]),
-            (nowhere, [first, second]),
-            (longer, [first, second]),
-        ]
-        assert control.hold_all(questions, 0, 10) == [True, True, False, False, False, False]
-        evict(control, [first[1]], [entry.key])
-        assert control.hold_all(questions[:2], 0, 10) == [False, False]
-
-
-def test_who_does_not_answer_does_not_deny(start_sky: Callable[..., LocalConstellation], stopped: Stopped) -> None:
-    local = start_sky()
-    here, there = Satellite(1, 1), Satellite(2, 2)
-    entry = BlockEntry(token_bytes(32), 100, 100, 1, 0, 0.0)
-    with SkyStore(local.constellation.replace(cache={"servers": 1, "parity": 0, "centre": list(here)})) as store:
-        store.put([(entry.key, bytes(100))])
-        places = [Route(there, there), Route(here, here)]
-        with stopped(local, there):
-            asked = [(entry, [places[::-1]]), (entry, [places[:1]]), (replace(entry, key=token_bytes(32)), [places[::-1]])]
-            assert store.control.hold_all(asked, 0, 0.5) == [True, None, None]
-            held = store.control.held([*asked, (entry, [[]]), (replace(entry, block_len=99), [places[1:]])], 0, 0.5)
-            assert [one.whole for one in held] == [True, None, None, None, False]
-            assert [one.silent for one in held] == [[], [there], [there], [], []]
-            assert [one.other for one in held] == [False, False, False, False, True]
+def test_what_is_purged_at_one_satellite_is_gone_there_alone(full_sky: LocalConstellation) -> None:
+    sky, key = full_sky.constellation.replace(cache={"parity": 0}), b"n" * 32
+    with SkyStore(sky) as store:
+        [stored] = store.put([(key, bytes(12_000))])
+        assert stored.entry is not None
+        first, second = (Route(one, one) for one in shares_of(sky, key, 12_000)[:2])
+        store.control.purge_at([first.satellite], stored.entry, sky.cache.tenant)
+        gone, left = held(store.control, [first, second], key)
+    assert gone is None
+    assert left is not None
 
 
 def test_a_hurry_goes_by_what_was_measured(full_sky: LocalConstellation) -> None:

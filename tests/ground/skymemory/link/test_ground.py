@@ -16,10 +16,8 @@ import pytest
 from skymemory.common.compiled import extension
 from skymemory.link import ground
 from skymemory.link.ask import Ask
-from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
-from skymemory.link.operations import Operation
-from skymemory.link.structures import Kind
+from skymemory.link.operations import to_find
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
@@ -200,7 +198,7 @@ def test_a_child_of_this_process_is_told_so_by_everything_else() -> None:
     """A number that is none, or no word from a satellite, would be taken for a silent sky."""
     with nobody() as sky, ControlPlane(sky) as control, closing(ground.Ground(sky, Timing())) as opened_here:
         box = opened_here.box()
-        operation = Operation(Kind.FIND, BlockEntry(bytes(32), 0, 0, 0, 0, 0.0), 1, 100)
+        operation = to_find([bytes(32)], 1, 100)
         calls: list[Callable[[], object]] = [
             lambda: control.patience_s([DIRECT]),
             lambda: control.hurry_s([DIRECT]),
@@ -209,8 +207,7 @@ def test_a_child_of_this_process_is_told_so_by_everything_else() -> None:
             lambda: control.retries,
             control.new_host,
             control.suites,
-            lambda: opened_here.lost,
-            lambda: opened_here.is_silent,
+            opened_here.reach,
             opened_here.listen,
             lambda: opened_here.next_telemetry(60),
             opened_here.box,

@@ -1,11 +1,10 @@
-"""Operations of the core's ground on real satellites, beside a store that decides in Python: each reads what the other wrote."""
+"""Operations of the core's ground on real satellites, beside a store: each reads what the other wrote."""
 
 import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 
@@ -13,70 +12,25 @@ import pytest
 
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.ground import Box, Ground
-from skymemory.link.operations import Operation, Outcome, Sky
-from skymemory.link.shares import cut
+from skymemory.link.operations import Operation, Outcome, Sky, to_find
 from skymemory.link.structures import Kind, Uplink
-from skymemory.link.timing import Timing
-from skymemory.sky.constellation import Constellation
 from skymemory.sky.placement.structures import Verdict
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.icd import Status
+from support.operations import DEADLINE_MS, asked, entry_of, found, got, opened, put
 from support.settled import wait_until_settled
 from support.spread import shares_of
+from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
 CODED = {"servers": 12, "parity": 2}
 SIZES = [1, 3, 5999, 6001, 60_001, 1_000_003]
-DEADLINE_MS = 20_000
 
 
 def items_of(name: str) -> dict[bytes, bytes]:
     return {sha256(f"{__name__} {name} {index}".encode()).digest(): os.urandom(size) for index, size in enumerate(SIZES)}
-
-
-@contextmanager
-def opened(sky: Constellation) -> Iterator[Ground]:
-    ground = Ground(sky, Timing())
-    try:
-        ground.set_sky(Sky.of(Whereabouts(sky), time.time()))
-        yield ground
-    finally:
-        ground.close()
-
-
-def entry_of(sky: Constellation, key: bytes, size: int, version: int = 0) -> BlockEntry:
-    one = cut(size, min(sky.cache.chunk_bytes, size), sky.cache.servers, sky.cache.parity)
-    return BlockEntry(
-        key, one.block_len, one.chunk_len, one.chunk_total, 0, 0.0, version, 7 * bool(version), one.code_k, one.code_m
-    )
-
-
-def put(ground: Ground, sky: Constellation, items: dict[bytes, bytes], version: int = 0) -> list[Outcome]:
-    return ground.run(
-        [
-            Operation(Kind.PUT, entry_of(sky, key, len(data), version), sky.cache.tenant, DEADLINE_MS, data)
-            for key, data in items.items()
-        ]
-    )
-
-
-def got(ground: Ground, sky: Constellation, entries: list[BlockEntry]) -> list[bytes | Status]:
-    memory = [bytearray(one.block_len) for one in entries]
-    outcomes = ground.run(
-        [Operation(Kind.GET, one, sky.cache.tenant, DEADLINE_MS, room) for one, room in zip(entries, memory, strict=True)]
-    )
-    return [bytes(room) if one.status is Status.DONE else one.status for room, one in zip(memory, outcomes, strict=True)]
-
-
-def asked(ground: Ground, sky: Constellation, kind: Kind, entries: list[BlockEntry]) -> list[Outcome]:
-    hurried = kind is Kind.CHECK
-    return ground.run([Operation(kind, one, sky.cache.tenant, DEADLINE_MS, is_hurried=hurried) for one in entries])
-
-
-def unknown(key: bytes) -> BlockEntry:
-    return BlockEntry(key, 0, 0, 0, 0, 0.0)
 
 
 @pytest.mark.parametrize("coded", [{}, CODED])
@@ -88,12 +42,8 @@ def test_each_reads_what_the_other_wrote(start_sky: StartSky, coded: dict[str, i
         assert [one.data for one in store.get(list(ours))] == list(ours.values())
         stored = store.put(list(theirs.items()))
         assert all(one.ok for one in stored)
-        found = asked(ground, sky, Kind.FIND, [unknown(key) for key in theirs])
-        assert [one.status for one in found] == [Status.DONE] * len(theirs)
-        entries = [one.entry for one in found]
-        assert [replace(one, set_at=0.0) for one in entries] == [
-            replace(one.entry, set_at=0.0) for one in stored if one.entry is not None
-        ]
+        entries = [one for one in found(ground, sky, list(theirs)) if isinstance(one, BlockEntry)]
+        assert entries == [replace(one.entry, set_at=0.0) for one in stored if one.entry is not None]
         assert got(ground, sky, entries) == list(theirs.values())
 
 
@@ -107,18 +57,11 @@ def test_what_is_purged_is_gone(start_sky: StartSky) -> None:
         assert [one.status for one in asked(ground, sky, Kind.CHECK, entries)] == [Status.DONE] * len(items)
         assert [one.status for one in asked(ground, sky, Kind.PURGE, entries)] == [Status.DONE] * len(items)
         assert [one.status for one in store.get(list(items))] == [Status.MISS] * len(items)
-        assert [one.status for one in asked(ground, sky, Kind.FIND, entries)] == [Status.MISS] * len(items)
+        assert found(ground, sky, list(items)) == [Status.MISS] * len(items)
         checked = asked(ground, sky, Kind.CHECK, entries)
         assert [one.status for one in checked] == [Status.MISS] * len(items)
         assert {one.verdict for one in checked} <= {Verdict.FORGET, Verdict.PURGE}
         assert got(ground, sky, entries) == [Status.MISS] * len(items)
-
-
-def until(true: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    end = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_dead_satellite_is_passed_by_and_named(start_sky: StartSky) -> None:
@@ -132,8 +75,8 @@ def test_a_dead_satellite_is_passed_by_and_named(start_sky: StartSky) -> None:
         local.kill(home)
         assert got(ground, sky, entries) == list(items.values())
         assert all(one.status is Status.DONE for one in put(ground, sky, items, version=5))  # at a stand-in, too
-        until(lambda: ground.lost == {home})  # nobody waits for the look that tells
-        assert not ground.is_silent
+        wait_until(lambda: ground.reach().lost == {home})  # nobody waits for the look that tells
+        assert not ground.reach().is_silent
         assert got(ground, sky, [replace(one, version=5, content=7) for one in entries]) == list(items.values())
 
 
@@ -170,7 +113,7 @@ def test_memory_of_another_length_is_refused(start_sky: StartSky) -> None:
         with pytest.raises(BufferError):
             ground.run([Operation(Kind.GET, one, 0, 1000, bytes(10))])  # it cannot be written
         with pytest.raises(ValueError, match="deadline_ms is 0"):
-            ground.run([Operation(Kind.FIND, one, 0, 0)])
+            ground.run([to_find([one.key], 0, 0)])
         assert ground.run([]) == []
 
 
@@ -192,10 +135,10 @@ def test_hosts_of_all_kinds_have_a_way_in(start_sky: StartSky, cache: dict[str, 
 
 
 def taken(box: Box) -> dict[bytes, Outcome]:
-    found = {}
+    outcomes = {}
     while (told := box.take()) is not None:
-        found[told[0].entry.key] = told[1]
-    return found
+        outcomes[told[0].entry.key] = told[1]
+    return outcomes
 
 
 def test_outcomes_are_taken_as_they_come(start_sky: StartSky) -> None:
@@ -208,11 +151,11 @@ def test_outcomes_are_taken_as_they_come(start_sky: StartSky) -> None:
         assert not box.wait(60)  # nothing runs
         for key, room in memory.items():
             box.submit(Operation(Kind.GET, entry_of(sky, key, len(room)), sky.cache.tenant, DEADLINE_MS, room))
-        found: dict[bytes, Outcome] = {}
-        while len(found) < len(items):
+        outcomes: dict[bytes, Outcome] = {}
+        while len(outcomes) < len(items):
             assert box.wait(60)
-            found |= taken(box)
-        assert {one.status for one in found.values()} == {Status.DONE}
+            outcomes |= taken(box)
+        assert {one.status for one in outcomes.values()} == {Status.DONE}
         assert {key: bytes(room) for key, room in memory.items()} == items
 
 
@@ -248,7 +191,7 @@ def test_a_loop_of_events_awaits_outcomes(start_sky: StartSky) -> None:
     sky, items = start_sky(cache=CODED).constellation, items_of("loop")
     entries = [entry_of(sky, key, len(data)) for key, data in items.items()]
 
-    async def found(ground: Ground) -> list[Outcome]:
+    async def looked_up(ground: Ground) -> list[Outcome]:
         loop = asyncio.get_running_loop()
         box = ground.box(has_descriptor=True)
         futures: dict[bytes, asyncio.Future[Outcome]] = {one.key: loop.create_future() for one in entries}
@@ -259,12 +202,12 @@ def test_a_loop_of_events_awaits_outcomes(start_sky: StartSky) -> None:
 
         loop.add_reader(box.fileno(), take)
         for one in entries:
-            box.submit(Operation(Kind.FIND, replace(one, block_len=0), sky.cache.tenant, DEADLINE_MS))
+            box.submit(to_find([one.key], sky.cache.tenant, DEADLINE_MS))
         outcomes = await asyncio.gather(*futures.values())
         loop.remove_reader(box.fileno())
         return outcomes
 
     with opened(sky) as ground:
         assert all(one.status is Status.DONE for one in put(ground, sky, items))
-        outcomes = asyncio.run(found(ground))
-        assert [replace(one.entry, set_at=0.0) for one in outcomes] == entries
+        outcomes = asyncio.run(looked_up(ground))
+        assert [one.found[0].entry for one in outcomes] == entries

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from skymemory.link.native import NativeClient, Server, Transfer
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.keyvalue import KeyValue
@@ -13,6 +12,8 @@ from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.raw_host import RawHost
+from support.satellites import put_share
 from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -24,25 +25,15 @@ def lie(local: LocalConstellation, store: SkyStore, key: bytes, share: int) -> S
     """Let the server of a share hold wrong chunks of a block, whose checksums are right. Return its satellite."""
     sky = local.constellation
     places = Whereabouts(sky).servers(0)
-    away = next(place for place in sky.torus.satellites() if place not in places)
     [result] = store.get([key])
     assert result.data is not None
     assert result.entry is not None
     wrong = bytes(byte ^ 1 for byte in result.data)
-    at = [away] * len(places)
-    server = result.entry.by_share(range(len(places)))[share]
-    at[server] = places[server]
-    evict(store.control, [Route(place, place) for place in (places[server], away)], [key])
-    with NativeClient(sky.network.mtu) as client:
-        transfer = Transfer(result.entry, sky.cache.tenant, wrong)
-        client.put([transfer], [server_at(local, place) for place in at], 10_000)
-        assert transfer.status == "done"
-    return places[server]
-
-
-def server_at(local: LocalConstellation, place: Satellite) -> Server:
-    sky = local.constellation
-    return place, place, sky.address(*place), sky.network.port
+    place = result.entry.by_share(places)[share]
+    evict(store.control, [Route(place, place)], [key])
+    with RawHost(sky) as host:
+        put_share(host, place, result.entry, share, wrong, sky.cache.tenant)
+    return place
 
 
 @pytest.mark.parametrize(("length", "share"), [(10, 0), (50_000, 5), (400_000, 0), (400_000, 9)])

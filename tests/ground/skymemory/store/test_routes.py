@@ -3,26 +3,18 @@
 import logging
 import os
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from skymemory.link.control import ControlPlane
 from skymemory.link.timing import Timing
-from skymemory.sky.constellation import Constellation
-from skymemory.sky.entry_satellites import Route, server_routes
-from skymemory.sky.placement import track as placement
-from skymemory.sky.placement.layouts import LayoutName
-from skymemory.sky.placement.places import Places
-from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.store.routes import Routes
+from skymemory.sky.entry_satellites import server_routes
+from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from skymemory.wire.address import Satellite
 from support.spread import shares_of
 from support.waiting import wait_until
 
@@ -93,7 +85,7 @@ def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: 
     with SkyStore(sky) as store, SkyStore(sky) as other:
         local.kill(Whereabouts(sky).servers(0)[4])
         put_all(store)  # at the second try, by itself
-        assert store.stats().satellites_lost == 1
+        wait_until(lambda: store.stats().satellites_lost == 1, "it is found lost")
         assert statuses(other) == {"done"}
 
 
@@ -119,7 +111,8 @@ def test_with_nobody_free_servers_stand_in_for_others(start_sky: StartSky) -> No
             local.kill(satellite)
         assert [result.status for result in store.put([(KEYS[0], BLOCK)])] == ["done"]
         assert [result.data for result in other.get([KEYS[0]])] == [BLOCK]
-        assert (store.silent, store.stats().satellites_lost) == (False, 2)
+        wait_until(lambda: store.stats().satellites_lost == 2, "they are found lost")
+        assert not store.silent
 
 
 def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(start_sky: StartSky, stopped: Stopped) -> None:
@@ -131,44 +124,19 @@ def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(star
             assert other.put([(bytes(32), BLOCK)])[0].ok
         put_all(store)  # where they belong
         assert statuses(other) == {"done"}  # and not where the other one thinks that they are
-        assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
-
-
-def test_a_satellite_that_stays_away_is_asked_ever_more_rarely(start_sky: StartSky) -> None:
-    now_s = 1000.0
-    asked: list[float] = []
-
-    class Control(ControlPlane):
-        def ping(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, float]:
-            asked.append(now_s)
-            return super().ping(routes, deadline_s)
-
-    local = start_sky()
-    sky = local.constellation
-    with Control(sky, Timing(clock=lambda: now_s)) as control:
-        routes = Routes(Whereabouts(sky), control)
-        local.kill(Whereabouts(sky).servers(0)[4])
-        routes.look()
-        assert routes.losses == 1
-        asked.clear()
-        for _ in range(80):
-            now_s += 1
-            routes.doubt()
-        assert [int(at_s) - 1000 for at_s in asked] == [5, 15, 35, 65]
+        assert other.stats().purges == 0
 
 
 def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSky) -> None:
-    local = start_sky(satellite={"hello_s": 1}, cache={"servers": 5, "uplink": "nearest"})
+    """What lies behind the way is silent until its neighbours have noticed."""
+    local = start_sky(satellite={"hello_s": 1}, cache={"servers": 5, "uplink": "nearest", "deadline_ms": 2000})
     sky = local.constellation
-    with ControlPlane(sky, Timing(lost_s=0.0)) as control:
-        routes = Routes(Whereabouts(sky), control)
+    with SkyStore(sky, timing=Timing(lost_s=0.1)) as store:
         local.kill(sky.cache.centre)
-        routes.look()
-        assert routes.losses > 1  # what lies behind it is silent until its neighbours have noticed
 
         def only_the_centre_is_lost() -> bool:
-            assert not routes.silent
-            return set(Whereabouts(sky).servers(0)) - {route.satellite for route in routes.to_servers()} == {sky.cache.centre}
+            [put] = store.put([(KEYS[0], BLOCK)])
+            return put.ok and store.lost == {sky.cache.centre}
 
         wait_until(only_the_centre_is_lost)
 
@@ -202,7 +170,7 @@ def test_an_outage_of_the_ground_loses_no_satellite(
     with SkyStore(local.constellation, timing=timing) as store, caplog.at_level(logging.INFO, "skymemory"):
         put_all(store)
         with stopped(local):
-            assert statuses(store) == {"expired"}
+            assert statuses(store) <= {"expired", "unanswered"}
             assert store.silent
             before = store.stats()
             for _ in range(50):
@@ -224,13 +192,13 @@ def test_after_an_outage_all_is_as_before(start_sky: StartSky, caplog: pytest.Lo
         put_all(store)
         number = store.control.host
         with stopped(local):
-            assert statuses(store) == {"expired"}
+            assert statuses(store) <= {"expired", "unanswered"}
             assert store.control.host != number  # another host may have had it
             assert statuses(store) == {"unanswered"}
 
         def answers() -> bool:
             found = statuses(store)
-            assert found == {"done"} or store.silent
+            assert found <= {"done", "unanswered"}  # one block asks whether somebody answers, for all
             return found == {"done"}
 
         wait_until(answers)
@@ -239,16 +207,17 @@ def test_after_an_outage_all_is_as_before(start_sky: StartSky, caplog: pytest.Lo
         assert [record.message for record in caplog.records][1:] == ["satellites answer again"]
 
 
-def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, stopped: Stopped) -> None:
+def test_nobody_asks_a_silent_sky(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky(cache={"deadline_ms": 300})
     with SkyStore(local.constellation, timing=Timing(pause_first_s=3600.0)) as store, stopped(local):
+        store.find_longest(KEYS)
         threads = [threading.Thread(target=store.find_longest, args=(KEYS,)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert store.stats().questions == 1
-        assert store.stats().unanswered == 8
+        assert store.stats().unanswered == 9
 
 
 def test_one_server_alone_can_be_lost(start_sky: StartSky) -> None:
@@ -258,7 +227,8 @@ def test_one_server_alone_can_be_lost(start_sky: StartSky) -> None:
     with SkyStore(sky) as store:
         local.kill(sky.cache.centre)
         put_all(store)
-        assert (store.silent, store.stats().satellites_lost) == (False, 1)
+        wait_until(lambda: store.stats().satellites_lost == 1, "it is found lost")
+        assert not store.silent
         assert statuses(store) == {"done"}
 
 
@@ -271,21 +241,3 @@ def test_two_hosts_with_one_number_find_their_own(full_sky: LocalConstellation) 
         assert len(other.control.ping(routes, 10)) == len(routes)
         assert other.control.host != store.control.host
         assert len(store.control.ping(routes, 10)) == len(routes)
-
-
-def test_routes_asked_for_while_another_schedule_is_taken_over_do_not_outlast_it() -> None:
-    sky = Constellation()
-    where = Whereabouts(sky)
-    asked = []
-
-    class Track(placement.Track):
-        def places(self, name: LayoutName, servers: int, handover_s: float = 0.0) -> Places:
-            asked.append(routes.to_servers())  # as another thread would
-            return super().places(name, servers, handover_s)
-
-    with ControlPlane(sky) as control:
-        routes = Routes(where, control)
-        for centre in (Satellite(1, 1), Satellite(3, 3)):
-            where.follow(Playing(Track.of(sky.torus, [(0, centre)]), time.time()))
-            assert [route.satellite for route in routes.to_servers()] == where.servers(1)
-    assert len(asked) == 2

@@ -87,13 +87,13 @@ def test_blocks_go_where_the_caller_wants_them(full_sky: LocalConstellation) -> 
 def test_a_put_that_waits_does_not_hold_up_a_get(
     start_sky: StartSky, stopped: Callable[..., AbstractContextManager[None]]
 ) -> None:
-    """Each way has its own turn: a put to a satellite that says nothing lasts to its deadline, gets from others do not."""
-    local = start_sky(cache={"deadline_ms": 20_000, "chunk_bytes": 6000})
+    """A put to satellites of which most say nothing takes until they count as lost, a get from another one does not."""
+    grid, cache = {"planes": 3, "slots": 3}, {"centre": [2, 2], "parity": 0, "deadline_ms": 20_000, "chunk_bytes": 6000}
+    local = start_sky(constellation=grid, cache=cache)
     with SkyStore(local.constellation) as store:
-        small = blocks([100], name="small")  # one chunk, at the first server
+        small = {bytes(32): os.urandom(100)}  # one chunk, at the first server
         store.put(list(small.items()))
-        last = store.whereabouts.servers(0)[-1]
-        with stopped(local, last):
+        with stopped(local, *store.whereabouts.servers(0)[1:]):
             begun = threading.Event()
             held_up = [(key("held up"), os.urandom(54_000))]
             putting = threading.Thread(target=store.put, args=(held_up, lambda *_: begun.set()))
@@ -185,10 +185,12 @@ def test_where_all_satellites_are_servers_one_that_is_killed_costs_its_shares_on
     local.kill(Whereabouts(sky).servers(0)[4])
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put(list(blocks([100_000], "first").items()))  # finds the loss
+        wait_until(lambda: store.lost, "the loss is found")
         items = blocks(name="then")
         assert {result.status for result in store.put(list(items.items()))} == {"done"}
         assert [result.data for result in store.get(list(items))] == list(items.values())
         assert {result.status for result in other.get(list(items))} <= {"done", "miss"}  # finds the loss, too
+        wait_until(lambda: other.get(list(items)) and other.lost, "the loss is found")
         assert [result.data for result in other.get(list(items))] == list(items.values())
         assert store.stats().expired <= 1  # of "first"; nothing waits for the lost satellite any more
         assert (store.stats().satellites_lost, store.stats().purges) == (1, 0)
@@ -197,37 +199,30 @@ def test_where_all_satellites_are_servers_one_that_is_killed_costs_its_shares_on
 def test_a_satellite_that_returns_is_used_again(start_sky: StartSky) -> None:
     local = start_sky(cache={"deadline_ms": 2000})
     victim = Whereabouts(local.constellation).servers(0)[4]
-    ahead_s = 0.0
-    timing = Timing(back_s=5.0, clock=lambda: time.monotonic() + ahead_s)  # a busy machine answers late
+    timing = Timing(lost_s=0.2)
     with SkyStore(local.constellation, timing=timing) as store:
         local.kill(victim)
         assert store.put([(key("first"), bytes(100_000))])[0].ok  # on a substitute
-        ahead_s += timing.lost_s  # it is asked again
+        wait_until(lambda: store.lost, "it is lost")
+        time.sleep(timing.lost_s)  # it is asked again
         assert store.put([(key("second"), bytes(100_000))])[0].ok
         local.restart(victim)
-        ahead_s += timing.lost_s
-        assert store.put([(key("third"), bytes(100_000))])[0].ok
-        assert store.control.store_stats([Route(victim, victim)], 5)[victim]["chunks"] == 3
+        wait_until(lambda: store.put([(key("third"), bytes(100_000))])[0].ok and not store.lost, "it is used again")
+        before = store.control.store_stats([Route(victim, victim)], 5)[victim]["chunks"]
+        assert store.put([(key("fourth"), bytes(100_000))])[0].ok
+        assert store.control.store_stats([Route(victim, victim)], 5)[victim]["chunks"] == before + 3
 
 
 def test_a_satellite_behind_a_long_way_is_used_again(start_sky: StartSky) -> None:
     local = start_sky(cache={"deadline_ms": 8000}, links={"delay_us": 150_000})
     victim = Whereabouts(local.constellation).servers(0)[4]
-    ahead_s = 0.0
-    timing = Timing(clock=lambda: time.monotonic() + ahead_s)
-    with SkyStore(local.constellation, timing=timing) as store:
+    with SkyStore(local.constellation, timing=Timing(lost_s=0.2)) as store:
         assert store.put([(key("first"), bytes(100_000))])[0].ok
-        assert min(store.probe(store.control).values()) > timing.back_s
         local.kill(victim)
         wait_until(lambda: store.put([(key("second"), bytes(100_000))])[0].ok and victim in store.lost, "it is lost")
         local.restart(victim)
 
-        def is_back() -> bool:
-            nonlocal ahead_s
-            ahead_s += timing.lost_s
-            return store.put([(key("third"), bytes(100_000))])[0].ok and victim not in store.lost
-
-        wait_until(is_back, "it is used again")
+        wait_until(lambda: store.put([(key("third"), bytes(100_000))])[0].ok and victim not in store.lost, "it is used again")
 
 
 def test_a_killed_nearest_satellite(start_sky: StartSky) -> None:

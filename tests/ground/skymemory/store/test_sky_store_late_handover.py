@@ -27,7 +27,7 @@ CACHE = {"servers": 9, "parity": 0, "deadline_ms": 60_000, "handover_s": 1.0}
 """A deadline that is long for such links: no get shall end because they are slow."""
 SLOW = {"rate_kbps": 1000, "delay_us": 10_000}
 """what one satellite holds here takes some seconds over such a link"""
-SLOWLY = Timing(lookup_s=20.0, silence_s=20.0)
+SLOWLY = Timing(silence_s=20.0)
 """Answers wait behind what is handed over, on links that all satellites share."""
 CENTRES = [Satellite(2, 2), Satellite(3, 5), *(Satellite(3 + index % 2, 6) for index in range(7))]
 """away from where the blocks are, and then to and fro: in the end their places are those of no row of the last seven"""

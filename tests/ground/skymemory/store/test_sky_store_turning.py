@@ -2,28 +2,25 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from itertools import cycle
 from secrets import token_bytes
-from typing import Any
 
 import pytest
 
 from skymemory.common import defaults
-from skymemory.link.control import ControlPlane, Move, PurgeOrder
-from skymemory.link.native import NativeClient
+from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.entry_satellites import Route, server_routes
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
-from skymemory.store.transfers import Moved
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 from support.evictions import evict
+from support.satellites import forget, held, is_whole_at, migrate
 from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -57,10 +54,10 @@ def hand_over(sky: Constellation, keys: Sequence[bytes], before: int, after: int
     """What satellites do at a row's time, for some of the servers that move."""
     moves = moved_servers(sky, before, after)[servers]
     with ControlPlane(sky) as control:
-        asked = [Move(Route(source, source), target, key) for source, target in moves for key in keys]
-        assert all(answer is not None and answer.ok for answer in control.migrate(asked, 0, 30))
-        for source in {source for source, _ in moves}:
-            wait_until(lambda source=source: not any(control.find([Route(source, source)], keys, 0, 30)[0]), "all has gone")
+        for source, target in moves:
+            assert all(migrate(control, Route(source, source), target, key).ok for key in keys)
+        sources = [Route(source, source) for source in dict.fromkeys(source for source, _ in moves)]
+        wait_until(lambda: not any(any(held(control, sources, key)) for key in keys), "all has gone")
 
 
 def check_all_there(store: SkyStore, items: dict[bytes, bytes]) -> None:
@@ -91,8 +88,7 @@ def test_blocks_go_to_the_window_of_now(sky: Constellation) -> None:
         assert all(result.ok for result in store.put(list(items.items())))
         check_all_there(store, items)
         (entry, *_) = store.find_longest(list(items)).entries
-        routes = [[route] for route in server_routes(Whereabouts(sky, turning(sky, 2)), time.time())]
-        assert store.control.hold_all([(entry, routes)], 0, 10) == [True]
+        assert is_whole_at(store.control, entry, Whereabouts(sky, turning(sky, 2)).servers(2))
     with SkyStore(sky) as stays:
         assert [result.status for result in stays.get(list(items))] == ["miss"] * len(items)
 
@@ -131,14 +127,15 @@ def test_a_value_put_anew_while_its_old_version_still_has_to_move(
         assert KeyValue(store).put("name", b"o" * size).ok
         key = KeyValue(store).key_of("name")
     playing = turning(sky, row, since_s)
-    moves = [Move(Route(source, source), target, key) for source, target in moved_servers(sky, row - 1, row)]
+    moves = moved_servers(sky, row - 1, row)
     with SkyStore(sky, playing=playing) as store:
         assert KeyValue(store).put("name", b"n" * size).ok
         for _ in range(2):
             with SkyStore(sky, playing=playing) as other:
                 assert KeyValue(other).get("name") == b"n" * size
-            store.control.migrate(moves, 0, 30)  # what is left of the old version
-    assert row == 2 or moves[0].source.satellite == Whereabouts(sky, playing).servers(row - 1)[0]
+            for source, target in moves:
+                migrate(store.control, Route(source, source), target, key)  # what is left of the old version
+    assert row == 2 or moves[0][0] == Whereabouts(sky, playing).servers(row - 1)[0]
 
 
 def test_the_only_server_may_move(sky: Constellation) -> None:
@@ -195,35 +192,6 @@ def test_a_share_that_is_gone_from_all_places_is_purged_from_all(plain_sky: Cons
 
         wait_until(is_purged)
         assert evict(store.control, every, [gone]) == (0, True)
-
-
-def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation) -> None:
-    items = blocks()
-    moves: Iterator[int] = iter(())
-    calls: list[Moved] = []
-
-    def move(moved: Moved) -> None:
-        calls.append(moved)
-        if (row := next(moves, None)) is not None:
-            store.whereabouts.follow(turning(sky, row))
-
-    with SkyStore(sky, playing=turning(sky, 1), watch=move) as store:
-        store.put(list(items.items()))
-        hand_over(sky, list(items), 1, 2)
-        hand_over(sky, list(items), 2, 3)
-        calls.clear()
-        moves = iter([2, 3])
-        assert [result.data for result in store.get(list(items))] == list(items.values())
-        assert len(calls[0].transfers) == len(items)
-        assert store.stats().purges == 0
-
-        moves = cycle([2, 1])  # faster than anybody can ask
-        store.whereabouts.follow(turning(sky, 1))
-        assert [result.status for result in store.get(list(items))] == ["expired"] * len(items)
-        moves = iter(())
-        assert store.stats().purges == 0  # whoever looks in the wrong places is not to throw away
-        store.whereabouts.follow(turning(sky, 3))
-        check_all_there(store, items)
 
 
 def test_an_old_place_that_is_lost_takes_no_others_with_it(start_sky: StartSky) -> None:
@@ -346,9 +314,10 @@ def test_a_purge_spares_what_waits_for_a_row_to_come(sky: Constellation) -> None
         assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 3) + 1))
         routes = [Route(one, one) for one in sky.torus.satellites()]
         for epoch, is_held in ((1, True), (2, True), (3, False)):
-            orders = [PurgeOrder(one.key, routes, one.version, one.content, epoch) for one in entries]
-            purged = other.control.purge(orders, sky.cache.tenant, 10)
-            assert all((one.chunks == 0) == is_held for one in purged)
+            for one in entries:
+                limits = {"version": one.version, "content": one.content, "epoch": epoch}
+                purged = forget(other.control, routes, [one.key], sky.cache.tenant, **limits)
+                assert (purged.chunks == 0) == is_held
             if is_held:
                 check_all_there(store, items)
         assert {result.status for result in store.get(list(items))} == {"miss"}
@@ -367,23 +336,6 @@ def test_another_host_that_does_not_know_destroys_nothing(sky: Constellation, ro
             assert other.stats().purges == 0
         else:
             assert {result.status for result in other.get(list(items))} == {"miss"}
-        check_all_there(store, items)
-
-
-def test_a_block_that_is_prefetched_anew_during_a_get_is_not_purged(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
-    items = blocks()
-    playing = turning(sky, 1)
-    get = NativeClient.get
-    with SkyStore(sky, playing=playing) as store:
-        store.put(list(items.items()))
-
-        def prefetched_meanwhile(client: NativeClient, *asked: Any) -> None:
-            monkeypatch.setattr(NativeClient, "get", get)
-            assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 4) + 1))
-            get(client, *asked)
-
-        # After the store has chosen whom to ask: no thread can be timed to come there
-        monkeypatch.setattr(NativeClient, "get", prefetched_meanwhile)
         check_all_there(store, items)
 
 
@@ -436,7 +388,7 @@ def test_a_silent_sky_prefetches_nothing(start_sky: StartSky, stopped: Stopped) 
     with SkyStore(local.constellation, playing=playing) as store:
         assert store.put(list(items.items()))[0].ok
         with stopped(local):
-            statuses = {store.prefetch(list(items), start_time(playing, 2), deadline_s=1.0)[0].status for _ in range(2)}
+            statuses = {store.prefetch(list(items), start_time(playing, 2), deadline_s=5.0)[0].status for _ in range(2)}
             assert statuses <= {"expired", "unanswered"}
             assert store.silent
         assert store.stats().purges == 0
@@ -477,5 +429,5 @@ def test_on_board_a_lost_server_is_replaced_and_the_own_satellite_is_not(start_s
         assert all(result.ok for result in store.put(list(items.items())))
         check_all_there(store, items)
         local.kill(sky.cache.centre)
-        assert {result.status for result in store.get(list(items))} == {"expired"}
+        assert {result.status for result in store.get(list(items))} <= {"expired", "unanswered"}
         assert store.silent

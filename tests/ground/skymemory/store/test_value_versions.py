@@ -3,12 +3,9 @@
 import os
 from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 import pytest
 
-from skymemory.link.control import Move, PurgeOrder
-from skymemory.link.native import NativeClient, Transfer
 from skymemory.sky.entry_satellites import server_routes
 from skymemory.sky.placement.spread import offset_of_key
 from skymemory.sky.whereabouts import Whereabouts
@@ -20,6 +17,8 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.envelope import VALUE_VERSION_MAX, Kind, instance_of, seal
 from skymemory.wire.key_derivation import root_key, seal_keys
 from support.evictions import evict
+from support.raw_host import RawHost
+from support.satellites import forget, held, migrate, put_share
 from support.waiting import wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -116,7 +115,7 @@ def test_unequal_bytes_of_two_hosts_do_not_mix(full_sky: LocalConstellation) -> 
 def test_a_late_migration_brings_no_older_version_back(full_sky: LocalConstellation) -> None:
     sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
     routes = server_routes(Whereabouts(sky), 0.0)
-    with SkyStore(sky) as store, SkyStore(sky) as other, NativeClient(sky.network.mtu, sky.satellite.credit) as client:
+    with SkyStore(sky) as store, SkyStore(sky) as other, RawHost(sky) as host:
         values = KeyValue(store, "late")
         # Its one chunk is at the first server
         name = next(one for one in map(str, count()) if offset_of_key(values.key_of(one), 10) == 0)
@@ -127,13 +126,9 @@ def test_a_late_migration_brings_no_older_version_back(full_sky: LocalConstellat
         assert entry is not None
         assert old is not None
         assert values.put(name, b"new").ok
-        stray = Transfer(entry, sky.cache.tenant, old)
-        place = (routes[5].satellite, routes[5].entry, sky.address(*routes[5].entry), sky.network.port)
-        client.put([stray], [place], 5000)
-        assert stray.status is Status.DONE
-        [answer] = store.control.migrate([Move(routes[5], routes[0].satellite, key)], sky.cache.tenant, 5.0)
-        assert answer is not None
-        assert answer.ok
+        put_share(host, routes[5].satellite, entry, 0, bytes(old), sky.cache.tenant)
+        wait_until(lambda: held(store.control, routes[5:6], key, sky.cache.tenant) != [None])
+        assert migrate(store.control, routes[5], routes[0].satellite, key, sky.cache.tenant).ok
         before = store.control.store_stats([routes[0]], 5.0)[routes[0].satellite]["requests"]
         wait_until(lambda: store.control.store_stats([routes[0]], 5.0)[routes[0].satellite]["requests"] > before + 1)
         assert KeyValue(other, "late").get(name) == b"new"
@@ -152,30 +147,22 @@ def test_a_purge_means_one_content(full_sky: LocalConstellation) -> None:
         assert store.put([(key, theirs)])[0].ok
         [newer] = store.find_longest([key]).entries
         for entry, is_held in ((known, True), (newer, False)):
-            order = PurgeOrder(key, routes, entry.version, entry.content)
-            [purged] = other.control.purge([order], sky.cache.tenant, 10)
+            limits = {"version": entry.version, "content": entry.content}
+            purged = forget(other.control, routes, [key], sky.cache.tenant, **limits)
             assert (purged.chunks == 0) == is_held
             assert (store.get([key])[0].data == theirs) == is_held
 
 
-def test_a_purge_after_a_miss_spares_what_was_put_meanwhile(full_sky: LocalConstellation) -> None:
-    """A host asks what has become of a block, and another one puts its own before the first one purges the rest."""
+def test_a_purge_of_what_is_of_no_use_spares_what_was_put_meanwhile(full_sky: LocalConstellation) -> None:
+    """A host has fetched a block that is of no use, and another one puts its own before the first one purges that."""
     key = os.urandom(32)
     ours, theirs = (bytes(seal(Kind.PROMPT, key, b"", os.urandom(60_000), keys=SEALS)) for _ in range(2))
     sky = full_sky.constellation.replace(cache={"servers": 10, "parity": 0})
-    routes = server_routes(Whereabouts(sky), 0.0)
     with SkyStore(sky) as store, SkyStore(sky) as other:
         assert store.put([(key, ours)])[0].ok
-        assert evict(other.control, routes[1:3], [key], sky.cache.tenant).chunks > 0
-        purge = store.control.purge
-
-        def put_meanwhile(*asked: Any) -> list[Any]:
-            assert other.purge([key]).confirmed
-            assert other.put([(key, theirs)])[0].ok
-            return [*purge(*asked)]
-
-        # After the store has asked and before it purges: no thread can be timed to come there
-        store.control.purge = put_meanwhile  # type: ignore[method-assign, assignment]
-        assert store.get([key])[0].data is None
+        fetched = store.get([key])
+        assert other.purge([key]).confirmed
+        assert other.put([(key, theirs)])[0].ok
+        store.forget(fetched)
         assert store.stats().purges == 1
         assert other.get([key])[0].data == theirs

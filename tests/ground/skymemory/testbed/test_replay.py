@@ -42,6 +42,7 @@ from skymemory.testbed.replay import (
     upload,
 )
 from skymemory.wire.address import Satellite
+from support.satellites import held
 from support.waiting import PATIENT, wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -68,8 +69,8 @@ def blocks(count: int = 6) -> dict[bytes, bytes]:
 def is_held_at(sky: Constellation, key: bytes, homes: set[Satellite]) -> bool:
     """Do these satellites hold something of a block, and no others?"""
     with ControlPlane(sky) as control:
-        places = sky.torus.satellites()
-        return homes == {place for place in places if control.find([Route(place, place)], [key], 0, 5)[0] != [None]}
+        routes = [Route(place, place) for place in sky.torus.satellites()]
+        return homes == {route.satellite for route, one in zip(routes, held(control, routes, key), strict=True) if one}
 
 
 def played(

@@ -7,24 +7,24 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import pytest
-from spacepackets.ccsds.spacepacket import SpacePacketHeader
+from spacepackets.ccsds.spacepacket import SequenceFlags, SpacePacketHeader
 
 from skymemory.fsw.messages import Message
 from skymemory.fsw.structures import KVC_CMD_MID
 from skymemory.link.ask import Ask
-from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane, PurgeOrder
-from skymemory.link.native import NativeClient, Transfer
+from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
-from skymemory.wire.icd import Status
-from support.servers import servers_of
+from support.raw_host import RawHost
+from support.satellites import forget
+from support.waiting import wait_until
 
 FIELDS = ("udp.length", "udp.payload", "ccsds.version", "ccsds.type", "ccsds.secheader", "ccsds.apid", "ccsds.seqflag",
           "ccsds.seqnum", "ccsds.length", "ccsds.length.error", "ccsds.checkword", "_ws.malformed")  # fmt: skip
@@ -77,11 +77,21 @@ def until(seen: "queue.SimpleQueue[dict[str, str]]", payload: bytes, send: Calla
 
 def put_in_single_packets(sky: Constellation) -> None:
     """Put a chunk of several packets, each in a frame of its own, so that the dissector reads those behind the first one, too."""
-    entry = BlockEntry(os.urandom(32), 6000, 6000, 1, 0, 0.0)
-    transfer = Transfer(entry, 0, os.urandom(entry.block_len))
-    with NativeClient(packet_bytes=sky.network.mtu, offload=False) as client:
-        client.put([transfer], servers_of(sky), deadline_ms=5000)
-    assert transfer.status is Status.DONE
+    key, chunk, server = os.urandom(32), os.urandom(6000), Satellite(*sky.cache.centre)
+    with RawHost(sky) as host:
+        host.open(server)
+        whole = host.put(server, key, chunk)
+        room = sky.network.mtu - len(replace(whole, payload=b"").encode())
+        parts = range(0, len(chunk), room)
+        flags = [
+            SequenceFlags.FIRST_SEGMENT,
+            *[SequenceFlags.CONTINUATION_SEGMENT] * (len(parts) - 2),
+            SequenceFlags.LAST_SEGMENT,
+        ]
+        for at, flag in zip(parts, flags, strict=True):
+            part = replace(whole, offset=at, payload=chunk[at : at + room], seq_flags=int(flag))
+            host.send(host.made(part), server)
+        wait_until(lambda: host.holds(server, key, 0))
 
 
 def test_tshark_reads_every_packet(start_sky: Callable[..., LocalConstellation]) -> None:
@@ -98,7 +108,7 @@ def test_tshark_reads_every_packet(start_sky: Callable[..., LocalConstellation])
         assert store.get([key])[0].data == value
         control.relay([route], Message(KVC_CMD_MID).encode(), 5.0)
         control.store_stats([route], 5.0)
-        control.purge([PurgeOrder(key, [route])], 0, 5.0)
+        forget(control, [route], [key])
         put_in_single_packets(sky)
         packets = until(seen, b"the last", ping)
 

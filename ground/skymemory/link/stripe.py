@@ -1,0 +1,20 @@
+"""The cut of a block into chunks over servers; the core decides (`sky_stripe.h`)."""
+
+import ctypes
+
+from skymemory.link import structures
+from skymemory.link.native import library
+
+
+def cut(block_len: int, chunk_len: int, servers: int, parity: int) -> structures.Stripe:
+    """Return the stripe of a block over servers of which some hold parity.
+
+    Raises:
+        ValueError: There is no such stripe.
+    """
+    stripe, code = structures.Stripe(), (servers - parity, parity) if parity else (0, 0)
+    if not library().SKY_Stripe_Cut(ctypes.byref(stripe), block_len, chunk_len, *code):
+        raise ValueError(
+            f"block of {block_len} bytes in chunks of {chunk_len} over {servers} servers, {parity} of them with parity"
+        )
+    return stripe

@@ -1,0 +1,256 @@
+"""`Runner`: operations of one store on its ground (`skymemory.link.ground`), which decides what is asked, when, and of whom.
+
+The runner tells the ground of the sky that it sees, counts what has moved, and logs what a person should know.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Final, NamedTuple
+
+from skymemory.common.progress import Progress
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
+from skymemory.link.ground import Box, Reach
+from skymemory.link.operations import Operation, Outcome, Served, Sky, Words, served_of
+from skymemory.link.structures import Kind
+from skymemory.sky.entry_satellites import Route
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.store.results import CancelledLookupError, Status
+from skymemory.wire import icd
+from skymemory.wire.address import Satellite
+from skymemory.wire.packets import NOWHERE
+
+_log = logging.getLogger(__name__)
+_CALM: Final = Words(0, False, False, 0, 0, 0)
+_DRIFT_US: Final = 50_000
+"""Difference between the system's clock and the ground's after which the ground is told of the schedule again."""
+_PROGRESS_S: Final = 0.05
+_FULL_S: Final = 0.001
+"""Time after which operations are submitted again for which there was no room."""
+
+
+class Call(NamedTuple):
+    """Times of operations that were done together, and each satellite's part in them."""
+
+    started_ns: int
+    """Nanoseconds since 1970."""
+    ended_ns: int
+    served: tuple[Served, ...]
+
+
+class Moved(NamedTuple):
+    """Blocks that were moved together, one operation each."""
+
+    up: bool
+    """True for puts, False for gets."""
+    call: Call
+    transfers: Sequence[Outcome]
+    servers: Sequence[Satellite]
+    """Satellites of servers 0 to n - 1. While the window moves, shares may have come from other satellites."""
+
+
+class Runner:
+    """Operations of one store. Thread-safe."""
+
+    def __init__(
+        self, where: Whereabouts, control: ControlPlane, count: Callable[..., None], watch: Callable[[Moved], None] | None
+    ) -> None:
+        """Send nothing.
+
+        Args:
+            where: The places of the servers, and the schedule that they follow.
+            control: The control plane, on whose ground operations run.
+            count: Function that takes counts by the names of `StoreStatistics`.
+            watch: Called after operations that moved blocks, in the thread that had them done.
+        """
+        self._where = where
+        self._control = control
+        self._ground = control.ground
+        self._count = count
+        self._watch = watch
+        self._sky: tuple[int, Sequence[Satellite], int] | None = None
+        self._words = _CALM
+        self._told_row = 0
+        self._told_lost: frozenset[Satellite] = frozenset()
+        self._lock = Lock()  # guards all above
+
+    def refresh(self) -> None:
+        """Tell the ground what has changed in the sky: the schedule, and who is in sight."""
+        self._where.refresh()
+        now_s = time.time()
+        seen = self._where.in_sight(now_s) if self._where.constellation.cache.window == "physical" else ()
+        playing, began_us = self._where.playing, 0
+        if playing is not None:
+            began_us = time.monotonic_ns() // 1000 - round((now_s - playing.started_unix_s) * 1e6)
+        known = self._sky
+        if known is not None and known[0] == self._where.changes and known[1] == seen and abs(known[2] - began_us) < _DRIFT_US:
+            return
+        with self._lock, self._told():
+            changes = self._where.changes
+            self._ground.set_sky(Sky.of(self._where, now_s))
+            self._sky = changes, seen, began_us
+
+    def reach(self) -> Reach:
+        """Return what is known of satellites that do not answer."""
+        return self._ground.reach()
+
+    def run(
+        self,
+        operations: Sequence[Operation],
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> list[Outcome]:
+        """Have operations of one kind done, all at once, and wait for all of them.
+
+        Args:
+            progress: Called now and then with chunks done and chunks in all, of blocks that are moved.
+            cancelled: Tells now and then whether nobody waits for the outcomes any more.
+
+        Returns:
+            The outcome of each, in order.
+
+        Raises:
+            CancelledLookupError: Nobody waits any more. What ran was called back.
+            ValueError: The store was closed.
+        """
+        if not operations:
+            return []
+        with self._told():
+            try:
+                if progress is None and cancelled is None:
+                    outcomes = self._ground.run(operations)
+                else:
+                    outcomes = self._run_watched(operations, progress, cancelled)
+            except BlockingIOError:  # there is no room for all of them at once
+                outcomes = self._run_watched(operations, progress, cancelled)
+        self.note(outcomes)
+        kind = operations[0].kind
+        if kind in (Kind.GET, Kind.PUT):
+            self.note_moved(kind, outcomes)
+        return outcomes
+
+    def box(self) -> Box:
+        """Return a box of the ground, for operations whose outcomes are taken one after the other.
+
+        Raises:
+            ValueError: The store was closed.
+        """
+        with self._told():
+            return self._ground.box()
+
+    def submit(self, box: Box, operation: Operation) -> None:
+        """Begin an operation in a box.
+
+        Raises:
+            BlockingIOError: There is no room for it now.
+            ValueError: The store was closed.
+        """
+        with self._told():
+            box.submit(operation)
+
+    def note(self, outcomes: Sequence[Outcome]) -> None:
+        """Log what operations have found out about the sky as a whole."""
+        words = outcomes[-1].words
+        if words == self._words:
+            return
+        if words.is_silent and not self._words.is_silent:
+            self._ask_why()
+        with self._lock:
+            before, self._words = self._words, words
+            self._tell(before, words)
+
+    def note_moved(self, kind: Kind, moved: Sequence[Outcome]) -> None:
+        """Count blocks that were moved, at least one, and tell who watches the store."""
+        up = kind is Kind.PUT
+        way = "up" if up else "down"
+        self._count(
+            **{
+                f"chunks_{way}": sum(one.chunks for one in moved),
+                f"bytes_{way}": sum(one.bytes for one in moved),
+                "retries": sum(one.repeats for one in moved),
+                "corrupt": sum(one.corrupt for one in moved),
+                "lost": sum(one.lost for one in moved if one.status is Status.DONE),
+                "decoded": sum(one.decoded for one in moved),
+            }
+        )
+        if self._watch is not None:
+            ended_ns, start_us = time.time_ns(), min(one.began_us for one in moved)
+            started_ns = ended_ns - (time.monotonic_ns() - 1000 * start_us)
+            servers = self._where.servers(self._where.row(ended_ns / 1e9))
+            self._watch(Moved(up, Call(started_ns, ended_ns, served_of(moved, start_us)), moved, servers))
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say of an error that the store was closed, if that is why."""
+        try:
+            yield
+        except BlockingIOError:
+            raise
+        except OSError:
+            self._control.check_open()
+            raise
+
+    def _run_watched(
+        self, operations: Sequence[Operation], progress: Progress | None, cancelled: Callable[[], bool] | None
+    ) -> list[Outcome]:
+        """Have operations done, as many at once as there is room for, and look around now and then."""
+        outcomes: dict[int, Outcome] = {}
+        box = self._ground.box()
+        total = sum(one.chunks for one in operations) if progress is not None else 0
+        begun = done = 0
+        ids = {id(one): index for index, one in enumerate(operations)}
+        while len(outcomes) < len(operations):
+            if cancelled is not None and cancelled():
+                raise CancelledLookupError  # what runs is called back with its box
+            try:
+                while begun < len(operations):
+                    box.submit(operations[begun])
+                    begun += 1
+            except BlockingIOError:
+                time.sleep(_FULL_S)
+            box.wait(_PROGRESS_S)
+            while (ended := box.take()) is not None:
+                operation, outcome = ended
+                outcomes[ids[id(operation)]] = outcome
+                done += operation.chunks if progress is not None else 0
+            if progress is not None:
+                moved, _ = box.progress()
+                progress(min(done + moved, total), total)
+        return [outcomes[index] for index in range(len(operations))]
+
+    def _ask_why(self) -> None:
+        """Ask servers whether they refuse this host's keys, which looks like silence."""
+        asks = [Ask(Route(one, NOWHERE), icd.OP_PING) for one in self._where.servers(self._where.row(time.time()))]
+        self._control.exchange(asks, self._control.hurry_s([ask.route for ask in asks]))
+
+    def _tell(self, before: Words, words: Words) -> None:
+        if words.is_silent and not before.is_silent:
+            self._control.new_host()  # another host may have this number, and get the answers
+            why = self._control.refusal() or "no satellite answers"
+            _log.warning("%s: every block is a miss until one does; the host asks again after a while", why)
+        elif before.is_silent and not words.is_silent:
+            _log.warning("satellites answer again")
+        if words.losses != before.losses:
+            lost = self._ground.reach().lost
+            new, self._told_lost = lost - self._told_lost, lost
+            if new:
+                names = ", ".join(map(str, sorted(new)))
+                lost_s = self._control.timing.lost_s
+                _log.warning("%s: no answer, so other satellites stand in; the host asks again in %g s", names, lost_s)
+        if words.is_blind and not before.is_blind:
+            _log.warning(
+                "satellites follow a schedule that this host does not know, so values that have moved are missed; "
+                "a host finds the schedule that `skymem replay` plays on its machine, and SkyStore takes one as `playing`"
+            )
+        expected_s, row = self._where.constellation.cache.handover_s, self._where.row(time.time())
+        if words.late and words.late_ms / 1000 > expected_s and row != self._told_row:
+            self._told_row = row
+            _log.warning(
+                "%d satellites have handed over for %.0f s and have %d chunks left; cache.handover_s is %g s",
+                *(words.late, words.late_ms / 1000, words.late_chunks, expected_s),
+            )
