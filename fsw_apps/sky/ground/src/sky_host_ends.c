@@ -119,7 +119,7 @@ static void StopLanes(SKY_Host_t *host, uint32_t work)
             if ((peer->lanes_busy & 1u << place) != 0u && host->blocks.pieces[lane->piece].work == work)
             {
                 SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
-                SKY_HostReplace_Missed(host, lane);
+                SKY_HostServed_Missed(host, lane);
                 CloseLane(host, lane);
                 SKY_HostPieces_Free(host, lane->piece);
                 peer->due_us = 0; /* other satellites have room now */

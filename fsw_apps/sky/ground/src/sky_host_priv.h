@@ -140,6 +140,8 @@ void SKY_HostPace_Asked(const SKY_Host_t *host, SKY_HostPeer_t *peer, uint64_t a
 
 /** Add a satellite's part in a block, if that is to be told. */
 void SKY_HostServed_Add(SKY_HostBlock_t *block, const SKY_HostPeer_t *peer, const SKY_HostServed_t *part);
+/** Note that a block goes on without what a lane asks for, before that is closed. */
+void SKY_HostServed_Missed(SKY_Host_t *host, const SKY_HostLane_t *lane);
 
 /* ---- sky_host_ends.c: ends of pieces and blocks -------------------------------------------------------------------------- */
 
@@ -168,8 +170,6 @@ bool SKY_HostReplace_IsSilent(const SKY_Host_t *host, const SKY_HostLane_t *lane
 uint64_t SKY_HostReplace_LateUs(const SKY_Host_t *host, const SKY_HostLane_t *lane);
 /** Act if the satellite of a lane is late. @return the time at which it is to be called again; UINT64_MAX: not before something comes */
 uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane);
-/** Note that a block goes on without what a lane asks for, before that is closed. */
-void SKY_HostReplace_Missed(SKY_Host_t *host, const SKY_HostLane_t *lane);
 
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 

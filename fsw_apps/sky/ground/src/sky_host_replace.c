@@ -134,26 +134,6 @@ uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
     return UINT64_MAX;
 }
 
-void SKY_HostReplace_Missed(SKY_Host_t *host, const SKY_HostLane_t *lane)
-{
-    SKY_HostPeer_t *peer = &host->peers.peers[lane->peer];
-
-    SKY_ASSERT(lane->request_id != 0u);
-    SKY_ASSERT(peer->missed_us <= host->now_us);
-    if (!peer->slow || lane->asked_us == 0u || lane->is_answered)
-    {
-        return;
-    }
-    peer->missed_us = peer->missed_us == 0u ? lane->asked_us : peer->missed_us;
-    if (host->now_us - peer->missed_us >= SKY_Host_PatienceUs(host, &peer->peer.addr, 1))
-    {
-        peer->is_suspect   = true;
-        peer->missed_us    = 0;     /* it is told once, and again after as much silence; */
-        peer->slow         = false; /* meanwhile it is waited for once more, as its late answers are not looked at */
-        host->has_suspects = true;
-    }
-}
-
 bool SKY_Host_NextSuspect(SKY_Host_t *host, SKY_Addr_t *satellite)
 {
     SKY_ASSERT(host->peer_used <= host->peers.peer_count);

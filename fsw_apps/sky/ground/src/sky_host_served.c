@@ -1,6 +1,7 @@
 /**
  * @file
- * What each satellite did in a block: one record for each, however many pieces it was asked for.
+ * What each satellite did in a block: one record for each, however many pieces it was asked for. And what it did not do, while blocks went on
+ * without it.
  */
 #include "sky_assert.h"
 #include "sky_host_priv.h"
@@ -56,4 +57,24 @@ void SKY_HostServed_Add(SKY_HostBlock_t *block, const SKY_HostPeer_t *peer, cons
     record->first_us = FirstOf(record->first_us, part->first_us);
     record->last_us  = record->last_us > part->last_us ? record->last_us : part->last_us;
     SKY_ASSERT(record->first_us <= record->last_us);
+}
+
+void SKY_HostServed_Missed(SKY_Host_t *host, const SKY_HostLane_t *lane)
+{
+    SKY_HostPeer_t *peer = &host->peers.peers[lane->peer];
+
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(peer->missed_us <= host->now_us);
+    if (!peer->slow || lane->asked_us == 0u || lane->is_answered)
+    {
+        return;
+    }
+    peer->missed_us = peer->missed_us == 0u ? lane->asked_us : peer->missed_us;
+    if (host->now_us - peer->missed_us >= SKY_Host_PatienceUs(host, &peer->peer.addr, 1))
+    {
+        peer->is_suspect   = true;
+        peer->missed_us    = 0;     /* it is told once, and again after as much silence; */
+        peer->slow         = false; /* meanwhile it is waited for once more, as its late answers are not looked at */
+        host->has_suspects = true;
+    }
 }
