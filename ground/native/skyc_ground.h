@@ -51,6 +51,7 @@ typedef struct SKYC_Op     SKYC_Op_t;
 /** What a ground knows of the sky as a whole, when an operation ends. Whoever wants to tell it looks whether it has changed. */
 typedef struct
 {
+    uint32_t number;    /**< counts up: a larger one was said later */
     uint32_t losses;    /**< times that a satellite was found lost */
     bool     is_silent; /**< nobody answers */
     bool     is_blind;  /**< satellites follow a schedule, and this host follows none */

@@ -37,6 +37,7 @@ static void deliver_ended(SKYC_Ground_t *ground)
 
     if (core != NULL)
     {
+        ++ground->words.number;
         ground->words.losses    = ground->core.reach.losses;
         ground->words.is_silent = ground->core.reach.pause_us > 0;
         ground->words.is_blind  = ground->core.is_blind;
@@ -147,6 +148,7 @@ static void end_all(SKYC_Ground_t *ground)
     while ((op = SKYC_List_Take(&ground->submitted)) != NULL || (op = SKYC_List_Take(&ground->running)) != NULL)
     {
         op->core.status = SKY_STATUS_CANCELLED;
+        op->words       = ground->words;
         SKYC_Box_Deliver(op);
     }
     (void)pthread_mutex_unlock(&ground->list);

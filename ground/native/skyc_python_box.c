@@ -221,11 +221,10 @@ static PyObject *box_fileno(PyObject *object, PyObject *unused)
     return PyLong_FromLong(SKYC_Box_Descriptor(self->box));
 }
 
-/* Cancel what runs, and wait for its end: the ground uses the memory of the blocks until then. */
-static void box_dealloc(PyObject *object)
+/* Cancel what runs, and wait for its end: the ground uses the memory of the blocks until then. What has ended is dropped. */
+static void end_runs(box_t *self)
 {
-    box_t        *self = (box_t *)(void *)object;
-    PyTypeObject *type = Py_TYPE(object);
+    const Py_ssize_t count = self->count;
 
     for (Py_ssize_t i = 0; i < self->count; ++i)
     {
@@ -241,12 +240,28 @@ static void box_dealloc(PyObject *object)
         }
         Py_END_ALLOW_THREADS;
     }
-    for (Py_ssize_t i = 0; i < self->count; ++i)
+    self->count = 0;
+    for (Py_ssize_t i = 0; i < count; ++i)
     {
         SKYC_Op_t *op = SKYC_Box_Take(self->box);
 
         SKYC_PyRun_Free((SKYC_PyRun_t *)(void *)op); /* nothing in a forked child, which has no thread that uses the memory */
     }
+}
+
+static PyObject *box_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    end_runs((box_t *)(void *)object);
+    Py_RETURN_NONE;
+}
+
+static void box_dealloc(PyObject *object)
+{
+    box_t        *self = (box_t *)(void *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    end_runs(self);
     SKYC_Box_Free(self->box);
     free(self->runs);
     Py_XDECREF((PyObject *)self->ground);
@@ -260,6 +275,7 @@ static PyMethodDef box_methods[] = {
     {"wait", box_wait, METH_O,
      "wait(timeout_us): wait until an outcome can be taken, and return True; False: nothing runs, or it is late."},
     {"take", box_take, METH_NOARGS, "Return (user, outcome) of the operation that ended first, or None."},
+    {"close", box_close, METH_NOARGS, "Call back what runs, and wait for its end. What has ended is dropped."},
     {"progress", box_progress, METH_NOARGS, "Return chunks that have moved of the blocks that run, and all of these."},
     {"fileno", box_fileno, METH_NOARGS, "Return the descriptor that is readable while an outcome can be taken, or -1."},
     {NULL, NULL, 0, NULL},

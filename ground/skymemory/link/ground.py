@@ -296,6 +296,10 @@ class Box:
             told = self._native.take()
         return None if told is None else (told[0], Outcome.of(*told))
 
+    def close(self) -> None:
+        """Call back what runs, and wait for its end; what has ended and was not taken is dropped."""
+        self._native.close()
+
     def progress(self) -> tuple[int, int]:
         """Return how many chunks have moved of the blocks that run, and how many they have."""
         moved, total = self._native.progress()

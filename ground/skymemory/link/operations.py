@@ -51,6 +51,8 @@ DELETION: Final = 256
 class Words(NamedTuple):
     """Knowledge of the sky as a whole when an operation ends."""
 
+    number: int
+    """Number that counts up: a larger one was said later. 0: nothing was."""
     losses: int
     """Times that a satellite was found lost."""
     is_silent: bool
@@ -230,14 +232,20 @@ class Outcome:
     bytes: int = 0
     """GET, PUT: bytes of the chunks."""
 
+    @property
+    def ended_us(self) -> int:
+        """Time at which it ended, on the monotonic clock; 0 if it never began."""
+        spent_us = round(1e6 * (self.queue_s + self.network_s + self.rest_s))
+        return self.began_us + spent_us if self.began_us else 0
+
     @classmethod
     def of(cls, operation: Operation, told: tuple[int, int, tuple[Any, ...], tuple[int, ...], tuple[Any, ...], Any]) -> Self:
         """Return the outcome of an operation, of which the extension has told."""
         status, verdict, facts, (began_us, queue_us, network_us, rest_us, tries), words, rest = told
         before, kind = operation.entry, operation.kind
         block_len, chunk_len, chunk_total, code_k, code_m, epoch, content, version = facts
-        known = before.block_len, before.epoch, before.content, before.version, before.chunk_len
-        if known == (block_len, epoch, content, version, chunk_len):
+        lengths, code = (before.block_len, before.chunk_len, before.chunk_total), (before.code_k, before.code_m)
+        if facts == (*lengths, *code, before.epoch, before.content, before.version):
             entry = before
         else:
             lengths, code = (block_len, chunk_len, chunk_total), (code_k, code_m)

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,6 +25,8 @@ _LENGTHS_MAX: Final = 3
 """Lengths under which a block is asked for, if it is replaced meanwhile by one of another length."""
 _WAIT_S: Final = 1.0
 _FULL_S: Final = 0.001
+_AHEAD_MOST: Final = 4096
+"""Blocks that `get_each` has asked for and that nobody has taken yet, at most: others have room for theirs."""
 
 
 def memory_for(length: int) -> bytearray:
@@ -94,15 +97,15 @@ class Gets(Part):
         """Fetch blocks as `get` does, and yield the result of each as soon as it and all before it are there."""
         start_s = time.perf_counter()
         results, wanted = self._begin(entries, room, block_bytes_max)
-        stream = _Stream(self, results, wanted, block_bytes_max)
-        del wanted  # with it the memory of blocks would stay
-        for index in range(len(entries)):
-            stream.wait_for(index)
-            [result] = self._counted([results.pop(index)], start_s)
-            stream.taken(index)
-            yield result
-            del result  # else the memory of this block would stay until the next one is there
-            start_s = time.perf_counter()
+        with closing(_Stream(self, results, wanted, block_bytes_max)) as stream:
+            del wanted  # with it the memory of blocks would stay
+            for index in range(len(entries)):
+                stream.wait_for(index)
+                [result] = self._counted([results.pop(index)], start_s)
+                stream.taken(index)
+                yield result
+                del result  # else the memory of this block would stay until the next one is there
+                start_s = time.perf_counter()
 
     def give_up(self, gone: Iterable[tuple[BlockEntry, Verdict]], ways: int = LAZY) -> None:
         """Forget blocks by the verdicts on them, and purge the rest of those that are of no use.
@@ -264,7 +267,7 @@ class _Stream:
         self._ask()
 
     def _ask(self) -> None:
-        while self._left and (not self._bytes or self._ahead_bytes + self._left[0].own_bytes <= AHEAD_BYTES):
+        while self._left and self._may_begin(self._left[0]):
             one = self._left[0]
             try:
                 operation = self._gets.submit(self._box, one)
@@ -278,18 +281,32 @@ class _Stream:
             self._bytes[one.index] = one.own_bytes
             self._runs[id(operation)] = one
 
+    def _may_begin(self, one: _Wanted) -> bool:
+        """Return True if there is room for a block, or if nothing else runs and it is the one that is waited for."""
+        ahead_bytes = self._ahead_bytes - self._bytes.get(one.index, 0)
+        if len(self._bytes) < _AHEAD_MOST and ahead_bytes + one.own_bytes <= AHEAD_BYTES:
+            return True
+        return not self._runs and one.index == min(self._waiting)
+
     def _take(self) -> None:
         ended = []
         while (told := self._box.take()) is not None:
             ended.append((self._runs.pop(id(told[0])), told[1]))
         if not ended:
             return
-        again = self._gets.ended(self._results, ended, self._block_bytes_max)
+        try:
+            again = self._gets.ended(self._results, ended, self._block_bytes_max)
+        except ValueError:  # the store was closed: what has come stays
+            again = []
         self._waiting -= {one.index for one, _ in ended} - {one.index for one in again}
-        self._left.extendleft(reversed(again))
+        self._left.extendleft(sorted(again, key=lambda one: one.index, reverse=True))
+
+    def close(self) -> None:
+        """Call back what runs, and wait for its end: nothing writes into the memory of blocks any more."""
+        self._box.close()
 
     def _cancel(self) -> None:
-        """Nothing more is asked for: the store was closed."""
+        """Cancel what was not asked for: the store was closed."""
         for one in self._left:
             self._results[one.index] = replace(self._results[one.index], status=Status.CANCELLED, known=True)
         self._waiting -= {one.index for one in self._left}

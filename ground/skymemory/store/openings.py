@@ -57,7 +57,7 @@ class Openings(Part):
         """Return what opens of a block without the chunks of one satellite, and the block. None: it is always wrong."""
         for left_out in dict.fromkeys(one for one in holders if one.plane):
             outcome, data = self._get(entry, left_out)
-            if outcome.status is Status.DONE:
+            if outcome.status is Status.DONE and outcome.entry == entry:  # and no block that has replaced it
                 right = bytes(data)
                 if (value := opens(data)) is not None:
                     return value, right
@@ -71,7 +71,7 @@ class Openings(Part):
         """
         for _ in range(_COMPARISONS):
             outcome, data = self._get(entry, None)
-            if outcome.status is Status.DONE and not outcome.decoded:
+            if outcome.status is Status.DONE and outcome.entry == entry and not outcome.decoded:
                 starts = range(0, entry.block_len, entry.chunk_len)
                 differ = {
                     index % entry.code_k

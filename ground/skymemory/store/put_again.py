@@ -141,6 +141,7 @@ class PutsAgain(Part):
             return lambda: self._put_again(wanted)
 
     def _put_again(self, wanted: _Wanted) -> float:
+        self._runner.refresh()
         entry = self._index.current(wanted.entry)
         if wanted.wrong:
             self._control.purge_at(wanted.wrong, entry, wanted.tenant)

@@ -6,7 +6,7 @@ The runner tells the ground of the sky that it sees, counts what has moved, and 
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -24,7 +24,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.packets import NOWHERE
 
 _log = logging.getLogger(__name__)
-_CALM: Final = Words(0, False, False, 0, 0, 0)
+_CALM: Final = Words(0, 0, False, False, 0, 0, 0)
 _DRIFT_US: Final = 50_000
 """Difference between the system's clock and the ground's after which the ground is told of the schedule again."""
 _PROGRESS_S: Final = 0.05
@@ -75,27 +75,26 @@ class Runner:
         self._words = _CALM
         self._told_row = 0
         self._told_lost: frozenset[Satellite] = frozenset()
-        self._lock = Lock()  # guards all above
+        self._lock = Lock()  # guards what was told
+        self._sky_lock = Lock()
 
     def refresh(self) -> None:
         """Tell the ground what has changed in the sky: the schedule, and who is in sight."""
         self._where.refresh()
         now_s = time.time()
         seen = self._where.in_sight(now_s) if self._where.constellation.cache.window == "physical" else ()
-        playing, began_us = self._where.playing, 0
-        if playing is not None:
-            began_us = time.monotonic_ns() // 1000 - round((now_s - playing.started_unix_s) * 1e6)
         known = self._sky
-        if known is not None and known[0] == self._where.changes and known[1] == seen and abs(known[2] - began_us) < _DRIFT_US:
+        if known is not None and known[0] == self._where.changes and known[1] == seen and abs(known[2] - _lead_us()) < _DRIFT_US:
             return
-        with self._lock, self._told():
-            changes = self._where.changes
-            self._ground.set_sky(Sky.of(self._where, now_s))
-            self._sky = changes, seen, began_us
+        with self._sky_lock, self._told():
+            changes, lead_us = self._where.changes, _lead_us()
+            self._ground.set_sky(Sky.of(self._where, time.time()))
+            self._sky = changes, seen, lead_us
 
     def reach(self) -> Reach:
         """Return what is known of satellites that do not answer."""
-        return self._ground.reach()
+        reach = self._ground.reach()
+        return reach if reach.losses else reach._replace(losses=self._words.losses)  # of one that was closed nothing is known
 
     def run(
         self,
@@ -148,19 +147,22 @@ class Runner:
             BlockingIOError: There is no room for it now.
             ValueError: The store was closed.
         """
+        self.refresh()
         with self._told():
             box.submit(operation)
 
     def note(self, outcomes: Sequence[Outcome]) -> None:
         """Log what operations have found out about the sky as a whole."""
-        words = outcomes[-1].words
-        if words == self._words:
+        words = max((one.words for one in outcomes), key=lambda words: words.number)
+        if words[1:] == self._words[1:]:
             return
         if words.is_silent and not self._words.is_silent:
             self._ask_why()
         with self._lock:
-            before, self._words = self._words, words
-            self._tell(before, words)
+            before = self._words
+            if words.number > before.number:
+                self._words = words
+                self._tell(before, words)
 
     def note_moved(self, kind: Kind, moved: Sequence[Outcome]) -> None:
         """Count blocks that were moved, at least one, and tell who watches the store."""
@@ -177,10 +179,11 @@ class Runner:
             }
         )
         if self._watch is not None:
-            ended_ns, start_us = time.time_ns(), min(one.began_us for one in moved)
-            started_ns = ended_ns - (time.monotonic_ns() - 1000 * start_us)
-            servers = self._where.servers(self._where.row(ended_ns / 1e9))
-            self._watch(Moved(up, Call(started_ns, ended_ns, served_of(moved, start_us)), moved, servers))
+            now_ns, now_us = time.time_ns(), time.monotonic_ns() // 1000
+            start_us = min((one.began_us for one in moved if one.began_us), default=now_us)  # 0: the store was closed before
+            end_us = max(one.ended_us for one in moved)
+            call = Call(now_ns - 1000 * (now_us - start_us), now_ns - 1000 * max(0, now_us - end_us), served_of(moved, start_us))
+            self._watch(Moved(up, call, moved, self._where.servers(self._where.row(now_ns / 1e9))))
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -204,29 +207,31 @@ class Runner:
         total = sum(one.chunks for one in operations) if progress is not None else 0
         begun = done = 0
         ids = {id(one): index for index, one in enumerate(operations)}
-        while len(outcomes) < len(operations):
-            if cancelled is not None and cancelled():
-                raise CancelledLookupError  # what runs is called back with its box
-            try:
-                while begun < len(operations):
-                    box.submit(operations[begun])
-                    begun += 1
-            except BlockingIOError:
-                time.sleep(_FULL_S)
-            box.wait(_PROGRESS_S)
-            while (ended := box.take()) is not None:
-                operation, outcome = ended
-                outcomes[ids[id(operation)]] = outcome
-                done += operation.chunks if progress is not None else 0
-            if progress is not None:
-                moved, _ = box.progress()
-                progress(min(done + moved, total), total)
+        with closing(box):  # whoever raises, nothing writes into the memory of blocks afterwards
+            while len(outcomes) < len(operations):
+                if cancelled is not None and cancelled():
+                    raise CancelledLookupError
+                try:
+                    while begun < len(operations):
+                        box.submit(operations[begun])
+                        begun += 1
+                except BlockingIOError:
+                    time.sleep(_FULL_S)
+                box.wait(_PROGRESS_S)
+                while (ended := box.take()) is not None:
+                    operation, outcome = ended
+                    outcomes[ids[id(operation)]] = outcome
+                    done += operation.chunks if progress is not None else 0
+                if progress is not None:
+                    moved, _ = box.progress()
+                    progress(min(done + moved, total), total)
         return [outcomes[index] for index in range(len(operations))]
 
     def _ask_why(self) -> None:
         """Ask servers whether they refuse this host's keys, which looks like silence."""
         asks = [Ask(Route(one, NOWHERE), icd.OP_PING) for one in self._where.servers(self._where.row(time.time()))]
-        self._control.exchange(asks, self._control.hurry_s([ask.route for ask in asks]))
+        with suppress(OSError, ValueError):  # this host asks too much at once, or the store was closed
+            self._control.exchange(asks, self._control.hurry_s([ask.route for ask in asks]))
 
     def _tell(self, before: Words, words: Words) -> None:
         if words.is_silent and not before.is_silent:
@@ -254,3 +259,8 @@ class Runner:
                 "%d satellites have handed over for %.0f s and have %d chunks left; cache.handover_s is %g s",
                 *(words.late, words.late_ms / 1000, words.late_chunks, expected_s),
             )
+
+
+def _lead_us() -> int:
+    """Return by how much the ground's clock leads the system's, in microseconds."""
+    return time.monotonic_ns() // 1000 - time.time_ns() // 1000

@@ -79,7 +79,7 @@ class SkyStore(BlockStore):
             tenant: Name space of the keys; the constellation's by default.
             playing: The schedule that the constellation follows, or an object that tells of it and is asked again by every
                 call. Without it the window stays around `cache.centre`.
-            watch: Called after each call that moved blocks, in the thread that made it. Other calls wait meanwhile.
+            watch: Called after each call that moved blocks, in the thread that made it; by several threads at once.
             timing: Times after which satellites are asked again, and for which the store waits for them.
             tenant_secret: The secret of what is stored; this user's default for the constellation by default
                 (`skymemory.sky.tenant_secret`), which is looked for when it is needed first.
@@ -343,7 +343,7 @@ class SkyStore(BlockStore):
                     unanswered.add(entry.key)
             for key in set(keys) - found.keys() - unanswered:
                 self.index.remove(key)
-        self.index.add(found.values())  # nobody needs to ask for these again
+        self.index.add(found[one.key] for one in told if one.key in found)  # nobody needs to ask for these again
         missed = {key: Status.UNANSWERED if key in unanswered else Status.MISS for key in keys}
         return [FindResult(key, found.get(key), Status.DONE if key in found else missed[key]) for key in keys]
 

@@ -160,6 +160,27 @@ static void test_a_share_is_asked_for_piece_by_piece(void)
     close_ground();
 }
 
+/* One piece is asked for until the time is over: the rest is unknown, however many pieces it has. */
+static void test_the_rest_of_a_share_is_left_out_once_the_time_is_over(void)
+{
+    for (uint32_t wants = 0; wants < 2u; ++wants)
+    {
+        SKY_Addr_t holders[SERVERS];
+
+        open_ground(1);
+        forge        = says_all;
+        denied_chunk = UINT32_MAX;
+        (void)prepare_long(&runs[0]);
+        runs[0].op.holders = wants > 0u ? holders : NULL;
+        silence_all(true);
+        CHECK_EQ(finish(&runs[0].op), SKY_STATUS_UNANSWERED);
+        CHECK_EQ(asked_of(SKY_OP_HAS, 0) % SERVERS, 0);
+        CHECK(runs[0].op.tries <= SERVERS);
+        CHECK(wants == 0u || holders[0].plane == 0u);
+        close_ground();
+    }
+}
+
 /* While the first piece is asked for, another operation finds that satellites are silent. */
 static void test_a_share_goes_on_whose_satellite_turned_out_silent_meanwhile(void)
 {
@@ -500,6 +521,7 @@ int main(void)
     RUN(test_nobody_is_asked_who_was_silent_lately);
     RUN(test_a_sample);
     RUN(test_a_share_is_asked_for_piece_by_piece);
+    RUN(test_the_rest_of_a_share_is_left_out_once_the_time_is_over);
     RUN(test_a_share_goes_on_whose_satellite_turned_out_silent_meanwhile);
     RUN(test_no_place_is_asked_once_the_time_is_over);
     RUN(test_a_block_is_kept_if_other_places_count_meanwhile);

@@ -181,6 +181,20 @@ static void EndPiece(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
     SKY_ASSERT(op->check.told.verdict <= (uint32_t)SKY_HELD_BROKEN);
 }
 
+/* Leave out the rest of a share, of which nothing is known. */
+static void GiveUp(SKY_GroundOp_t *op, uint32_t number)
+{
+    SKY_Held_t *told = &op->check.told;
+
+    SKY_ASSERT(op->asking == 0u || op->kind == SKY_GROUND_CHECK);
+    told->verdict = told->verdict < (uint32_t)SKY_HELD_UNKNOWN ? (uint32_t)SKY_HELD_UNKNOWN : told->verdict;
+    if (op->holders != NULL)
+    {
+        op->holders[number] = (SKY_Addr_t){0, 0};
+    }
+    SKY_ASSERT(told->verdict <= (uint32_t)SKY_HELD_BROKEN);
+}
+
 /* Ask the next place of a share, of its next piece if this one is done. No place is asked once the time is over. */
 static void AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
 {
@@ -197,6 +211,11 @@ static void AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t number)
         {
             EndPiece(ground, op, number);
             has_more = BeginPiece(ground, op, number);
+            if (has_more && share->places > 0u && ground->now_us >= op->check.end_us)
+            {
+                GiveUp(op, number); /* of the rest nothing is known, however many pieces that has */
+                has_more = false;
+            }
         }
         else if (ground->now_us < op->check.end_us)
         {

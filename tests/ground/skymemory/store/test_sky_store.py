@@ -194,6 +194,7 @@ def test_where_all_satellites_are_servers_one_that_is_killed_costs_its_shares_on
         assert [result.data for result in other.get(list(items))] == list(items.values())
         assert store.stats().expired <= 1  # of "first"; nothing waits for the lost satellite any more
         assert (store.stats().satellites_lost, store.stats().purges) == (1, 0)
+    assert store.stats().satellites_lost == 1  # also when it is closed
 
 
 def test_a_satellite_that_returns_is_used_again(start_sky: StartSky) -> None:

@@ -136,6 +136,19 @@ def test_a_get_that_asks_all_does_not_wait_for_slow_satellites(start_sky: StartS
         assert store.stats().decoded > 0
 
 
+def test_another_host_has_cut_a_block_for_another_parity(start_sky: StartSky) -> None:
+    """Its length is the same, its chunks are not."""
+    local = start_sky(cache=CODED)
+    sky, items = local.constellation, blocks("cut")
+    with SkyStore(sky) as store, SkyStore(sky.replace(cache={"parity": 1})) as other:
+        assert all(one.ok for one in store.put(list(items.items())))
+        assert other.purge(list(items)).confirmed
+        assert all(one.ok for one in other.put(list(items.items())))
+        check_got(store, items)
+        known = [entry for key in items if (entry := store.index.get(key)) is not None]
+        assert {entry.code_m for entry in known} == {1}
+
+
 def test_evictions_of_two_leave_a_block_and_that_of_a_third_takes_it(start_sky: StartSky) -> None:
     local = start_sky(cache=CODED)
     sky, items = local.constellation, blocks("evicted")

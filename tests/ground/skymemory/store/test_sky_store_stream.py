@@ -276,6 +276,39 @@ def test_a_block_that_another_host_has_replaced(full_sky: LocalConstellation) ->
         assert [one.data for one in store.get_each([beside, key, key])][1:] == [expected.data] * 2
 
 
+@pytest.mark.parametrize("size", [500_000, 1_500_000])
+def test_a_block_of_a_long_stream_that_another_host_has_replaced_by_one_of_another_length(start_sky: StartSky, size: int) -> None:
+    """The bytes that are ahead are all taken when it is asked for again."""
+    local = start_sky(satellite={"store_mib": 32})
+    items = new_items(*[1_000_000] * 20)
+    with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
+        keys = put(store, items)
+        replaced = os.urandom(size)
+        assert other.purge(keys[:1]).confirmed
+        put(other, [(keys[0], replaced)])
+        assert data_of(store.get_each(keys)) == [replaced, *(data for _, data in items[1:])]
+
+
+def test_nothing_is_written_into_memory_of_a_caller_that_has_raised(start_sky: StartSky, stopped: Stopped) -> None:
+    """Whoever keeps the exception keeps all that the call had."""
+    local = start_sky(cache=LONG)
+    items = new_items(ALL)
+    memory = bytearray(ALL)
+
+    def gives_up(done: int, total: int) -> None:
+        raise OSError("enough")
+
+    with SkyStore(local.constellation, timing=PATIENT) as store:
+        keys = put(store, items)
+        with stopped(local, places_of(local)[5]):
+            with pytest.raises(OSError, match="enough") as kept:
+                store.get(keys, gives_up, into=[memoryview(memory)])
+            before = bytes(memory)
+        assert store.get(keys)[0].ok
+        assert memory == before
+        assert kept.tb is not None
+
+
 def test_other_gets_have_their_turn(start_sky: StartSky) -> None:
     """The links are slow. Four blocks of the stream may be under way: it is far from its end when another get is done."""
     cache = {"deadline_ms": 60_000, "uplink": "nearest"}
