@@ -44,7 +44,8 @@ static void AddServers(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t count)
     SKY_ASSERT(count <= servers);
     for (uint32_t behind = 0; behind < count; ++behind)
     {
-        const SKY_Addr_t satellite = ground->placed[(SKY_Spread_OfKey(op->key, servers) + behind) % servers];
+        const uint32_t   server    = SKY_Spread_OfKey(op->key, servers) + behind;
+        const SKY_Addr_t satellite = ground->placed[server < servers ? server : server - servers];
 
         if (!HasGot(ground, op, satellite))
         {
