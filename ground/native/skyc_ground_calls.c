@@ -211,9 +211,9 @@ static int give_own(const SKYC_Ground_t *ground, SKYC_Op_t *op)
     }
     const own_t    own   = own_of(ground, op);
     const uint64_t front = own.rows + own.held + own.served + own.holders;
-    uint8_t       *at    = front + own.parity + own.have > 0 ? malloc(front + own.parity + own.have) : NULL;
+    uint8_t       *at    = malloc(front + own.parity + own.have + 1u); /* one byte more, so that it is never none */
 
-    if (front + own.parity + own.have > 0 && at == NULL)
+    if (at == NULL)
     {
         return ENOMEM;
     }
