@@ -10,12 +10,11 @@ satellite: the one that it is attached to.
 The layout lies around the same centre in both windows. That centre moves where the sky follows a schedule (`Whereabouts`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from skymemory.common.defaults import HOST_OTHERS
 from skymemory.sky.placement.layouts import nearest, substitute
-from skymemory.sky.placement.spread import by_share
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.wire.address import Satellite
 
@@ -65,19 +64,6 @@ def others(where: Whereabouts, time_s: float, known: Collection[Satellite]) -> l
         near = where.in_sight(time_s)
     found = [satellite for satellite in near if satellite not in known][:HOST_OTHERS]
     return [Route(satellite, cache.centre if cache.host == "satellite" else satellite) for satellite in found]
-
-
-def lookup_routes(where: Whereabouts, routes: Sequence[Route], offset: int) -> list[Route]:
-    """Return the routes to ask for a block of which only the key is known: to m + 1 servers from `offset` on.
-
-    They are asked at once. One of them knows each block that can be had, be it small or large.
-
-    Args:
-        where: Whereabouts of the sky.
-        routes: Routes to servers 0 to n - 1.
-        offset: Server of share 0 of a small block (`spread.offset_of_key`).
-    """
-    return list(dict.fromkeys(by_share(routes, offset)[: where.constellation.cache.parity + 1]))
 
 
 def route(where: Whereabouts, target: Satellite, entry_points: list[Satellite] | None) -> Route | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.entry_satellites import Route, entries, lookup_routes, others, server_routes
+from skymemory.sky.entry_satellites import Route, entries, others, server_routes
 from skymemory.sky.orbit.positions import Site
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.wire.address import Satellite
@@ -75,17 +75,6 @@ def test_a_lost_nearest_satellite_is_no_uplink() -> None:
     assert entry != CENTRE
     assert LOGICAL.torus.hops(entry, CENTRE) <= 3
     assert CENTRE not in {route.satellite for route in routes}
-
-
-@pytest.mark.parametrize("layout", ["rotation", "hop", "rotation_hop", "all_planes"])
-@pytest.mark.parametrize(("servers", "parity"), [(1, 0), (10, 0), (3, 2), (12, 2), (81, 5)])
-def test_lookups_ask_one_server_more_than_may_be_lost(layout: str, servers: int, parity: int) -> None:
-    sky = LOGICAL.replace(cache={"layout": layout, "servers": servers, "parity": parity})
-    routes = server_routes(Whereabouts(sky), 0)
-    for offset in range(servers):
-        asked = lookup_routes(Whereabouts(sky), routes, offset)
-        assert asked == [routes[(offset + at) % servers] for at in range(parity + 1)]
-    assert lookup_routes(Whereabouts(sky), [], 0) == []
 
 
 @pytest.mark.parametrize("sky", [LOGICAL, LOGICAL.replace(cache={"uplink": "nearest"}), PHYSICAL])
