@@ -4,13 +4,14 @@ Failures in the sky do not raise: a missing answer is a result of its own. The c
 found, missed or unanswered (`sky_ground_find.c`, `sky_ground_check.c`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.operations import BYTES_MAX, CHAIN, FRESH, Found, Outcome, to_find
 from skymemory.link.structures import Kind
 from skymemory.store.parts import Part
 from skymemory.store.results import SILENCE, ChainResult, FindResult, Status
+from skymemory.store.runner import Steps
 
 _UNKNOWN = frozenset((Status.UNANSWERED, Status.NO_SATELLITE, Status.CANCELLED))
 
@@ -18,7 +19,7 @@ _UNKNOWN = frozenset((Status.UNANSWERED, Status.NO_SATELLITE, Status.CANCELLED))
 class Lookups(Part):
     """Lookups on the satellites of a constellation. Thread-safe."""
 
-    def ask(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+    def ask(self, keys: Sequence[bytes], *, fresh: bool = False) -> Steps[list[FindResult]]:
         """Ask for blocks, all at once. A result is UNANSWERED if too few satellites have said something.
 
         Args:
@@ -27,21 +28,21 @@ class Lookups(Part):
         """
         if not keys:
             return []
-        outcome = self._find(keys, FRESH if fresh else 0)
+        outcome = yield from self._find(keys, FRESH if fresh else 0)
         return [_result(key, one) for key, one in zip(keys, outcome.found, strict=True)]
 
-    def resolve(self, entries: Sequence[BlockEntry | bytes]) -> tuple[list[BlockEntry | None], dict[bytes, Status]]:
+    def resolve(self, entries: Sequence[BlockEntry | bytes]) -> Steps[tuple[list[BlockEntry | None], dict[bytes, Status]]]:
         """Return what is known of each block, None if nothing, and why nothing is known of the keys that were asked for."""
         known = [self._index.get(entry) if isinstance(entry, bytes) else self._index.current(entry) for entry in entries]
         unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
         if not unknown:
             return known, {}
-        told = self._find(unknown, 0).found
+        told = (yield from self._find(unknown, 0)).found
         answers = iter(told)
         found = [next(answers).entry if entry is None else entry for entry in known]
         return found, {key: one.status for key, one in zip(unknown, told, strict=True) if one.entry is None}
 
-    def longest(self, keys: Sequence[bytes], block_bytes_max: int, cancelled: Callable[[], bool] | None = None) -> ChainResult:
+    def longest(self, keys: Sequence[bytes], block_bytes_max: int) -> Steps[ChainResult]:
         """Find the longest beginning of a chain that is on the satellites.
 
         The first block is asked for first, as most chains that miss do so there. A binary search follows: if a block is there, so
@@ -50,36 +51,28 @@ class Lookups(Part):
         Args:
             keys: Keys of the chain, the first one first.
             block_bytes_max: A longer block ends the chain.
-            cancelled: Tells now and then whether nobody waits for the result any more.
-
-        Raises:
-            CancelledLookupError: Nobody waits for the result any more.
         """
         if not keys:
             return ChainResult([])
-        outcome = self._find(keys, CHAIN, block_bytes_max, cancelled)
+        outcome = yield from self._find(keys, CHAIN, block_bytes_max)
         entries = [one.entry for one in outcome.found[: outcome.chain_count] if one.entry is not None]
         return ChainResult(entries, [key for key, one in zip(keys, outcome.found, strict=True) if one.status in _UNKNOWN])
 
-    def whole(self, entries: Sequence[BlockEntry]) -> list[bool | None]:
+    def whole(self, entries: Sequence[BlockEntry]) -> Steps[list[bool | None]]:
         """Return for each block whether it can be had, or None if a satellite on which that depends is silent."""
-        told = self._runner.run([self._operation(Kind.CHECK, entry) for entry in entries])
+        if not entries:
+            return []
+        told = yield [self._operation(Kind.CHECK, entry) for entry in entries]
         whole = [True if one.status is Status.DONE else False if one.status is Status.MISS else None for one in told]
         self._count(questions=sum(one.tries > 0 for one in told), unanswered=whole.count(None))
         return whole
 
-    def _find(
-        self,
-        keys: Sequence[bytes],
-        ways: int,
-        block_bytes_max: int = BYTES_MAX,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> Outcome:
+    def _find(self, keys: Sequence[bytes], ways: int, block_bytes_max: int = BYTES_MAX) -> Steps[Outcome]:
         incomplete = [key in self._incomplete for key in keys] if self._incomplete else ()
         operation = to_find(
             keys, self._tenant, self._deadline_ms, ways=ways, incomplete=incomplete, block_bytes_max=block_bytes_max
         )
-        [outcome] = self._runner.run([operation], cancelled=cancelled)
+        [outcome] = yield [operation]
         asked = sum(one.status is not Status.RUNNING for one in outcome.found) if outcome.tries else 0
         unanswered = len({key for key, one in zip(keys, outcome.found, strict=True) if one.status in _UNKNOWN})
         self._count(questions=asked, unanswered=unanswered)

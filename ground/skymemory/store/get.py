@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
-from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.ground import Box
@@ -17,6 +16,7 @@ from skymemory.sky.placement.structures import Verdict
 from skymemory.store.find import Lookups
 from skymemory.store.parts import Part, StoreParts
 from skymemory.store.results import GetResult, Status
+from skymemory.store.runner import Steps
 
 AHEAD_BYTES: Final = 1 << 24
 """Bytes of blocks that `get_each` has asked for and that nobody has taken yet. A block begins as soon as there is room for it."""
@@ -71,23 +71,21 @@ class Gets(Part):
         entries: Sequence[BlockEntry | bytes],
         room: Sequence[memoryview | None],
         block_bytes_max: int,
-        progress: Progress | None,
-    ) -> list[GetResult]:
+    ) -> Steps[list[GetResult]]:
         """Fetch blocks, all at once. Blocks that are gone are forgotten.
 
         Args:
             entries: Entries of blocks, or keys, which are looked up first.
             room: The memory for each block, or None to take new memory.
             block_bytes_max: Longer blocks are misses.
-            progress: Called now and then with chunks done and chunks in all.
 
         Returns:
             A result for each entry, in order.
         """
         start_s = time.perf_counter()
-        results, wanted = self._begin(entries, room, block_bytes_max)
+        results, wanted = yield from self._begin(entries, room, block_bytes_max)
         while wanted:
-            outcomes = self._runner.run([self._start(one) for one in wanted], progress)
+            outcomes = yield [self._start(one) for one in wanted]
             wanted = self._settled(results, list(zip(wanted, outcomes, strict=True)), block_bytes_max)
         return self._counted([results[index] for index in range(len(entries))], start_s)
 
@@ -96,7 +94,7 @@ class Gets(Part):
     ) -> Generator[GetResult, None, None]:
         """Fetch blocks as `get` does, and yield the result of each as soon as it and all before it are there."""
         start_s = time.perf_counter()
-        results, wanted = self._begin(entries, room, block_bytes_max)
+        results, wanted = self._runner.do(self._begin(entries, room, block_bytes_max))
         with closing(_Stream(self, results, wanted, block_bytes_max)) as stream:
             del wanted  # with it the memory of blocks would stay
             for index in range(len(entries)):
@@ -108,14 +106,14 @@ class Gets(Part):
                 start_s = time.perf_counter()
 
     def give_up(self, gone: Iterable[tuple[BlockEntry, Verdict]], ways: int = LAZY) -> None:
-        """Forget blocks by the verdicts on them, and purge the rest of those that are of no use.
+        """Forget blocks by the verdicts on them, and begin to purge the rest of those that are of no use: nobody waits for that.
 
         Args:
             ways: `LAZY`, and `HURRIED` if nobody waits for satellites that are late.
         """
         useless = [entry for entry, verdict in gone if self._settle(entry, verdict)]
         if useless:
-            self._runner.run([self._operation(Kind.PURGE, entry, ways) for entry in useless])
+            self._tidying.begin([self._operation(Kind.PURGE, entry, ways) for entry in useless])
             self._count(purges=len(useless))
 
     # ---- for the stream ---------------------------------------------------------------------------------------------
@@ -133,6 +131,7 @@ class Gets(Part):
         """
         operation = self._start(one)
         try:
+            self._runner.refresh()
             self._runner.submit(box, operation)
         except BlockingIOError:
             one.tries -= 1
@@ -143,18 +142,16 @@ class Gets(Part):
         self, results: dict[int, GetResult], ended: Sequence[tuple[_Wanted, Outcome]], block_bytes_max: int
     ) -> list[_Wanted]:
         """Write the results of blocks whose operations have ended. Return those that are to be fetched with another length."""
-        outcomes = [outcome for _, outcome in ended]
-        self._runner.note(outcomes)
-        self._runner.note_moved(Kind.GET, outcomes)
+        self._runner.note(Kind.GET, [outcome for _, outcome in ended])
         return self._settled(results, ended, block_bytes_max)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(
         self, entries: Sequence[BlockEntry | bytes], room: Sequence[memoryview | None], block_bytes_max: int
-    ) -> tuple[dict[int, GetResult], list[_Wanted]]:
+    ) -> Steps[tuple[dict[int, GetResult], list[_Wanted]]]:
         """Look blocks up. Return results that are misses so far, by index, and the blocks that may be fetched."""
-        known, why = self._lookups.resolve(entries)
+        known, why = yield from self._lookups.resolve(entries)
         results: dict[int, GetResult] = {}
         wanted = []
         for index, (one, entry) in enumerate(zip(entries, known, strict=True)):

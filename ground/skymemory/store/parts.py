@@ -12,6 +12,7 @@ from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.incomplete import IncompleteBlocks
 from skymemory.store.radix import RadixIndex
 from skymemory.store.runner import Runner
+from skymemory.store.tidying import Tidying
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class StoreParts:
     incomplete: IncompleteBlocks
     control: ControlPlane
     runner: Runner
+    tidying: Tidying
     tenant: int
     """Name space of the keys."""
     count: Callable[..., None]
@@ -39,6 +41,7 @@ class Part:
         self._incomplete = parts.incomplete
         self._control = parts.control
         self._runner = parts.runner
+        self._tidying = parts.tidying
         self._tenant = parts.tenant
         self._count = parts.count
         self._deadline_ms = parts.where.constellation.cache.deadline_ms

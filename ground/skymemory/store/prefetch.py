@@ -6,12 +6,13 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.link.operations import CALM, Operation, Outcome
 from skymemory.link.structures import Kind
 from skymemory.store.parts import Part
+from skymemory.store.runner import Steps
 
 
 class Prefetches(Part):
     """Prefetches of one store. Thread-safe."""
 
-    def to_row(self, entries: Sequence[BlockEntry], row: int, deadline_s: float) -> list[Outcome]:
+    def to_row(self, entries: Sequence[BlockEntry], row: int, deadline_s: float) -> Steps[list[Outcome]]:
         """Move blocks to the places of their servers in a row to come, all at once.
 
         Args:
@@ -22,10 +23,10 @@ class Prefetches(Part):
         Returns:
             The outcome of each block, in order.
         """
+        if not entries:
+            return []
         deadline_ms = max(1, round(1000 * deadline_s))
-        return self._runner.run(
-            [Operation(Kind.PREFETCH, one, self._tenant, deadline_ms, ways=CALM, extra=row) for one in entries]
-        )
+        return (yield [Operation(Kind.PREFETCH, one, self._tenant, deadline_ms, ways=CALM, extra=row) for one in entries])
 
     def moved(self, entry: BlockEntry, now: int, row: int) -> int:
         """Return the number of shares of a block whose place in a row to come is another one than in the row of now."""

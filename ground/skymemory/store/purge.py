@@ -11,6 +11,7 @@ from skymemory.link.operations import HURRIED, LAZY, MAKES_WAY, Outcome
 from skymemory.link.structures import Kind
 from skymemory.store.parts import Part
 from skymemory.store.results import Status
+from skymemory.store.runner import Steps
 
 _NOBODY = frozenset((Status.NO_SATELLITE, Status.UNANSWERED))
 
@@ -19,21 +20,24 @@ class Purges(Part):
     """Purges of one store. Thread-safe."""
 
     def forget(self, entries: Sequence[BlockEntry]) -> None:
-        """Forget blocks here, and purge them on the satellites, in a hurry.
+        """Forget blocks here, and begin to purge them on the satellites: nobody waits for that.
 
         Spared are newer versions, other contents of the same version, and what is kept for a row to come that this host does not
         know of: another host may have put or prefetched it since this host asked.
         """
-        self._run(entries, LAZY | HURRIED)
+        for one in entries:
+            self._index.remove(one.key)
+        self._tidying.begin([self._operation(Kind.PURGE, one, LAZY | HURRIED) for one in entries])
+        self._count(purges=len(entries))
 
-    def purge(self, keys: Sequence[bytes]) -> Purged:
+    def purge(self, keys: Sequence[bytes]) -> Steps[Purged]:
         """Forget blocks wherever they may be. The purge is repeated for blocks of which a satellite said nothing."""
-        blocks = self._run([self._any_of(key) for key in keys], 0)
+        blocks = yield from self._run([self._any_of(key) for key in keys], 0)
         return Purged(sum(one.purged for one in blocks), all(one.status is Status.DONE for one in blocks))
 
-    def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+    def make_way(self, keys: Sequence[bytes]) -> Steps[list[Purged]]:
         """Forget blocks so that others can be put under their keys (`SkyStore.make_way`)."""
-        told = self._run([self._any_of(key) for key in keys], MAKES_WAY)
+        told = yield from self._run([self._any_of(key) for key in keys], MAKES_WAY)
         return [Purged(one.purged, one.status is Status.DONE) for one in told]
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -46,11 +50,13 @@ class Purges(Part):
             return BlockEntry(key, 0, 0, 0, 0, 0.0, 0, 0, *code)
         return BlockEntry(key, known.block_len, known.chunk_len, known.chunk_total, known.epoch, 0.0, 0, 0, *code)
 
-    def _run(self, entries: Sequence[BlockEntry], ways: int) -> list[Outcome]:
+    def _run(self, entries: Sequence[BlockEntry], ways: int) -> Steps[list[Outcome]]:
         """Forget blocks here, and purge them on the satellites."""
+        if not entries:
+            return []
         for one in entries:
             self._index.remove(one.key)
-        told = self._runner.run([self._operation(Kind.PURGE, one, ways) for one in entries])
+        told = yield [self._operation(Kind.PURGE, one, ways) for one in entries]
         for one in entries:  # a concurrent lookup may have found a block before it was purged
             self._index.remove(one.key)
         self._count(purges=sum(one.status not in _NOBODY for one in told))

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 
-from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.operations import DELETION, Operation, Outcome
@@ -13,16 +12,21 @@ from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.store.deletions import is_deletion
 from skymemory.store.parts import Part
 from skymemory.store.results import PutResult, Status
+from skymemory.store.runner import PAUSE, Steps
 from skymemory.wire.envelope import instance_of
 
 
 class Puts(Part):
     """Puts of one store. Thread-safe."""
 
-    def put(self, items: Sequence[tuple[bytes, Buffer]], progress: Progress | None) -> list[PutResult]:
+    def put(self, items: Sequence[tuple[bytes, Buffer]]) -> Steps[list[PutResult]]:
         """Store blocks, all at once (`SkyStore.put`)."""
+        if not items:
+            return []
         start_s = time.perf_counter()
-        told = self._runner.run([self._start(key, data) for key, data in items], progress)
+        while self._tidying.runs([key for key, _ in items]):
+            yield PAUSE
+        told = yield [self._start(key, data) for key, data in items]
         results = [_result(one) for one in told]
         stored = [result.entry for result in results if result.entry is not None]
         self._index.add(stored)

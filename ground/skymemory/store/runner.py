@@ -1,14 +1,15 @@
 """`Runner`: operations of one store on its ground (`skymemory.link.ground`), which decides what is asked, when, and of whom.
 
-The runner tells the ground of the sky that it sees, counts what has moved, and logs what a person should know.
+The runner tells the ground of the sky that it sees, counts what has moved, and logs what a person should know. It also drives
+the steps of a store (`Steps`) in the thread of the caller; `skymemory.store.async_store` does so in an event loop.
 """
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from skymemory.common.progress import Progress
 from skymemory.link.ask import Ask
@@ -28,8 +29,17 @@ _CALM: Final = Words(0, 0, False, False, 0, 0, 0)
 _DRIFT_US: Final = 50_000
 """Difference between the system's clock and the ground's after which the ground is told of the schedule again."""
 _PROGRESS_S: Final = 0.05
-_FULL_S: Final = 0.001
+FULL_S: Final = 0.001
 """Time after which operations are submitted again for which there was no room."""
+PAUSE_S: Final = 0.002
+"""Time after which steps go on that yielded `PAUSE`."""
+
+T = TypeVar("T")
+PAUSE: Final[Sequence[Operation]] = ()
+"""No operations: the steps look again a little later whether they can go on."""
+Steps = Generator[Sequence[Operation], list[Outcome], T]
+"""What a call to a store does, without I/O: it yields operations of one kind that are done together, is sent their outcomes in
+order, and returns the call's result."""
 
 
 class Call(NamedTuple):
@@ -115,8 +125,6 @@ class Runner:
             CancelledLookupError: Nobody waits any more. What ran was called back.
             ValueError: The store was closed.
         """
-        if not operations:
-            return []
         with self._told():
             try:
                 if progress is None and cancelled is None:
@@ -125,20 +133,37 @@ class Runner:
                     outcomes = self._run_watched(operations, progress, cancelled)
             except BlockingIOError:  # there is no room for all of them at once
                 outcomes = self._run_watched(operations, progress, cancelled)
-        self.note(outcomes)
-        kind = operations[0].kind
-        if kind in (Kind.GET, Kind.PUT):
-            self.note_moved(kind, outcomes)
+        self.note(operations[0].kind, outcomes)
         return outcomes
 
-    def box(self) -> Box:
-        """Return a box of the ground, for operations whose outcomes are taken one after the other.
+    def do(self, steps: Steps[T], progress: Progress | None = None, cancelled: Callable[[], bool] | None = None) -> T:
+        """Do the steps of a call, and return its result. Arguments and errors are those of `run`, and what the steps raise."""
+        self.refresh()
+        try:
+            operations = next(steps)
+            while True:
+                if operations:
+                    moves = operations[0].kind in (Kind.GET, Kind.PUT)
+                    outcomes = self.run(operations, progress if moves else None, cancelled)
+                else:
+                    time.sleep(PAUSE_S)
+                    outcomes = []
+                operations = steps.send(outcomes)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def box(self, *, has_descriptor: bool = False) -> Box:
+        """Return a box of the ground, for operations whose outcomes are taken as they come.
+
+        Args:
+            has_descriptor: Make `Box.fileno` work, for an event loop.
 
         Raises:
             ValueError: The store was closed.
         """
         with self._told():
-            return self._ground.box()
+            return self._ground.box(has_descriptor=has_descriptor)
 
     def submit(self, box: Box, operation: Operation) -> None:
         """Begin an operation in a box.
@@ -147,12 +172,21 @@ class Runner:
             BlockingIOError: There is no room for it now.
             ValueError: The store was closed.
         """
-        self.refresh()
         with self._told():
             box.submit(operation)
 
-    def note(self, outcomes: Sequence[Outcome]) -> None:
-        """Log what operations have found out about the sky as a whole."""
+    def note(self, kind: Kind, outcomes: Sequence[Outcome]) -> Moved | None:
+        """Log what operations of one kind, at least one, have found out about the sky, and count blocks that were moved.
+
+        Returns:
+            What has moved, if somebody watches the store.
+        """
+        self._note_words(outcomes)
+        return self._note_moved(kind, outcomes) if kind in (Kind.GET, Kind.PUT) else None
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _note_words(self, outcomes: Sequence[Outcome]) -> None:
         words = max((one.words for one in outcomes), key=lambda words: words.number)
         if words[1:] == self._words[1:]:
             return
@@ -164,8 +198,7 @@ class Runner:
                 self._words = words
                 self._tell(before, words)
 
-    def note_moved(self, kind: Kind, moved: Sequence[Outcome]) -> None:
-        """Count blocks that were moved, at least one, and tell who watches the store."""
+    def _note_moved(self, kind: Kind, moved: Sequence[Outcome]) -> Moved | None:
         up = kind is Kind.PUT
         way = "up" if up else "down"
         self._count(
@@ -178,14 +211,15 @@ class Runner:
                 "decoded": sum(one.decoded for one in moved),
             }
         )
-        if self._watch is not None:
-            now_ns, now_us = time.time_ns(), time.monotonic_ns() // 1000
-            start_us = min((one.began_us for one in moved if one.began_us), default=now_us)  # 0: the store was closed before
-            end_us = max(one.ended_us for one in moved)
-            call = Call(now_ns - 1000 * (now_us - start_us), now_ns - 1000 * max(0, now_us - end_us), served_of(moved, start_us))
-            self._watch(Moved(up, call, moved, self._where.servers(self._where.row(now_ns / 1e9))))
-
-    # ---- inside -----------------------------------------------------------------------------------------------------
+        if self._watch is None:
+            return None
+        now_ns, now_us = time.time_ns(), time.monotonic_ns() // 1000
+        start_us = min((one.began_us for one in moved if one.began_us), default=now_us)  # 0: the store was closed before
+        end_us = max(one.ended_us for one in moved)
+        call = Call(now_ns - 1000 * (now_us - start_us), now_ns - 1000 * max(0, now_us - end_us), served_of(moved, start_us))
+        told = Moved(up, call, moved, self._where.servers(self._where.row(now_ns / 1e9)))
+        self._watch(told)
+        return told
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -216,7 +250,7 @@ class Runner:
                         box.submit(operations[begun])
                         begun += 1
                 except BlockingIOError:
-                    time.sleep(_FULL_S)
+                    time.sleep(FULL_S)
                 box.wait(_PROGRESS_S)
                 while (ended := box.take()) is not None:
                     operation, outcome = ended

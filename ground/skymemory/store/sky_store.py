@@ -13,15 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import takewhile
 from threading import Event, Lock
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.operations import HURRIED, LAZY
 from skymemory.link.timing import Timing
 from skymemory.sky import entry_satellites
 from skymemory.sky.constellation import Constellation
@@ -29,27 +27,21 @@ from skymemory.sky.entry_satellites import Route
 from skymemory.sky.file_sections import Cache
 from skymemory.sky.tenant_secret import secret_of
 from skymemory.sky.whereabouts import Playing, Source, Whereabouts
-from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
-from skymemory.store.find import Lookups
-from skymemory.store.get import Gets
+from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore
 from skymemory.store.incomplete import IncompleteBlocks
 from skymemory.store.openings import Openings
 from skymemory.store.parts import StoreParts
-from skymemory.store.prefetch import Prefetches
-from skymemory.store.purge import Purges
-from skymemory.store.put import Puts
 from skymemory.store.put_again import PutsAgain
 from skymemory.store.radix import RadixIndex
-from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
+from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
 from skymemory.store.runner import Moved, Runner
-from skymemory.store.sizing import capacity_bytes, stores_words
-from skymemory.store.still_there import Checks
+from skymemory.store.sizing import capacity_bytes
+from skymemory.store.steps import PREFETCH_S, StoreSteps, checked_room
+from skymemory.store.tidying import Tidying
 from skymemory.store.touch import Touches
 from skymemory.wire.address import Satellite
 
 _T = TypeVar("_T")
-PREFETCH_S: Final = 60.0
-"""Seconds that a prefetch may take by default."""
 
 
 class SkyStore(BlockStore):
@@ -100,19 +92,27 @@ class SkyStore(BlockStore):
         self._control = ControlPlane(constellation, timing)
         self._runner = Runner(self._where, self._control, self._add, watch)
         incomplete = IncompleteBlocks(self._control.timing.lost_s)
-        self._parts = StoreParts(self._where, self.index, incomplete, self._control, self._runner, self._tenant, self._add)
+        tidying = Tidying(self._runner)
+        self._parts = StoreParts(
+            self._where, self.index, incomplete, self._control, self._runner, tidying, self._tenant, self._add
+        )
         self._touches = Touches(self._parts)
         self._puts_again = PutsAgain(self._parts)
         self._use(self._parts)
 
     def _use(self, parts: StoreParts) -> None:
-        self._lookups = Lookups(parts)
-        self._checks = Checks(parts)
-        self._purges = Purges(parts)
-        self._gets = Gets(parts, self._lookups)
-        self._puts = Puts(parts)
-        self._prefetches = Prefetches(parts)
+        self._steps = StoreSteps(parts, self._puts_again, self._touches)
         self._openings = Openings(parts, self._puts_again)
+
+    @property
+    def runner(self) -> Runner:
+        """The runner of the store's operations, for other faces of the store (`AsyncStore`)."""
+        return self._runner
+
+    @property
+    def steps(self) -> StoreSteps:
+        """What the store's calls do, without I/O."""
+        return self._steps
 
     def set_tenant(self, tenant: int) -> None:
         """Name another tenant from now on. For `of_tenant`, whose views nobody has used yet."""
@@ -200,7 +200,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: The store was closed.
         """
-        self._begin()
+        self._check_open()
+        self._runner.refresh()
         routes = self._around()
         answered = control.ping(routes, control.patience_s(routes))
         if control is not self._control:
@@ -236,14 +237,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, a block is empty or larger than `capacity_bytes`, or the store was closed.
         """
-        most = self.capacity_bytes
-        check_keys([key for key, _ in items])
-        for _, data in items:
-            if not 1 <= memoryview(data).nbytes <= most:  # a larger block would evict all others and then not fit
-                stores = stores_words(self.constellation)
-                raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
-        self._begin()
-        return self._puts.put(items, progress)
+        self._check_open()
+        return self._runner.do(self._steps.put(items), progress)
 
     def get(
         self,
@@ -276,10 +271,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, there are not as many buffers as entries, or the store was closed.
         """
-        check_keys([entry if isinstance(entry, bytes) else entry.key for entry in entries])
-        room = _room(into, len(entries))
-        self._begin()
-        return self._gets.get(entries, room, block_bytes_max, progress)
+        self._check_open()
+        return self._runner.do(self._steps.get(entries, into, block_bytes_max), progress)
 
     def get_each(
         self,
@@ -298,10 +291,9 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: As by `get`, at once.
         """
-        check_keys([entry if isinstance(entry, bytes) else entry.key for entry in entries])
-        room = _room(into, len(entries))
-        self._begin()
-        return self._gets.get_each(entries, room, block_bytes_max)
+        room = checked_room(entries, into)
+        self._check_open()
+        return self._steps.gets.get_each(entries, room, block_bytes_max)
 
     def opened(self, result: GetResult, opens: Callable[[bytearray], _T | None]) -> _T | None:
         """Open a block that was fetched, and mend it (`BlockStore.opened`).
@@ -312,7 +304,7 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: The store was closed.
         """
-        self._begin()
+        self._check_open()
         return self._openings.opened(result, opens)
 
     # ---- lookups ----------------------------------------------------------------------------------------------------
@@ -326,26 +318,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, or the store was closed.
         """
-        check_keys(keys)
-        self._begin()
-        known = [None if fresh else self.index.get(key) for key in keys]
-        unknown = [key for key, entry in zip(keys, known, strict=True) if entry is None]
-        told = self._lookups.ask(unknown, fresh=fresh)
-        found = {one.key: self.index.current(one.entry) for one in told if one.entry is not None}
-        found |= {entry.key: entry for entry in known if entry is not None}
-        unanswered = {one.key for one in told if one.status is Status.UNANSWERED}
-        if fresh:
-            several = [entry for entry in found.values() if entry.chunk_total > 1]
-            for entry, whole in zip(several, self._lookups.whole(several) if several else (), strict=True):
-                if not whole:
-                    del found[entry.key]
-                if whole is None:
-                    unanswered.add(entry.key)
-            for key in set(keys) - found.keys() - unanswered:
-                self.index.remove(key)
-        self.index.add(found[one.key] for one in told if one.key in found)  # nobody needs to ask for these again
-        missed = {key: Status.UNANSWERED if key in unanswered else Status.MISS for key in keys}
-        return [FindResult(key, found.get(key), Status.DONE if key in found else missed[key]) for key in keys]
+        self._check_open()
+        return self._runner.do(self._steps.find(keys, fresh=fresh))
 
     def find_longest(
         self,
@@ -366,16 +340,9 @@ class SkyStore(BlockStore):
             CancelledLookupError: Nobody waits for the result any more.
             ValueError: A key has another length, or the store was closed.
         """
-        check_keys(keys)
-        self._begin()
-        known = self.index.longest_prefix(keys)
-        told = self._lookups.longest(keys[len(known) :], block_bytes_max, cancelled)
-        found = known + told.entries
-        fits = [entry.block_len <= block_bytes_max for entry in found]
-        found = found[: fits.index(False)] if False in fits else found
-        if len(found) > len(known):
-            self.index.insert(found)
-        return ChainResult(self._whole_beginning(found) if fresh else found, told.unanswered)
+        self._check_open()
+        steps = self._steps.find_longest(keys, fresh=fresh, block_bytes_max=block_bytes_max)
+        return self._runner.do(steps, cancelled=cancelled)
 
     def known(self, keys: Sequence[bytes]) -> int:
         """Return how many first blocks of a chain the local index knows (`BlockStore.known`)."""
@@ -393,16 +360,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: The store was closed.
         """
-        self._begin()
-        if self.silent:
-            return [list(chain) for chain in chains]
-        checked = self._checks.check(chains)
-        if checked.others:
-            chains = self._with_replaced(chains, sorted(checked.others))
-            checked = self._checks.check(chains)
-        self._touches.crowded |= bool(checked.gone)
-        self._gets.give_up(checked.gone.values(), LAZY | HURRIED)
-        return checked.there
+        self._check_open()
+        return self._runner.do(self._steps.still_there(chains))
 
     def touch(self, keys: Sequence[bytes]) -> int:
         """Have satellites evict the end of a chain of blocks before its beginning, without which the end is of no use.
@@ -420,11 +379,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, or the store was closed.
         """
-        check_keys(keys)
-        self._begin()
-        touched = self._touches.chain(keys)
-        self._add(touches=touched)
-        return touched
+        self._check_open()
+        return self._runner.do(self._steps.touch(keys))
 
     def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks, here and on the satellites. The purge is repeated if a satellite was silent and is taken for lost.
@@ -432,23 +388,20 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, or the store was closed.
         """
-        check_keys(keys)
-        self._begin()
-        self._puts_again.forget(keys)
-        return self._purges.purge(keys)
+        self._check_open()
+        return self._runner.do(self._steps.purge(keys))
 
     def forget(self, results: Sequence[GetResult]) -> None:
-        """Purge blocks that were fetched and are of no use (`BlockStore.forget`). Nobody waits for satellites that are late.
+        """Begin to purge blocks that were fetched and are of no use (`BlockStore.forget`), and do not wait for that.
 
         Spared are newer versions, other contents of the same version, and what is kept for a row to come.
 
         Raises:
             ValueError: The store was closed.
         """
-        self._begin()
-        entries = [result.entry for result in results if result.entry is not None]
-        self._puts_again.forget(entry.key for entry in entries)
-        self._purges.forget(entries)
+        self._check_open()
+        self._runner.refresh()
+        self._steps.forget(results)
 
     def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys.
@@ -463,10 +416,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, or the store was closed.
         """
-        check_keys(keys)
-        self._begin()
-        self._puts_again.forget(keys)
-        return self._purges.make_way(keys)
+        self._check_open()
+        return self._runner.do(self._steps.make_way(keys))
 
     def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:
         """Move blocks to where their servers will be at a time to come (`BlockStore.prefetch`).
@@ -478,26 +429,8 @@ class SkyStore(BlockStore):
         Raises:
             ValueError: A key has another length, the time is past, or the store was closed.
         """
-        check_keys(keys)
-        self._begin()
-        if not at_s >= time.time():
-            raise ValueError(f"the time {at_s:.0f} is past; allowed are Unix times from now on")
-        now, row = self._where.row(time.time()), self._where.row(at_s)
-        known, why = self._lookups.resolve(keys)
-        found = list({entry.key: entry for entry in known if entry is not None}.values())
-        if row == now:
-            words = {None: Status.UNANSWERED, True: Status.DONE, False: Status.MISS}
-            statuses = {entry.key: words[whole] for entry, whole in zip(found, self._lookups.whole(found), strict=True)}
-            moved: dict[bytes, int] = {}
-        else:
-            # From here on shares may be at their future places, even if the prefetch fails, so gets must look there too
-            self.index.add([replace(entry, epoch=row) for entry in found])
-            told = self._prefetches.to_row(found, row, deadline_s)
-            statuses = {entry.key: one.status for entry, one in zip(found, told, strict=True)}
-            moved = {entry.key: self._prefetches.moved(entry, now, row) for entry in found}
-        results = [PrefetchResult(key, statuses.get(key, why.get(key, Status.MISS)), row, moved.get(key, 0)) for key in keys]
-        self._add(prefetches=sum(result.ok for result in results))
-        return results
+        self._check_open()
+        return self._runner.do(self._steps.prefetch(keys, at_s, deadline_s=deadline_s))
 
     def stats(self) -> StoreStatistics:
         """Return the counts as they are now."""
@@ -507,10 +440,9 @@ class SkyStore(BlockStore):
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
+    def _check_open(self) -> None:
         if self._closed.is_set():
             raise ValueError("the store was closed")
-        self._runner.refresh()
 
     def _around(self) -> list[Route]:
         """Return the routes that a probe pings: to the servers, to the entry satellites, and to a few others for comparison."""
@@ -520,46 +452,6 @@ class SkyStore(BlockStore):
         others = entry_satellites.others(self._where, now_s, lost | {one for route in servers for one in route})
         return list(dict.fromkeys([*servers, *entries, *others]))
 
-    def _with_replaced(self, chains: Sequence[Sequence[BlockEntry]], others: Sequence[bytes]) -> list[list[BlockEntry]]:
-        """Return chains with the blocks by which other hosts replaced those of keys `others`, and take these into the index."""
-        known = {entry.key: entry for chain in chains for entry in chain}
-        newest = {one.key: one.entry for one in self._lookups.ask(others, fresh=True) if one.entry is not None}
-        # A satellite that holds a version from before it was cut off tells nothing of the block that was found. Whoever looked
-        # the chain up has no use for a block of another length.
-        replaced = {
-            key: entry
-            for key, entry in newest.items()
-            if entry.version >= known[key].version and entry.block_len == known[key].block_len
-        }
-        self.index.add(replaced.values())
-        return [[replaced.get(entry.key, entry) for entry in chain] for chain in chains]
-
-    def _whole_beginning(self, chain: list[BlockEntry]) -> list[BlockEntry]:
-        """Return the beginning of a chain of which all servers hold their shares. While the sky is silent, believe the chain."""
-        if not chain or self._whole(chain[-1:]) or self.silent:
-            return chain
-        whole = {entry.key for entry in self._whole(chain)}
-        return list(takewhile(lambda entry: entry.key in whole, chain))
-
-    def _whole(self, entries: Sequence[BlockEntry]) -> list[BlockEntry]:
-        """Return the blocks of which all servers hold their shares, and forget those that are gone.
-
-        A block that depends on a server that does not answer now is neither returned nor forgotten.
-        """
-        held = self._lookups.whole([self.index.current(entry) for entry in entries])
-        for entry, whole in zip(entries, held, strict=True):
-            if whole is False:
-                self.index.remove(entry.key)
-        return [entry for entry, whole in zip(entries, held, strict=True) if whole]
-
     def _add(self, **counts: float) -> None:
         with self._lock:
             self._counts.update(counts)
-
-
-def _room(into: Sequence[memoryview | None] | None, blocks: int) -> Sequence[memoryview | None]:
-    """Return memory, or None, for each block."""
-    room = [None] * blocks if into is None else into
-    if len(room) != blocks:
-        raise ValueError(f"{len(room)} buffers for {blocks} blocks; allowed is one buffer for each block, or None for all")
-    return room

@@ -14,6 +14,7 @@ from skymemory.link.structures import Kind
 from skymemory.sky.placement.structures import Verdict
 from skymemory.store.parts import Part
 from skymemory.store.results import Status
+from skymemory.store.runner import Steps
 
 _WHOLE_MAX: Final = 16
 """Most blocks for which all servers are asked at once."""
@@ -33,7 +34,7 @@ class Checked(NamedTuple):
 class Checks(Part):
     """Checks of one store. Thread-safe."""
 
-    def check(self, chains: Sequence[Sequence[BlockEntry]]) -> Checked:
+    def check(self, chains: Sequence[Sequence[BlockEntry]]) -> Steps[Checked]:
         """Return how much of each chain is still there.
 
         Satellites evict first the block that was not moved for the longest time, so all servers are asked for that block of each
@@ -48,28 +49,30 @@ class Checks(Part):
             if (stalest := self._index.stalest(chain)) is not None:
                 samples |= {entry.key: entry for entry in (stalest, chain[0], chain[-1])}
                 whole |= {stalest.key} if len(whole) < _WHOLE_MAX else set()
-        self._ask(list(samples.values()), whole, found)
+        yield from self._ask(list(samples.values()), whole, found)
         for chain in chains:
             left = _beginning(chain, found.gone)
             if len(left) < len(chain):
-                self._first_gone([entry for entry in left if entry.key not in whole], found)
+                yield from self._first_gone([entry for entry in left if entry.key not in whole], found)
             found.there.append(_beginning(left, found.gone))
         return found
 
-    def _first_gone(self, entries: Sequence[BlockEntry], found: Checked) -> None:
+    def _first_gone(self, entries: Sequence[BlockEntry], found: Checked) -> Steps[None]:
         """Ask all servers for blocks, some at a time, until blocks are found that are not whole."""
         before = len(found.gone)
         for first in range(0, len(entries), _WHOLE_MAX):
             some = entries[first : first + _WHOLE_MAX]
-            self._ask(some, {entry.key for entry in some}, found)
+            yield from self._ask(some, {entry.key for entry in some}, found)
             if len(found.gone) > before:
                 return
 
-    def _ask(self, entries: Sequence[BlockEntry], everywhere: Collection[bytes], found: Checked) -> None:
+    def _ask(self, entries: Sequence[BlockEntry], everywhere: Collection[bytes], found: Checked) -> Steps[None]:
         """Ask for blocks: all servers for those whose keys are in `everywhere`, only the one of share 0 for the others."""
+        if not entries:
+            return
         current = [self._index.current(entry) for entry in entries]
         ways = [HURRIED if entry.key in everywhere else HURRIED | SAMPLE for entry in current]
-        told = self._runner.run([self._operation(Kind.CHECK, *one) for one in zip(current, ways, strict=True)])
+        told = yield [self._operation(Kind.CHECK, *one) for one in zip(current, ways, strict=True)]
         self._count(questions=sum(one.tries > 0 for one in told))
         for entry, one in zip(current, told, strict=True):
             if _is_gone(one):

@@ -11,6 +11,7 @@ from typing import Final
 
 from skymemory.link.operations import to_touch
 from skymemory.store.parts import Part, StoreParts
+from skymemory.store.runner import Steps
 from skymemory.store.sizing import blocks_held
 
 _FULL: Final = 0.5
@@ -26,7 +27,7 @@ class Touches(Part):
         """True once a block was evicted. The sky is then full, if only of other hosts' blocks."""
         self._constellation = parts.where.constellation
 
-    def chain(self, keys: Sequence[bytes]) -> int:
+    def chain(self, keys: Sequence[bytes]) -> Steps[int]:
         """Touch a chain (`SkyStore.touch`), and return how many blocks were touched."""
         known = (self._index.get(key) for key in keys)
         entries = list(takewhile(lambda entry: entry is not None, known))
@@ -39,7 +40,7 @@ class Touches(Part):
             return 0
         if self._index.is_tail_oldest([entry.key for entry in blocks], int(_FULL * room)):
             return 0
-        [told] = self._runner.run([to_touch(blocks, self._tenant, self._deadline_ms)])
+        [told] = yield [to_touch(blocks, self._tenant, self._deadline_ms)]
         touched = blocks[len(blocks) - told.touched :]  # if a satellite was silent, the others do no harm
         self._index.moved(entry.key for entry in reversed(touched))
         return told.touched

@@ -147,7 +147,7 @@ def test_a_value_that_expires_is_gone_for_all_hosts(full_sky: LocalConstellation
 @pytest.mark.parametrize("forge", ["short", "noise", "other secret", "longer", "other name"])
 def test_what_is_not_a_value_is_a_miss_and_purged(full_sky: LocalConstellation, forge: str) -> None:
     with SkyStore(full_sky.constellation, tenant_secret=b"secret") as store:
-        key = KEYS.key_of("forged")
+        key = KEYS.key_of("no value")
         whole = KEYS.pack(key, b"value", version=1)
         blocks = {
             "short": b"SKYM",
@@ -157,7 +157,7 @@ def test_what_is_not_a_value_is_a_miss_and_purged(full_sky: LocalConstellation, 
             "other name": KEYS.pack(KEYS.key_of("another name"), b"value", version=1),
         }
         assert store.put([(key, blocks[forge])])[0].ok
-        assert KeyValue(store).get("forged") is None
+        assert KeyValue(store).get("no value") is None
         assert store.find([key])[0].entry is None
 
 
