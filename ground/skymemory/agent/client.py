@@ -65,6 +65,13 @@ class EngineInfo:
     dtype: str
 
 
+class Question(Future[T]):
+    """The answer to a request, which comes later."""
+
+    number: int = 0
+    """Number of the request; 0: it was not sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Outcome of one block."""
@@ -206,17 +213,29 @@ class AgentClient:
         asked = list(keys[: protocol.FIND_KEYS_MAX])
         return self._ask(lambda number: protocol.Find(number, asked, cached, wanted), _as(Found), lambda _: NOTHING)
 
-    def get(self, blocks: Sequence[tuple[bytes, Lease]], traceparent: str = "") -> Future[list[Outcome]]:
+    def get(
+        self, blocks: Sequence[tuple[bytes, Lease]], traceparent: str = "", *, deadline_s: float | None = None
+    ) -> Question[list[Outcome]]:
         """Fetch blocks into leased memory, whose length each must have. What is not `done` may have been written in part.
 
-        `traceparent`: of the engine's span, so that the agent's become its children (W3C trace context).
+        Args:
+            blocks: Keys of the blocks, and memory.
+            traceparent: Trace context of the engine's span, so that the agent's become its children (W3C).
+            deadline_s: Seconds after which blocks that have not come are EXPIRED; None: the constellation's deadline alone.
 
         Raises:
-            ValueError: More blocks than the protocol allows at once.
+            ValueError: More blocks than the protocol allows at once, or a deadline that is not above 0.
         """
-        return self._move(blocks, lambda number, places: protocol.Get(number, places, traceparent))
+        if deadline_s is not None and not deadline_s > 0:
+            raise ValueError(f"deadline of {deadline_s} s; allowed is more than 0")
+        return self._move(blocks, lambda number, places: protocol.Get(number, places, traceparent, deadline_s))
 
-    def put(self, blocks: Sequence[tuple[bytes, Lease]]) -> Future[list[Outcome]]:
+    def call_back(self, question: Question[list[Outcome]]) -> None:
+        """End a `get` that nobody waits for any more. Its answer comes at once: blocks that have not come are CANCELLED."""
+        if question.number and not question.done():
+            self._tell(protocol.CallBack(question.number))
+
+    def put(self, blocks: Sequence[tuple[bytes, Lease]]) -> Question[list[Outcome]]:
         """Store blocks from leased memory, which must not change until the answer is there.
 
         Raises:
@@ -324,7 +343,7 @@ class AgentClient:
 
     def _move(
         self, blocks: Sequence[tuple[bytes, Lease]], kind: Callable[[int, list[protocol.Place]], protocol.EngineMessage]
-    ) -> Future[list[Outcome]]:
+    ) -> Question[list[Outcome]]:
         _check_count(blocks)
         asked = list(blocks)
         leases = [lease for _, lease in asked]
@@ -361,7 +380,7 @@ class AgentClient:
         read: Callable[[Any], T | None],
         without: Callable[[Status], T],
         leases: Sequence[Lease] = (),
-    ) -> Future[T]:
+    ) -> Question[T]:
         """Send a request whose answer will be the future's result.
 
         Args:
@@ -370,7 +389,7 @@ class AgentClient:
             without: Function that makes the result from a status if there is no answer.
             leases: Memory that the agent uses until it has answered.
         """
-        future: Future[T] = Future()
+        future: Question[T] = Question()
         future.set_running_or_notify_cancel()  # a request that was sent cannot be cancelled
         holder = self._current()
         if holder is None or any(lease.holder is not holder for lease in leases):
@@ -394,6 +413,7 @@ class AgentClient:
             why = Status.NO_AGENT if self._holder is not holder else Status.BUSY if is_busy else None
             if why is None:
                 self._next_id += 1
+                future.number = self._next_id
                 if not self._waiting:
                     self._heard_s = time.monotonic()
                 self._waiting[self._next_id] = end

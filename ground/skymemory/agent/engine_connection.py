@@ -69,6 +69,8 @@ class EngineConnection:
         self._memory: mmap | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._gets: dict[int, asyncio.Task[None]] = {}
+        """Gets in work, by their numbers."""
         self._work_bytes = 0
         self._ended_one = asyncio.Event()
         self.why = ""
@@ -160,12 +162,23 @@ class EngineConnection:
                 body = await reader.readexactly(length)
             asked = protocol.read(protocol.ASKED, body)
             del body
+            if isinstance(asked, protocol.CallBack):
+                await self._call_back(asked.id)
+                continue
             if isinstance(asked, protocol.Get | protocol.Put):
                 self._check_places(asked.blocks)
             task = asyncio.create_task(self._work(asked))
+            if isinstance(asked, protocol.Get):
+                self._gets[asked.id] = task
             self._tasks.add(task)
             self._work_bytes += length
             task.add_done_callback(partial(self._ended, length))
+
+    async def _call_back(self, number: int) -> None:
+        await asyncio.sleep(0)  # a get that has come just now has begun after this, and so will answer
+        task = self._gets.pop(number, None)
+        if task is not None:
+            task.cancel()
 
     def _ended(self, length: int, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -178,12 +191,20 @@ class EngineConnection:
             answer = await self._answer(asked)
             if answer is not None:
                 await self._send(answer)
+        except asyncio.CancelledError:
+            if not isinstance(asked, protocol.Get) or asked.id in self._gets:  # the connection ends
+                raise
+            with suppress(OSError):
+                await self._send(protocol.Done(asked.id, [(Status.CANCELLED, 0.0) for _ in asked.blocks]))
         except OSError:
             pass
         except Exception:
             _log.exception("an engine's question failed, so its connection is ended")
             if self._writer is not None:
                 self._writer.transport.abort()  # an engine does better without an agent than with one that keeps it waiting
+        finally:
+            if isinstance(asked, protocol.Get):
+                self._gets.pop(asked.id, None)
 
     async def _answer(self, asked: protocol.Asked) -> protocol.EngineMessage | None:
         answer: protocol.EngineMessage | None = None
@@ -268,7 +289,9 @@ class EngineConnection:
             origin = Origin(asked.traceparent, (id(self), asked.id))
             start_s = time.perf_counter()
             # The memory is the engine's own, so no other bound is needed.
-            results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX, origin=origin)
+            results = await self._sky.get(
+                keys, into=views, block_bytes_max=UINT32_MAX, origin=origin, deadline_s=asked.deadline_s
+            )
         assert self.hello is not None
         # LMCache does not tell how many tokens its chunks have, nor does a store without a model
         tokens = self.hello.block_tokens if self.hello.model and self.hello.name != "lmcache" else 0

@@ -9,7 +9,7 @@ motive). Three formulas are learned from what is measured:
     prefill of an engine              tokens, tokens x position (attention looks at all that was before), 1
 
 Each is learned apart for small and for large work: what holds up a get of three bytes says nothing of a prompt's blocks. What
-runs and waits in the agent comes on top. All costs are at least 0, so more blocks are never estimated to be faster.
+runs in the agent comes on top. All costs are at least 0, so more blocks are never estimated to be faster.
 """
 
 import math
@@ -67,8 +67,6 @@ class Estimator:
     """All that one agent has measured of its sky and its engines. Thread-safe; no I/O."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.waiting: Callable[[], Sequence[BlockEntry]] = lambda: ()
-        """Returns the blocks that wait for the running get to end; they go into one call with what is asked next."""
         self._clock = clock
         self._lock = Lock()
         self._engines: dict[str, SizedFit] = {}
@@ -86,7 +84,8 @@ class Estimator:
             self._gets = SizedFit(4, LARGE_BYTES)
             self._learned_s = -math.inf
             self._tried_s = self._clock()
-            self._running: tuple[Sequence[BlockEntry], float] | None = None
+            self._running: dict[object, tuple[Sequence[BlockEntry], float]] = {}
+            """Blocks of the gets that run, and when each began, the oldest first."""
 
     # ---- what was measured ------------------------------------------------------------------------------------------
 
@@ -101,15 +100,15 @@ class Estimator:
         with self._lock:
             self._rtt_s.update(rtt_s)
 
-    def begun(self, entries: Sequence[BlockEntry]) -> None:
-        """Note that a call begins that gets these blocks."""
+    def begun(self, get: object, entries: Sequence[BlockEntry]) -> None:
+        """Note that a get of these blocks begins; it counts as running until `ended` is called with it."""
         with self._lock:
-            self._running = entries, self._clock()
+            self._running[get] = entries, self._clock()
 
-    def ended(self) -> None:
-        """Note that the running call has ended."""
+    def ended(self, get: object) -> None:
+        """Note that a get has ended."""
         with self._lock:
-            self._running = None
+            self._running.pop(get, None)
 
     def learn(self, entries: Sequence[BlockEntry], served: Sequence[Served], duration_s: float) -> float | None:
         """Learn from a get whose blocks came whole in one call, and from what each satellite did in it; takes about 0.4 ms.
@@ -164,10 +163,9 @@ class Estimator:
         count = len(entries)
         if count == 0:
             return Decision(0, None, None, "fetch")
-        waiting = self.waiting()
         with self._lock:
             ahead_s = self._ahead_s()
-            fetch_s = self._fetch_each_s(waiting, entries, ahead_s)
+            fetch_s = self._fetch_each_s(entries, ahead_s)
             compute_s = self._compute_s(engine, tokens_before, np.arange(count + 1) * block_tokens, 0)
             if fetch_s is None or compute_s is None:
                 return self._fetch(count, _at(fetch_s, -1), _at(compute_s, -1), "explore" if fetch_s is None else "fetch")
@@ -203,16 +201,17 @@ class Estimator:
         return None if fit is None or not fit.knows(0) else np.dot(fit.costs(max(tokens)), _prefill(before, tokens, begins))
 
     def _ahead_s(self) -> float:
-        """Return the time that the running call still takes."""
-        if self._running is None:
+        """Return the time that the gets that run still take: as long as one get of all their blocks since the oldest began."""
+        if not self._running:
             return 0.0
-        entries, began_s = self._running
+        entries = [entry for some, _ in self._running.values() for entry in some]
+        _, began_s = next(iter(self._running.values()))
         return max(0.0, began_s + (_at(self._gets_s(entries), -1) or 0.0) - self._clock())
 
-    def _fetch_each_s(self, waiting: Sequence[BlockEntry], entries: Sequence[BlockEntry], ahead_s: float) -> Numbers | None:
-        """Return the time for the first k blocks, for k from 0, after what runs and waits; for none it is 0."""
-        gets_s = self._gets_s([*waiting, *entries])
-        return None if gets_s is None else np.concatenate(([0.0], ahead_s + gets_s[len(waiting) :]))
+    def _fetch_each_s(self, entries: Sequence[BlockEntry], ahead_s: float) -> Numbers | None:
+        """Return the time for the first k blocks, for k from 0, after what runs; for none it is 0."""
+        gets_s = self._gets_s(entries)
+        return None if gets_s is None else np.concatenate(([0.0], ahead_s + gets_s))
 
     def _gets_s(self, entries: Sequence[BlockEntry]) -> Numbers | None:
         """Return the time for a get of the first k blocks, for k from 1; None: no get of that size was measured."""

@@ -3,9 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from threading import get_ident
+from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -13,23 +11,25 @@ from prometheus_client import CollectorRegistry
 from skymemory.agent.activity import STEPS_MAX, Activity, LastGet
 from skymemory.agent.estimate import Decision, Estimator
 from skymemory.agent.metrics import AgentMetrics, SkyCollector
-from skymemory.agent.tracing import Asked, Tracing
+from skymemory.agent.tracing import Origin, Tracing
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.operations import Served
+from skymemory.link.operations import Outcome, served_of
 from skymemory.store.results import GetResult, PutResult
 from skymemory.store.runner import Moved
 from skymemory.store.sky_store import SkyStore
 from skymemory.wire.address import Satellite
 
 _LESSONS_MAX: Final = 8
-"""Most ended gets that wait to be learned from. The observer forgets older ones."""
+"""Most lessons that wait to be learned. The observer forgets older ones."""
+_LESSON_BLOCKS_MAX: Final = 512
+"""Blocks of the longest lesson: if gets follow each other without a pause, there is none."""
 
 
 class Observer:
-    """An observer of gets, puts and lookups. Each of them calls it in a thread of its own, and so do gets aside.
+    """An observer of gets, puts and lookups, in one event loop.
 
-    The estimator learns of a get when `learn` is called, after the answers, so that no engine waits for that. Gets aside count in
-    metrics and traces only, because they do not show how long engines wait.
+    Gets that overlap share satellites and links, so the estimator learns from all of them as from one get: from the time when the
+    first one begins until none runs any more. It does so when `learn` is called, after the answers, so that no engine waits.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class Observer:
         self._metrics = AgentMetrics(registry)
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
-        self._gets: dict[int, _RunningGet] = {}  # the running gets, by their threads
+        self._busy = _Lesson(time.perf_counter())
+        """Gets since the last time when none ran."""
+        self._running = 0
         self._lessons: deque[_Lesson] = deque(maxlen=_LESSONS_MAX)
 
     @property
@@ -74,68 +76,67 @@ class Observer:
 
     # ---- gets and puts ----------------------------------------------------------------------------------------------
 
-    def get_begins(self, store: SkyStore | None, keys: Sequence[bytes], asked_s: float, *, aside: bool = False) -> None:
-        """Note that a get begins. Call it in the get's thread.
+    def get_begins(self, store: SkyStore | None, keys: Sequence[bytes]) -> "RunningGet":
+        """Note that a get begins, and return it.
 
         Args:
             store: The store that serves the get; None if no constellation is known.
             keys: Keys of the blocks.
-            asked_s: Time from which the get could have begun (`time.perf_counter`); to start in a thread takes time too.
-            aside: True for a get aside.
         """
-        if not aside:
-            self.estimator.begun([] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None])
-        self._gets[get_ident()] = _RunningGet(asked_s)
+        get = RunningGet()
+        if not self._running:
+            self._busy = _Lesson(get.start_s)
+        self._running += 1
+        self.estimator.begun(get, [] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None])
+        return get
 
-    def get_ends(self, results: Sequence[GetResult], asked: Callable[[], Sequence[Asked]], *, aside: bool = False) -> None:
-        """Note that a get has ended. Call it in the get's thread.
+    def get_ends(self, get: "RunningGet", results: Sequence[GetResult], origin: Origin) -> None:
+        """Note that a get has ended.
 
         Args:
-            results: Results of the get, in order.
-            asked: Function that returns the requests of the get, for traces.
-            aside: True for a get aside.
+            get: The get.
+            results: Its results, in order.
+            origin: Origin of the request, for its trace.
         """
-        get = self._gets.pop(get_ident(), None)
-        if get is None:
-            return
         ended_s = time.perf_counter()
-        if not aside:
-            self.estimator.ended()
-            # A get that lost blocks, or made several calls, does not show how long a usual get takes
-            transfers = get.moves[0].transfers if len(get.moves) == 1 and all(result.ok for result in results) else []
-            if len(transfers) == len(results) > 0:
-                entries = [transfer.entry for transfer in transfers]
-                self._lessons.append(_Lesson(entries, get.moves[0].call.served, get.asked_s, ended_s))
+        self.estimator.ended(get)
+        # A get that lost blocks, or fetched them twice, does not show how long a usual get takes
+        moved = [one for move in get.moves for one in move.transfers]
+        self._busy.is_usual &= len(moved) == len(results) and all(result.ok for result in results)
+        self._busy.transfers += moved
+        self._running -= 1
+        if not self._running and self._busy.is_usual and 0 < len(self._busy.transfers) <= _LESSON_BLOCKS_MAX:
+            self._busy.ended_s = ended_s
+            self._lessons.append(self._busy)
+        if len(self._busy.transfers) > _LESSON_BLOCKS_MAX:
+            self._busy.is_usual = False
+            self._busy.transfers.clear()
         self._metrics.ended("get", results, ended_s - get.start_s)
         if get.moves:
             self.activity.last_get = _last(get, results, ended_s - get.start_s)
         if self._tracing is not None:
-            self._tracing.got(asked(), get.began_ns, get.moves, time.time_ns())
-
-    def get_answered(self) -> None:
-        """Note that the asking thread has the answer of the get that ended last. Call it in that thread, at once."""
-        with suppress(IndexError):
-            lesson = self._lessons[-1]
-            lesson.answered_s = lesson.answered_s or time.perf_counter()
+            self._tracing.got(origin, results, get.began_ns, get.moves, time.time_ns())
 
     def learn(self) -> bool:
-        """Learn of one get that has ended.
+        """Learn of gets that have ended.
 
         Returns:
-            True if there was one.
+            True if there were any.
         """
         try:
             lesson = self._lessons.popleft()
         except IndexError:
             return False
-        duration_s = (lesson.answered_s or lesson.ended_s) - lesson.asked_s
-        expected_s = self.estimator.learn(lesson.entries, lesson.served, duration_s)
+        duration_s = lesson.ended_s - lesson.start_s
+        entries = [one.entry for one in lesson.transfers]
+        served = served_of(lesson.transfers, min(one.began_us for one in lesson.transfers))
+        expected_s = self.estimator.learn(entries, served, duration_s)
         if expected_s is not None:
             self._metrics.fetched(expected_s, duration_s)
         return True
 
     def put_ended(self, results: Sequence[PutResult], duration_s: float) -> None:
-        """Note that a put has ended. Call it in the thread of puts."""
+        """Note that a put has ended."""
         self._metrics.ended("put", results, duration_s)
 
     def found(self, duration_s: float) -> None:
@@ -143,12 +144,9 @@ class Observer:
         self._metrics.found(duration_s)
 
     def moved(self, store: SkyStore, moved: Moved) -> None:
-        """Note blocks that the store has moved together. Call it in the thread that had them moved."""
+        """Note blocks that the store has moved together; called in the thread that had them moved."""
         self._metrics.moved("put" if moved.up else "get", moved.transfers)
         self.estimator.placed(moved.servers, store.constellation.cache.deadline_ms / 1e3)
-        get = None if moved.up else self._gets.get(get_ident())
-        if get is not None:
-            get.moves.append(moved)
 
     # ---- for engines ------------------------------------------------------------------------------------------------
 
@@ -166,17 +164,17 @@ class Observer:
         self.estimator.prefilled(engine, tokens, duration_s, before)
 
 
-class _RunningGet:
-    """A get that has begun and not ended."""
+class RunningGet:
+    """A get that has begun."""
 
-    def __init__(self, asked_s: float) -> None:
-        self.asked_s = asked_s
+    def __init__(self) -> None:
         self.start_s = time.perf_counter()
         self.began_ns = time.time_ns()
         self.moves: list[Moved] = []
+        """Blocks that were moved for it."""
 
 
-def _last(get: _RunningGet, results: Sequence[GetResult], duration_s: float) -> LastGet:
+def _last(get: RunningGet, results: Sequence[GetResult], duration_s: float) -> LastGet:
     """Return a get in the form that the page shows."""
     steps = [(one, (moved.call.started_ns - get.began_ns) / 1e9) for moved in get.moves for one in moved.call.served]
     steps.sort(key=lambda step: step[1] + (step[0].last_s or 0.0), reverse=True)
@@ -192,10 +190,10 @@ def _last(get: _RunningGet, results: Sequence[GetResult], duration_s: float) -> 
 
 @dataclass(slots=True)
 class _Lesson:
-    """A get for the estimator to learn from, without the blocks' memory. Times are those of `time.perf_counter`."""
+    """Gets that overlapped, for the estimator to learn from. Times are those of `time.perf_counter`."""
 
-    entries: Sequence[BlockEntry]
-    served: Sequence[Served]
-    asked_s: float
-    ended_s: float
-    answered_s: float | None = None
+    start_s: float
+    ended_s: float = 0.0
+    transfers: list[Outcome] = field(default_factory=list)
+    is_usual: bool = True
+    """False: they do not show how long a usual get takes."""

@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Version of these messages; both sides must have the same."""
 FRAME_BYTES_MAX: Final = 1 << 22
 FIND_KEYS_MAX: Final = 1 << 16
@@ -100,6 +100,15 @@ class Get(EngineMessage, tag="get"):
     id: Number
     blocks: Annotated[list[Place], Meta(max_length=BLOCKS_MAX)]
     traceparent: Traceparent = ""
+    deadline_s: Annotated[float, Meta(gt=0)] | None = None
+    """Seconds after which blocks that have not come are `expired`; None: the constellation's deadline alone."""
+
+
+class CallBack(EngineMessage, tag="call_back"):
+    """End a `Get` that nobody waits for any more: its answer comes at once. Not answered itself."""
+
+    id: Number
+    """Number of the `Get`."""
 
 
 class Put(EngineMessage, tag="put"):
@@ -226,7 +235,7 @@ class Alive(EngineMessage, tag="alive"):
     """The agent works at what was asked."""
 
 
-Asked: TypeAlias = Find | LookUp | Get | Put | Purge | Prefetch | Prefilled | Taken | Used
+Asked: TypeAlias = Find | LookUp | Get | CallBack | Put | Purge | Prefetch | Prefilled | Taken | Used
 Answered: TypeAlias = Found | Known | Done | PurgedReply | PrefetchReply | Refusal | Alive
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""The constellation, for all parts of the agent: one store, its threads, and whether a satellite answers.
+"""The constellation, for all parts of the agent: one store, and whether a satellite answers.
 
 Nothing here raises for what happens in the sky, nor because there is none yet: answers are then misses.
 """
@@ -6,31 +6,20 @@ Nothing here raises for what happens in the sky, nor because there is none yet: 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from skymemory.agent.call_thread import Lane
 from skymemory.agent.constellation_source import ConstellationSource, Serving
-from skymemory.agent.joined_calls import (
-    ChainCall,
-    FindCall,
-    GetCall,
-    PutCall,
-    joins_chain,
-    joins_find,
-    joins_get,
-    joins_put,
-    split,
-)
 from skymemory.agent.keyring_watch import KeyringWatch
 from skymemory.agent.models import Model
 from skymemory.agent.observer import Observer
-from skymemory.agent.tracing import NOWHERE, Asked, Origin, Tracing
+from skymemory.agent.tracing import NOWHERE, Origin, Tracing
 from skymemory.agent.window_metrics import WindowMetrics
 from skymemory.agent.window_watch import WindowWatch
 from skymemory.common.whole_file import Buffer
@@ -38,6 +27,7 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
 from skymemory.link.local_address import has_moved
 from skymemory.sky.constellation import ConfigError
+from skymemory.store.async_store import AsyncStore
 from skymemory.store.block_store import BLOCK_BYTES_MAX, check_keys
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
 from skymemory.store.sizing import blocks_held
@@ -56,8 +46,10 @@ _POLL_S: Final = 0.5
 """Period in which the source is asked for another constellation, and satellites are asked while none answers."""
 _LEARN_AFTER_S: Final = 0.001
 """Time from an answer until the agent learns from its get: by then the answer has left."""
-_PURGED_AT_ONCE: Final = 64
-"""Blocks of one call of a purge: about 10 ms with ten servers, for which all other questions wait."""
+_PART: Final = 256
+"""Blocks of one call. Those of more blocks go in parts, so that others have their turn in the event loop."""
+_SOON_S: Final = 0.05
+"""Time by which a prefetch for now lies ahead, so that it is not past when it begins."""
 _TOUCHES_MAX: Final = 16
 """Chains that wait to be touched; the order of more is left to chance."""
 
@@ -71,14 +63,10 @@ class Size(NamedTuple):
     store_mib: int
 
 
-_PrefetchRequest = tuple[Sequence[bytes], float]
-_Question = Callable[[SkyStore | None], Any]
-
-
 class SharedSky:
     """The sky as all engines and clients of one agent share it; used from one event loop.
 
-    Gets, gets aside, puts and questions have a thread each: a put never holds up a get, and a get aside no other get. Only wrong
+    Any number of calls run at once; the core decides who waits for whom. A call that is cancelled is called back. Only wrong
     arguments raise: `ValueError` for a key that is not 32 bytes long.
     """
 
@@ -90,7 +78,6 @@ class SharedSky:
         """Round trips of the satellites that answered when they were asked last."""
         self.observer = Observer(registry, lambda: self.rtt_s, tracing)
         """Observer, which also knows what is worth fetching."""
-        self.observer.estimator.waiting = self._waiting
         self.models: Iterable[Model] = ()
         """Models whose engines have used this agent; `EngineServer` sets it."""
         self.is_loading = True
@@ -110,19 +97,14 @@ class SharedSky:
         self._probed_s: float | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._closing = False
-        self._free_s = 0.0
-        """Time when the last get ended (`time.perf_counter`)."""
         self._learning: asyncio.TimerHandle | None = None
-        self._down: Lane[GetCall, list[GetResult]] = Lane("skymem-get", self._get_each, joins_get)
-        self._aside: Lane[GetCall, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), joins_get)
-        self._up: Lane[PutCall, list[PutResult]] = Lane("skymem-put", self._put, joins_put)
-        self._asks: Lane[FindCall, list[FindResult]] = Lane("skymem-find", self._find, joins_find)
-        self._chains: Lane[ChainCall, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, joins_chain)
-        self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
-        self._touches: Lane[Sequence[bytes], int] = Lane("skymem-touch", self._touch)
-        self._purge_turn = asyncio.Lock()
-        self._prefetches: Lane[_PrefetchRequest, list[PrefetchResult]] = Lane("skymem-prefetch", self._prefetch)
-        self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
+        self._face: AsyncStore | None = None
+        """The store as the event loop uses it."""
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._touches = 0
+        self._look_thread = ThreadPoolExecutor(1, thread_name_prefix="skymem-watch")
         up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
         up.set_function(lambda: float(self.reachable))
         WindowMetrics(registry, lambda: self.window)
@@ -185,16 +167,16 @@ class SharedSky:
                 await self._watcher
         if self._learning is not None:
             self._learning.cancel()
-        asking = (self._asks, self._chains, self._questions, self._watch)
-        lanes = (self._down, self._aside, self._up, self._touches, self._prefetches, *asking)
-        waits = [asyncio.create_task(lane.drained()) for lane in lanes]
+        loop = asyncio.get_running_loop()
+        looked = loop.run_in_executor(self._look_thread, lambda: None)  # after the look that runs
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._idle.wait()), looked]
         await asyncio.wait(waits, timeout=grace_s)
         store, self.store = self.store, None
         if store is not None:
-            await asyncio.to_thread(store.close)  # this cancels transfers, so their callers go on
+            await asyncio.to_thread(store.close)  # this cancels what runs, so its callers go on
         await asyncio.wait(waits)
-        for lane in lanes:
-            lane.close()
+        self._look_thread.shutdown(wait=False)
+        self._follow()
         await asyncio.to_thread(self.observer.close)
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
@@ -206,32 +188,47 @@ class SharedSky:
         into: Sequence[memoryview] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
         origin: Origin = NOWHERE,
-        aside: bool = False,
+        deadline_s: float | None = None,
         tenant: int | None = None,
     ) -> list[GetResult]:
-        """Fetch blocks (`SkyStore.get`).
+        """Fetch blocks (`AsyncStore.get`).
 
         Args:
             origin: Origin of the request, for its trace.
-            aside: For much that is not urgent: others do not wait for it.
+            deadline_s: Seconds after which what has not come is called back, and EXPIRED.
             tenant: Tenant of the blocks; None: the constellation's. The other methods have it too.
 
         Raises:
             ValueError: A key of another length, or memory that cannot be written to.
         """
         check_keys(keys)
-        room = [None] * len(keys) if into is None else into
-        if len(room) != len(keys) or any(view is not None and (view.readonly or not view.c_contiguous) for view in room):
+        if into is not None and (len(into) != len(keys) or any(view.readonly or not view.c_contiguous for view in into)):
             raise ValueError("each block needs memory that is writable and contiguous, or none is given")
         if not keys:
             return []
-        get = GetCall(keys, room, block_bytes_max, origin, tenant)
-        if aside:
-            return await self._aside.run(get)
-        results = await self._down.run(get)
-        self.observer.get_answered()
-        if self._learning is None and not self._closing:
-            self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn)
+        get = self.observer.get_begins(self.store, keys)
+        results = [GetResult(key, None, Status.UNANSWERED, 0.0, known=False) for key in keys]
+
+        async def fetch(first: int) -> list[GetResult]:
+            part = slice(first, first + _PART)
+            return await self._tried(
+                lambda store: store.get(
+                    keys[part],
+                    into=None if into is None else into[part],
+                    block_bytes_max=block_bytes_max,
+                    deadline_s=deadline_s,
+                    tenant=tenant,
+                    watch=get.moves.append,
+                ),
+                results[part],
+            )
+
+        try:
+            results = await _in_parts(len(keys), fetch)
+        finally:
+            self.observer.get_ends(get, results, origin)
+            if self._learning is None and not self._closing:
+                self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn)
         return results
 
     def _learn(self) -> None:
@@ -239,18 +236,44 @@ class SharedSky:
         more = self.observer.learn() and not self._closing
         self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn) if more else None
 
-    async def put(self, items: Sequence[tuple[bytes, Buffer]], *, tenant: int | None = None) -> list[PutResult]:
-        """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
+    async def put(
+        self, items: Sequence[tuple[bytes, Buffer]], *, deadline_s: float | None = None, tenant: int | None = None
+    ) -> list[PutResult]:
+        """Store blocks (`AsyncStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
         check_keys([key for key, _ in items])
-        return await self._up.run(PutCall(items, tenant)) if items else []
+        results = [PutResult(key, Status.UNANSWERED, None, 0.0) for key, _ in items]
+        store, start_s = self.store, time.perf_counter()
+        fits: list[int] = []
+        for index, (key, data) in enumerate(items):
+            length = memoryview(data).nbytes
+            if store is not None and 1 <= length <= store.capacity_bytes:
+                fits.append(index)
+            elif store is not None:
+                results[index] = PutResult(key, Status.TOO_LARGE if length else Status.BAD_LENGTH, None, 0.0)
+
+        async def store_them(first: int) -> list[PutResult]:
+            part = fits[first : first + _PART]
+            return await self._tried(
+                lambda store: store.put([items[index] for index in part], deadline_s=deadline_s, tenant=tenant),
+                [results[index] for index in part],
+            )
+
+        for index, result in zip(fits, await _in_parts(len(fits), store_them), strict=True):
+            results[index] = result
+        self.observer.put_ended(results, time.perf_counter() - start_s)
+        return results
 
     async def find(self, keys: Sequence[bytes], *, fresh: bool = False, tenant: int | None = None) -> list[FindResult]:
         """Return what is known of blocks (`SkyStore.find`); UNANSWERED while there is no constellation."""
         check_keys(keys)
+        if not keys:
+            return []
+        start_s = time.perf_counter()
+        nothing = [FindResult(key, None, Status.UNANSWERED) for key in keys]
+        found = await self._tried(lambda store: store.find(keys, fresh=fresh, tenant=tenant), nothing)
         if not fresh:
-            return await self._asks.run(FindCall(keys, tenant)) if keys else []
-        unanswered = [FindResult(key, None, Status.UNANSWERED) for key in keys]
-        return await self._ask(lambda store: store.find(keys, fresh=True), unanswered, tenant) if keys else []
+            self.observer.found(time.perf_counter() - start_s)
+        return found
 
     async def find_longest(self, keys: Sequence[bytes], *, block_bytes: int, cached: int = 0) -> list[BlockEntry]:
         """Return the longest beginning of a chain of blocks that can be fetched (`SkyStore.find_longest`, `still_there`).
@@ -260,19 +283,33 @@ class SharedSky:
             cached: The first blocks, which nobody will fetch; whether they are still there is not asked.
         """
         check_keys(keys)
-        return await self._chains.run(ChainCall(keys, block_bytes, cached)) if keys else []
+
+        async def ask(store: AsyncStore) -> list[BlockEntry]:
+            chain = (await store.find_longest(keys, block_bytes_max=block_bytes)).entries
+            known = list(takewhile(lambda entry: entry.block_len == block_bytes, chain))
+            [new] = await store.still_there([known[cached:]])
+            return known[:cached] + new
+
+        if not keys:
+            return []
+        start_s = time.perf_counter()
+        nothing: list[BlockEntry] = []
+        found = await self._tried(ask, nothing)
+        self.observer.found(time.perf_counter() - start_s)
+        return found
 
     async def find_chain(self, keys: Sequence[bytes], *, fresh: bool, block_bytes_max: int) -> ChainResult:
         """Return the longest cached beginning of a chain of blocks of any length (`SkyStore.find_longest`)."""
         check_keys(keys)
-        return await self._ask(
+        return await self._tried(
             lambda store: store.find_longest(keys, fresh=fresh, block_bytes_max=block_bytes_max), ChainResult([], list(keys))
         )
 
     async def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
         """Prefetch blocks for a time to come (`SkyStore.prefetch`). A time that has passed meanwhile counts as now."""
         check_keys(keys)
-        return await self._prefetches.run((keys, at_s)) if keys else []
+        nothing = [PrefetchResult(key, Status.UNANSWERED, 0, 0) for key in keys]
+        return await self._tried(lambda store: store.prefetch(keys, max(at_s, time.time() + _SOON_S)), nothing)
 
     def size(self, block_bytes: int) -> Size:
         """Return how many blocks of one length the sky can hold, and its parts; zeros while there is no constellation."""
@@ -284,188 +321,99 @@ class SharedSky:
         return Size(blocks_held(sky, block_bytes, other_chunks=1), sky.cache.servers, sky.satellite.store_mib)
 
     async def used(self, keys: Sequence[bytes]) -> None:
-        """Have satellites evict the end of a chain before its beginning (`SkyStore.touch`). Left out when many wait for that."""
+        """Have satellites evict the end of a chain before its beginning (`SkyStore.touch`). Left out when many chains wait."""
         check_keys(keys)
-        if len(self._touches.waiting) < _TOUCHES_MAX:
-            await self._touches.run(keys)
+        if self._touches >= _TOUCHES_MAX:
+            return
+        self._touches += 1
+        try:
+            await self._tried(lambda store: store.touch(keys), 0)
+        finally:
+            self._touches -= 1
 
     async def purge(self, keys: Sequence[bytes], *, tenant: int | None = None) -> Purged:
         """Forget blocks, here and on the satellites (`SkyStore.purge`). Not confirmed while there is no constellation.
 
-        Many blocks go some at a time, and one purge after the other has its turn. What others ask goes on in between.
+        Many blocks go some at a time.
         """
         check_keys(keys)
         chunks, confirmed = 0, True
-        for first in range(0, len(keys), _PURGED_AT_ONCE):
-            some = keys[first : first + _PURGED_AT_ONCE]
-            async with self._purge_turn:
-                done = await self._ask(partial(_purge_some, some), Purged(0, False), tenant)
+        for first in range(0, len(keys), _PART):
+            some = keys[first : first + _PART]
+            done = await self._tried(partial(_purge, keys=some, tenant=tenant), Purged(0, False))
             chunks, confirmed = chunks + done.chunks, confirmed and done.confirmed
         return Purged(chunks, confirmed)
 
-    async def forget(self, results: Sequence[GetResult], *, tenant: int | None = None) -> None:
-        """Purge blocks that were fetched and are of no use (`SkyStore.forget`)."""
-        await self._ask(lambda store: store.forget(results), None, tenant)
+    def forget(self, results: Sequence[GetResult], *, tenant: int | None = None) -> None:
+        """Begin to purge blocks that were fetched and are of no use (`SkyStore.forget`)."""
+        self._tried_here(lambda store: store.forget(results), None, tenant)
 
     async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys (`SkyStore.make_way`)."""
         check_keys(keys)
-        unconfirmed = [Purged(0, False) for _ in keys]
-        return await self._ask(lambda store: store.make_way(keys), unconfirmed) if keys else []
-
-    async def _ask(self, call: Callable[[SkyStore], T], otherwise: T, tenant: int | None = None) -> T:
-        def ask(store: SkyStore | None) -> T:
-            return self._tried(store, call, otherwise, tenant)
-
-        result: T = await self._questions.run(ask)
-        return result
+        return await self._tried(lambda store: store.make_way(keys), [Purged(0, False) for _ in keys])
 
     def opened(self, result: GetResult, opens: Callable[[bytearray], T | None], tenant: int | None = None) -> T | None:
         """Open a block that `get` fetched, and mend it (`BlockStore.opened`). Not for the event loop's thread."""
-        return self._tried(self.store, lambda store: store.opened(result, opens), None, tenant)
+        return self._tried_here(lambda store: store.opened(result, opens), None, tenant)
 
-    # ---- in the threads ---------------------------------------------------------------------------------------------
+    # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _tried(self, store: SkyStore | None, call: Callable[[SkyStore], T], otherwise: T, tenant: int | None = None) -> T:
+    async def _tried(self, call: Callable[[AsyncStore], Awaitable[T]], otherwise: T) -> T:
+        """Return what the store says to a call; if there is none, or if it fails, something else."""
+        store = self.store
+        self._calls += 1
+        self._idle.clear()
+        try:
+            face = self._follow()
+            return otherwise if face is None else await call(face)
+        except Exception:
+            self._failed_with(store)
+            return otherwise
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    def _tried_here(self, call: Callable[[SkyStore], T], otherwise: T, tenant: int | None) -> T:
+        """Return what the store says to a call in this thread."""
+        store = self.store
         if store is None:
             return otherwise
         try:
             return call(store if tenant is None else store.of_tenant(tenant))
         except Exception:
-            if store is self.store:  # the store was not closed meanwhile: a fault of ours, and a miss for the caller
-                _log.exception("the store failed, so the blocks are missed")
+            self._failed_with(store)
             return otherwise
 
-    def _get(self, requests: list[GetCall], *, aside: bool = False) -> list[list[GetResult]]:
-        keys = [key for request in requests for key in request.keys]
-        into = [view for request in requests for view in request.into]
-        most = requests[0].block_bytes_max
-        missed = [GetResult(key, None, Status.UNANSWERED, 0.0, known=False) for key in keys]
-        store = self.store
-        asked_s = requests[0].asked_s if aside else max(requests[0].asked_s, self._free_s)
-        self.observer.get_begins(store, keys, asked_s, aside=aside)
-        results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most), missed, requests[0].tenant)
-        each = split(results, [len(request.keys) for request in requests])
-        self.observer.get_ends(
-            results,
-            lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)],
-            aside=aside,
-        )
-        if not aside:
-            self._free_s = time.perf_counter()
-        return each
+    def _failed_with(self, store: SkyStore | None) -> None:
+        if store is self.store:  # the store was not closed meanwhile: a fault of ours, and a miss for the caller
+            _log.exception("the store failed, so the blocks are missed")
 
-    def _get_each(self, requests: list[GetCall]) -> Iterable[list[GetResult]]:
-        """Fetch the blocks of all requests at once. Each is answered as soon as its blocks, and those before them, are there."""
-        return self._get(requests) if len(requests) == 1 else self._get_streamed(requests)
-
-    def _get_streamed(self, requests: list[GetCall]) -> Iterator[list[GetResult]]:
-        store = self.store
-        self.observer.get_begins(store, [key for one in requests for key in one.keys], max(requests[0].asked_s, self._free_s))
-        each: list[list[GetResult]] = []
-        with closing(self._streamed(store, requests)) as stream:
-            for request in requests:
-                if each:
-                    yield each[-1]
-                each.append([next(stream) for _ in request.keys])
-            next(stream, None)
-        results = [result for its in each for result in its]
-        self.observer.get_ends(
-            results, lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)]
-        )
-        self._free_s = time.perf_counter()
-        yield each[-1]
-
-    def _streamed(self, store: SkyStore | None, requests: list[GetCall]) -> Generator[GetResult, None, None]:
-        """Fetch blocks in order. If the store fails, those that have not come are missed."""
-        keys, tenant = [key for one in requests for key in one.keys], requests[0].tenant
-        into = [view for one in requests for view in one.into]
-        done = 0
-        try:
-            if store is not None:
-                of_tenant = store if tenant is None else store.of_tenant(tenant)
-                with closing(of_tenant.get_each(keys, into=into, block_bytes_max=requests[0].block_bytes_max)) as stream:
-                    for result in stream:
-                        done += 1
-                        yield result
-        except Exception:
-            if store is self.store:  # as in `_tried`
-                _log.exception("the store failed, so the blocks are missed")
-        for key in keys[done:]:
-            yield GetResult(key, None, Status.UNANSWERED, 0.0, known=False)
-
-    def _put(self, requests: list[PutCall]) -> list[list[PutResult]]:
-        items = [item for request in requests for item in request.items]
-        results = [PutResult(key, Status.UNANSWERED, None, 0.0) for key, _ in items]
-        store, start_s = self.store, time.perf_counter()
-        if store is not None:
-            most = store.capacity_bytes
-            lengths = [memoryview(data).nbytes for _, data in items]
-            fits = [index for index, length in enumerate(lengths) if 1 <= length <= most]
-            for index, length in enumerate(lengths):
-                if not 1 <= length <= most:
-                    status = Status.BAD_LENGTH if length == 0 else Status.TOO_LARGE
-                    results[index] = PutResult(items[index][0], status, None, 0.0)
-            nothing: list[PutResult] = []
-            done = nothing
-            if fits:
-                done = self._tried(store, lambda store: store.put([items[index] for index in fits]), nothing, requests[0].tenant)
-            for index, result in zip(fits, done, strict=False):
-                results[index] = result
-        self.observer.put_ended(results, time.perf_counter() - start_s)
-        return split(results, [len(request.items) for request in requests])
-
-    def _find(self, requests: list[FindCall]) -> list[list[FindResult]]:
-        keys = [key for request in requests for key in request.keys]
-        nothing = [FindResult(key, None, Status.UNANSWERED) for key in keys]
-        start_s = time.perf_counter()
-        found = self._tried(self.store, lambda store: store.find(keys), nothing, requests[0].tenant)
-        self.observer.found(time.perf_counter() - start_s)
-        return split(found, [len(one.keys) for one in requests])
-
-    def _find_longest(self, requests: list[ChainCall]) -> list[list[BlockEntry]]:
-        def ask(store: SkyStore) -> list[list[BlockEntry]]:
-            found = [_known(store, one) for one in requests]
-            new = store.still_there([entries[one.cached :] for entries, one in zip(found, requests, strict=True)])
-            return [entries[: one.cached] + rest for entries, one, rest in zip(found, requests, new, strict=True)]
-
-        nothing: list[list[BlockEntry]] = [[] for _ in requests]
-        start_s = time.perf_counter()
-        found = self._tried(self.store, ask, nothing)
-        self.observer.found(time.perf_counter() - start_s)
-        return found
-
-    def _prefetch(self, requests: list[_PrefetchRequest]) -> list[list[PrefetchResult]]:
-        return [
-            self._tried(
-                self.store,
-                partial(_prefetch_from, keys=keys, at_s=at_s),
-                [PrefetchResult(key, Status.UNANSWERED, 0, 0) for key in keys],
-            )
-            for keys, at_s in requests
-        ]
-
-    def _touch(self, chains: list[Sequence[bytes]]) -> list[int]:
-        return [self._tried(self.store, partial(SkyStore.touch, keys=keys), 0) for keys in chains]
-
-    def _waiting(self) -> list[BlockEntry]:
-        """Blocks of the gets that wait for the one that runs."""
-        store = self.store
-        keys = (key for request in self._down.waiting for key in request.keys)
-        return [] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None]
+    def _follow(self) -> AsyncStore | None:
+        """Return the store that is served now, as the event loop uses it, and let go of the one before."""
+        store, face = self.store, self._face
+        if face is not None and face.store is not store:
+            self._face = None
+            face.close()
+            face = None
+        if face is None and store is not None:
+            face = self._face = AsyncStore(store)
+        return face
 
     # ---- which constellation, and does it answer --------------------------------------------------------------------
 
     async def _watch_on(self) -> None:
         while True:
             try:
-                await self._watch.run(None)
+                await asyncio.get_running_loop().run_in_executor(self._look_thread, self._look)
+                self._follow()
             except Exception:  # the next look may succeed after any error
                 _log.exception("looking for the constellation failed")
             self.is_loading = False
             await asyncio.sleep(_POLL_S)
 
-    def _look(self, calls: list[None]) -> list[None]:
+    def _look(self) -> None:
         now_s = time.monotonic()
         if self._has_new_keys(now_s):
             self._open()
@@ -475,7 +423,7 @@ class SharedSky:
             self._open()
         store = self.store  # `close` forgets it
         if store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
-            return calls
+            return
         self._probed_s = now_s
         assert self.window is not None
         self.rtt_s = self.window.probe()
@@ -489,7 +437,6 @@ class SharedSky:
         if refusal and refusal != self._refusal:
             _log.warning("%s; every block is a miss until then", refusal)
         self._refusal = refusal
-        return calls
 
     def _has_new_keys(self, now_s: float) -> bool:
         """Return True if the keyring was replaced, and satellites take the new one."""
@@ -559,14 +506,18 @@ class SharedSky:
         return store
 
 
-def _prefetch_from(store: SkyStore, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
-    return store.prefetch(keys, max(at_s, time.time()))
+async def _in_parts(count: int, call: Callable[[int], Awaitable[list[T]]]) -> list[T]:
+    """Return the results of calls for parts of `_PART` items, which run at once; each is told the index of its first item."""
+    if count <= _PART:
+        return await call(0) if count else []
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_of(call(first))) for first in range(0, count, _PART)]
+    return [one for task in tasks for one in task.result()]
 
 
-def _purge_some(keys: Sequence[bytes], store: SkyStore) -> Purged:
-    return store.purge(keys)
+async def _purge(store: AsyncStore, keys: Sequence[bytes], tenant: int | None) -> Purged:
+    return await store.purge(keys, tenant=tenant)
 
 
-def _known(store: SkyStore, chain: ChainCall) -> list[BlockEntry]:
-    found = store.find_longest(chain.keys, block_bytes_max=chain.block_bytes).entries
-    return list(takewhile(lambda entry: entry.block_len == chain.block_bytes, found))
+async def _of(call: Awaitable[T]) -> T:
+    return await call

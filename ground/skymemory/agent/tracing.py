@@ -1,9 +1,8 @@
-"""OpenTelemetry traces of a get: what it waited for, and how long each satellite took.
+"""OpenTelemetry traces of a get: how long each satellite took. A get that waited for an equal one has no transfer.
 
     skymem.get            from the request on; child of the engine's span, if that said which
-      skymem.wait         for the get that ran
       skymem.lookup       which blocks, and where: the index, or satellites
-      skymem.transfer     blocks that were fetched at once; a stream of many blocks has several
+      skymem.transfer     blocks that were fetched at once; a get of many blocks has several
         skymem.burst      of one satellite, from its first request to its last answer
         skymem.reassembly from the last answer of all: chunks are where they belong as they come, so little is left to do
       skymem.decode       the engine checks digests and copies to its tensors: from the answer until it released all memory
@@ -24,7 +23,7 @@ from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, TracerProvider
+from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from skymemory.common.extras import how_to_install
@@ -53,15 +52,6 @@ class Origin:
 
 
 NOWHERE: Final = Origin()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request of those that went into one get. Times are nanoseconds since 1970."""
-
-    asked_ns: int
-    origin: Origin
-    results: Sequence[GetResult]
 
 
 class Tracing:
@@ -105,36 +95,29 @@ class Tracing:
             provider.force_flush(_FLUSH_MS)
             provider.shutdown()
 
-    def got(self, requests: Sequence[Asked], began_ns: int, moves: Sequence[Moved], ended_ns: int) -> None:
-        """Note that a get has ended.
+    def got(self, origin: Origin, results: Sequence[GetResult], began_ns: int, moves: Sequence[Moved], ended_ns: int) -> None:
+        """Note that a get has ended. Times are nanoseconds since 1970.
 
         Args:
-            requests: Requests of one get. What was done for all is in the trace of the first one; the others are linked to it.
-            began_ns: Time at which the waiting was over.
+            origin: Origin of the request.
+            results: Results of the get.
+            began_ns: Time of the request.
             moves: Blocks that were moved together, in the order of time.
+            ended_ns: Time of the answer.
         """
-        first: Span | None = None
-        for request in requests:
-            links = [] if first is None else [Link(first.get_span_context())]
-            span = self._tracer.start_span(
-                "skymem.get",
-                context=_PROPAGATOR.extract({"traceparent": request.origin.traceparent}, Context()),
-                kind=SpanKind.SERVER,
-                links=links,
-                start_time=request.asked_ns,
-            )
-            if span.is_recording():
-                here = trace.set_span_in_context(span)
-                done = [result for result in request.results if result.ok]
-                span.set_attribute("skymem.blocks", len(request.results))
-                span.set_attribute("skymem.hits", len(done))
-                self._span("skymem.wait", here, request.asked_ns, began_ns)
-                if first is None:
-                    self._moved(here, began_ns, moves)
-            first = first or span
-            span.end(ended_ns)
-            if request.origin.tag is not None:
-                self._remember(request.origin.tag, span)
+        span = self._tracer.start_span(
+            "skymem.get",
+            context=_PROPAGATOR.extract({"traceparent": origin.traceparent}, Context()),
+            kind=SpanKind.SERVER,
+            start_time=began_ns,
+        )
+        if span.is_recording():
+            span.set_attribute("skymem.blocks", len(results))
+            span.set_attribute("skymem.hits", sum(result.ok for result in results))
+            self._moved(trace.set_span_in_context(span), began_ns, moves)
+        span.end(ended_ns)
+        if origin.tag is not None:
+            self._remember(origin.tag, span)
 
     def taken(self, tag: Hashable, began_ns: int, ended_ns: int) -> None:
         """Note that an engine has checked and copied what a late get brought, at times of its own on the same clock."""

@@ -175,6 +175,11 @@ class Runner:
         with self._told():
             box.submit(operation)
 
+    def is_news(self, outcomes: Sequence[Outcome]) -> bool:
+        """Return True if `note` has something to log, for which it may have to ask satellites."""
+        words = max((one.words for one in outcomes), key=lambda words: words.number)
+        return words[1:] != self._words[1:]
+
     def note(self, kind: Kind, outcomes: Sequence[Outcome]) -> Moved | None:
         """Log what operations of one kind, at least one, have found out about the sky, and count blocks that were moved.
 
@@ -187,9 +192,9 @@ class Runner:
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _note_words(self, outcomes: Sequence[Outcome]) -> None:
-        words = max((one.words for one in outcomes), key=lambda words: words.number)
-        if words[1:] == self._words[1:]:
+        if not self.is_news(outcomes):
             return
+        words = max((one.words for one in outcomes), key=lambda words: words.number)
         if words.is_silent and not self._words.is_silent:
             self._ask_why()
         with self._lock:

@@ -1,6 +1,7 @@
 """Values of Redis clients in the sky: for each name a line of operations, done in the order in which they came.
 
-Lines of different names go side by side; what they ask of the sky in one turn of the event loop is asked in one call.
+Lines of different names go side by side. What they ask of the sky in one turn of the event loop is asked in one call, and any
+number of calls run at once.
 """
 
 import asyncio
@@ -41,10 +42,8 @@ _TAKEN_AT_ONCE: Final = 64
 """Results of a call that are taken before others have their turn."""
 _TOGETHER: Final = 512
 """Operations on one value that are done together, before others have their turn."""
-_CALL_BYTES: Final = 32 << 20
-"""Bytes of one call, but one item at least: items of one call have one deadline."""
-_ASIDE_BYTES: Final = 1 << 20
-"""Length from which values are fetched aside; of others a call brings at most four times as much, as engines wait for it."""
+_ALONE_BYTES: Final = 1 << 18
+"""Length of values from which each has a call of its own: others do not wait for it."""
 _BREATH_S: Final = 0.002
 NO_ANSWER: Final = "ERR the constellation does not answer; nothing was stored, try again"
 REFUSED: Final = (
@@ -63,14 +62,13 @@ def namespace_of(database: int) -> str:
 
 
 class _Calls(Generic[Item, Result]):
-    """One call at a time. Items that come meanwhile go into the next call together: a call costs as much as many blocks."""
+    """Items that are asked for in one turn of the event loop go into one call, as a call costs as much as many blocks."""
 
     def __init__(
         self,
         call: Callable[[list[Item]], Awaitable[Sequence[Result]]],
         otherwise: Callable[[Item], Result],
         length: Callable[[Item], int] = lambda item: 0,
-        most_bytes: int = 0,
     ) -> None:
         """Begin without items.
 
@@ -78,46 +76,41 @@ class _Calls(Generic[Item, Result]):
             call: Asks the sky.
             otherwise: Makes the result of an item if the call raises, which is a fault of ours.
             length: Returns the bytes that an item moves.
-            most_bytes: Bytes of a call, but one item at least.
         """
         self._call = call
         self._otherwise = otherwise
         self._length = length
-        self._most_bytes = most_bytes
         self._asked: list[tuple[Item, Callable[[Result], None]]] = []
-        self._runner: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
 
     def ask(self, item: Item, take: Callable[[Result], None]) -> None:
         """Ask for an item; `take` is called with the result."""
+        if self._length(item) >= _ALONE_BYTES:
+            self._begin([(item, take)])
+            return
+        if not self._asked:
+            asyncio.get_running_loop().call_soon(self._end_turn)
         self._asked.append((item, take))
-        if self._runner is None:
-            self._runner = asyncio.create_task(self._run())
 
-    async def _run(self) -> None:
-        try:
-            while self._asked:
-                count = self._count()
-                some, self._asked = self._asked[:count], self._asked[count:]
-                results = await self._results([item for item, _ in some])
-                for number, ((_, take), result) in enumerate(zip(some, results, strict=True), 1):
-                    if number % _TAKEN_AT_ONCE == 0:
-                        await asyncio.sleep(0)
-                    try:
-                        take(result)
-                    except Exception:  # the others are waited for, too
-                        _log.exception("an answer of the sky could not be used")
-                del some, results  # blocks are not kept until the next call
-        finally:
-            self._runner = None
+    def _end_turn(self) -> None:
+        asked, self._asked = self._asked, []
+        for first in range(0, len(asked), _CALL_ITEMS):
+            self._begin(asked[first : first + _CALL_ITEMS])
 
-    def _count(self) -> int:
-        """Return the number of items of the next call."""
-        moved = 0
-        for count, (item, _) in enumerate(self._asked[:_CALL_ITEMS]):
-            moved += self._length(item)
-            if count and moved > self._most_bytes:
-                return count
-        return min(len(self._asked), _CALL_ITEMS)
+    def _begin(self, some: list[tuple[Item, Callable[[Result], None]]]) -> None:
+        task = asyncio.create_task(self._run(some))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self, some: list[tuple[Item, Callable[[Result], None]]]) -> None:
+        results = await self._results([item for item, _ in some])
+        for number, ((_, take), result) in enumerate(zip(some, results, strict=True), 1):
+            if number % _TAKEN_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            try:
+                take(result)
+            except Exception:  # the others are waited for, too
+                _log.exception("an answer of the sky could not be used")
 
     async def _results(self, items: list[Item]) -> Sequence[Result]:
         try:
@@ -125,11 +118,6 @@ class _Calls(Generic[Item, Result]):
         except Exception:  # somebody waits for each of these
             _log.exception("the sky was asked in vain")
             return [self._otherwise(item) for item in items]
-
-    async def drained(self) -> None:
-        """Wait until all that was asked is answered."""
-        while self._runner is not None:
-            await asyncio.wait([self._runner])
 
 
 class _Line:
@@ -189,15 +177,17 @@ class Values:
         self._asks: _Calls[bytes, FindResult] = _Calls(
             lambda keys: sky.find(keys, fresh=True, tenant=tenant), lambda key: FindResult(key, None, Status.UNANSWERED)
         )
-        self._gets = self._calls_of_gets(4 * _ASIDE_BYTES, aside=False)
-        self._large_gets = self._calls_of_gets(_CALL_BYTES, aside=True)
+        self._gets: _Calls[tuple[bytes, int], GetResult] = _Calls(  # keys, with the lengths of their blocks
+            lambda items: sky.get([key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX, tenant=tenant),
+            lambda item: GetResult(item[0], None, Status.UNANSWERED, 0.0),
+            lambda item: item[1],
+        )
         self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
             lambda items: sky.put(items, tenant=tenant),
             lambda item: PutResult(item[0], Status.UNANSWERED, None, 0.0),
             lambda item: memoryview(item[1]).nbytes,
-            _CALL_BYTES,
         )
-        self._purges: _Calls[GetResult | bytes, bool] = _Calls(self._purge, lambda item: False)
+        self._purges: _Calls[bytes, bool] = _Calls(self._purge, lambda item: False)
         self._working: set[asyncio.Task[None]] = set()
         self._keys: tuple[bytes, ValueKeys] | None = None
         """The tenant secret that was used last, and the keys of it."""
@@ -206,8 +196,6 @@ class Values:
     async def drained(self) -> None:
         """Wait until all operations are done."""
         while self._lines:
-            for calls in (self._finds, self._asks, self._gets, self._large_gets, self._puts, self._purges):
-                await calls.drained()
             await asyncio.sleep(_BREATH_S)
 
     @property
@@ -309,24 +297,10 @@ class Values:
         def go() -> None:
             line.awaits_memory = False
             line.held = Held(self._memory, block_len)
-            gets = self._gets if block_len <= _ASIDE_BYTES else self._large_gets
-            gets.ask((line.key, block_len), lambda result: self._fetched(line, result))
+            self._gets.ask((line.key, block_len), lambda result: self._fetched(line, result))
 
         line.awaits_memory = True
         self._memory.fetch(line, block_len, go)
-
-    def _calls_of_gets(self, most_bytes: int, *, aside: bool) -> _Calls[tuple[bytes, int], GetResult]:
-        """Make calls for keys, with the lengths of their blocks."""
-
-        async def get(items: list[tuple[bytes, int]]) -> list[GetResult]:
-            return await self._sky.get(
-                [key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX, aside=aside, tenant=self._tenant
-            )
-
-        def otherwise(item: tuple[bytes, int]) -> GetResult:
-            return GetResult(item[0], None, Status.UNANSWERED, 0.0)
-
-        return _Calls(get, otherwise, lambda item: item[1], most_bytes)
 
     def _fetched(self, line: _Line, result: GetResult) -> None:
         data, keys = result.data, line.keys
@@ -350,11 +324,13 @@ class Values:
 
     def _opened(self, line: _Line, result: GetResult, value: Value | None) -> None:
         if value is None:  # of no use to others either
-            self._purges.ask(result, lambda _: self._missed(line))
+            self._sky.forget([result], tenant=self._tenant)
+            self._missed(line)
         elif not self._versions.seen(line.key, value.version):  # somebody put back what was replaced
             self._missed(line)
         elif value.is_old_deletion(now_unix_us()):
-            self._purges.ask(result, lambda _: self._missed(line))
+            self._sky.forget([result], tenant=self._tenant)
+            self._missed(line)
         elif value.is_deleted:
             self._missed(line)
         elif value.is_over(now_unix_ms()):
@@ -487,11 +463,9 @@ class Values:
 
         self._beside(line, sealed, lambda again: self._put(line, again, length, terms, version, is_first=False))
 
-    async def _purge(self, items: list[GetResult | bytes]) -> list[bool]:
-        """Purge blocks that were fetched, and all that lies under keys; return whether that is sure."""
-        if results := [one for one in items if isinstance(one, GetResult)]:
-            await self._sky.forget(results, tenant=self._tenant)
-        return [isinstance(one, GetResult) or (await self._sky.purge([one], tenant=self._tenant)).confirmed for one in items]
+    async def _purge(self, keys: list[bytes]) -> list[bool]:
+        """Purge all that lies under keys, and return whether that is sure, for each."""
+        return [one.confirmed for one in await asyncio.gather(*(self._sky.purge([key], tenant=self._tenant) for key in keys))]
 
     # ---- the end -------------------------------------------------------------------------------------------------------
 

@@ -174,8 +174,9 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         self._worker.end(computed=sys.exc_info()[0] is None)
 
     def get_finished(self, finished_req_ids: set[str]) -> tuple[set[str] | None, set[str] | None]:
-        """Return the requests whose loads have ended."""
+        """Return the requests whose loads have ended. Those of finished requests, which were aborted, end at once."""
         assert self._worker is not None
+        self._worker.abort(finished_req_ids)
         finished, self._errors = self._worker.loaded()
         return None, finished or None
 

@@ -6,14 +6,13 @@ import logging
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock, Thread
 
-from skymemory.agent.client import AgentClient, Outcome
+from skymemory.agent.client import AgentClient, Outcome, Question
 from skymemory.agent.lease import Lease
 from skymemory.engines.vllm.plans import LoadPlan, PagedBlock
 from skymemory.engines.vllm.tally import Tally
@@ -39,6 +38,8 @@ class _Job:
     """Places of blocks on their way."""
     failed: set[int] = field(default_factory=set)
     over: bool = False
+    runs: list[Question[list[Outcome]]] = field(default_factory=list)
+    """What the agent was asked for; those that are answered are left out now and then."""
 
 
 _Run = list[tuple[_Job, PagedBlock, Lease]]
@@ -72,7 +73,8 @@ class Loader:
         self._timeout_s = timeout_s
         self._tally = tally
         self._jobs: list[_Job] = []
-        self._events: queue.SimpleQueue[LoadPlan | tuple[_Run, Future[list[Outcome]]] | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[LoadPlan | frozenset[str] | tuple[_Run, Question[list[Outcome]]] | None]
+        self._events = queue.SimpleQueue()
         self._lock = Lock()
         self._finished: set[str] = set()
         self._errors: set[int] = set()
@@ -84,6 +86,11 @@ class Loader:
     def submit(self, plan: LoadPlan) -> None:
         """Begin to load the blocks of a request."""
         self._events.put(plan)
+
+    def abort(self, requests: Iterable[str]) -> None:
+        """Call back the loads of requests that are finished: nobody waits for their blocks any more."""
+        if aborted := frozenset(requests):
+            self._events.put(aborted)
 
     def results(self) -> tuple[set[str], set[int]]:
         """Return the requests whose loads have ended since the last call, and the places that hold nothing."""
@@ -105,6 +112,9 @@ class Loader:
                     return
                 if isinstance(event, LoadPlan):
                     self._jobs.append(_Job(event, time.monotonic(), deque(event.blocks)))
+                elif isinstance(event, frozenset):
+                    for job in [job for job in self._jobs if job.plan.request in event]:
+                        self._leave(job)
                 else:
                     self._came(*event)
             self._give_up()
@@ -125,11 +135,13 @@ class Loader:
                     return self._without_room()
                 self._came_up = True
                 job.asked.update(block.block_id for _, block, _ in run)
-                future = self._client.get([(self._key_of(block.key), lease) for _, block, lease in run])
-                future.add_done_callback(partial(self._tell, run))
+                left_s = max(_TICK_S, job.started + self._timeout_s - time.monotonic())
+                future = self._client.get([(self._key_of(block.key), lease) for _, block, lease in run], deadline_s=left_s)
+                job.runs = [one for one in job.runs if not one.done()] + [future]
+                future.add_done_callback(partial(self._tell, run, future))
         return None
 
-    def _tell(self, run: _Run, future: Future[list[Outcome]]) -> None:
+    def _tell(self, run: _Run, future: Question[list[Outcome]], done: object) -> None:
         self._events.put((run, future))
 
     def _without_room(self) -> None:
@@ -142,7 +154,7 @@ class Loader:
             self._fail(job, job.waiting, Status.NO_AGENT)
             job.waiting.clear()
 
-    def _came(self, run: _Run, future: Future[list[Outcome]]) -> None:
+    def _came(self, run: _Run, future: Question[list[Outcome]]) -> None:
         outcomes: Sequence[Outcome | None] = future.result() if future.exception() is None else [None] * len(run)
         for (job, block, lease), outcome in zip(run, outcomes, strict=True):
             with lease:
@@ -165,9 +177,16 @@ class Loader:
                         self._tally.count("loaded_bytes", self._block_bytes)
                         continue
                 self._fail(job, [block], why)
-                # Blocks behind a gap are useless.
-                self._fail(job, job.waiting, None)
-                job.waiting.clear()
+                self._leave(job, future.number)  # blocks behind a gap are useless
+
+    def _leave(self, job: _Job, after: int = 0) -> None:
+        """Ask for no more blocks of a request, and call back the runs with larger numbers than `after`."""
+        self._fail(job, job.waiting, None)
+        job.waiting.clear()
+        for run in job.runs:
+            if run.number > after:
+                self._client.call_back(run)
+        job.runs = [run for run in job.runs if run.number <= after]
 
     def _give_up(self) -> None:
         now = time.monotonic()
@@ -179,6 +198,7 @@ class Loader:
                 self._fail(job, [*late, *job.waiting], "late")
                 job.waiting.clear()
                 job.asked.clear()
+                self._leave(job)
 
     def _fail(self, job: _Job, blocks: Sequence[PagedBlock] | deque[PagedBlock], why: str | None) -> None:
         job.failed.update(block.block_id for block in blocks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import blake3
@@ -180,6 +180,11 @@ class WorkerSide:
             self._step.used = []
         if computed and self._is_prefill(self._step):
             self._prefilled(self._session.client, self._step)
+
+    def abort(self, requests: Iterable[str]) -> None:
+        """Call back the loads of requests that are finished."""
+        if self._session is not None:
+            self._session.loader.abort(requests)
 
     def loaded(self) -> tuple[set[str], set[int]]:
         """Return the requests whose loads have ended since the last call, and the places that hold nothing."""

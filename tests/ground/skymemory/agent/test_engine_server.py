@@ -4,9 +4,11 @@ import os
 import resource
 import socket
 import stat
+import struct
 import threading
-from collections.abc import Iterator
-from contextlib import closing, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from skymemory.agent.client import AgentClient
 from skymemory.sky.entry_satellites import server_routes
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.icd import Status
 from support.agents import AgentProcess, tell_up
 from support.evictions import evict
 from support.raw_engine import ARENA_BYTES, RawEngine, hello
@@ -125,6 +128,82 @@ def test_what_is_left_of_a_block_makes_way_for_it(client: AgentClient, full_sky:
         evict(other.control, [server_routes(other.whereabouts, 0)[0]], keys[:1])
         data = store(client, keys)
         assert [bytes(result.data or b"") for result in other.get(keys)] == list(data.values())
+
+
+@pytest.fixture
+def slow(start_sky: Callable[..., LocalConstellation], tmp_path: Path) -> Iterator[tuple[LocalConstellation, AgentClient]]:
+    """A sky that waits long for its satellites, and a client of an agent over it."""
+    local = start_sky(cache={"deadline_ms": 600_000, "parity": 0})
+    tell_up(tmp_path, local)
+    with AgentProcess(tmp_path) as started:
+        started.wait_ready()
+        with closing(started.client(block_bytes=BLOCK)) as client:
+            assert client.wait_connected(PATIENCE_S)
+            yield local, client
+
+
+def test_a_get_that_nobody_waits_for_is_called_back(
+    slow: tuple[LocalConstellation, AgentClient], stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    local, client = slow
+    data = store(client, chain("called back", 2))
+    leases = [client.lease(BLOCK) for _ in data]
+    blocks = [(name, lease) for name, lease in zip(data, leases, strict=True) if lease is not None]
+    with stopped(local):
+        asked = client.get(blocks)
+        other = client.get(blocks[:1])  # it waits for the block of the first one
+        client.call_back(asked)
+        start_s = time.monotonic()
+        assert {one.status for one in asked.result(PATIENCE_S)} <= {Status.CANCELLED, Status.UNANSWERED}
+        client.call_back(asked)
+        assert not other.done()
+        client.call_back(other)
+        other.result(PATIENCE_S)
+        assert time.monotonic() - start_s < PATIENCE_S
+    wait_until(lambda: all(one.ok for one in client.get(blocks).result(PATIENCE_S)), "they come")
+    assert [bytes(lease.view) for _, lease in blocks] == list(data.values())
+
+
+def test_a_get_with_a_deadline_of_its_own(
+    slow: tuple[LocalConstellation, AgentClient], stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    local, client = slow
+    [name] = store(client, [key("deadline")])
+    lease = client.lease(BLOCK)
+    assert lease is not None
+    with stopped(local, local.constellation.cache.centre):
+        assert client.get([(name, lease)], deadline_s=0.2).result(PATIENCE_S)[0].status == Status.EXPIRED
+    assert client.get([(name, lease)], deadline_s=PATIENCE_S).result(PATIENCE_S)[0].ok
+    with pytest.raises(ValueError, match="allowed is more than 0"):
+        client.get([(name, lease)], deadline_s=0.0)
+
+
+def test_an_engine_that_goes_calls_its_gets_back(
+    slow: tuple[LocalConstellation, AgentClient], stopped: Callable[..., AbstractContextManager[None]], tmp_path: Path
+) -> None:
+    """Its arena is the engine's: the agent gives it back at once, though satellites owe the blocks for minutes."""
+    local, client = slow
+    [name] = store(client, [key("gone")])
+
+    def arenas() -> int:
+        maps = Path(f"/proc/{agent_pid(client)}/maps").read_text()
+        return maps.count("memfd:")
+
+    with stopped(local):
+        before = arenas()
+        with RawEngine(client.path) as engine:
+            assert isinstance(engine.greet(), protocol.Welcome)
+            engine.send(protocol.Get(1, [(name, 0, 1000)]))
+            wait_until(lambda: arenas() > before, "it is mapped")
+        wait_until(lambda: arenas() == before, "it is given back")
+
+
+def agent_pid(client: AgentClient) -> int:
+    """Return the process that listens at the client's socket."""
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(client.path))
+        pid, _, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(pid)
 
 
 def test_many_engines_ask_at_once(agent: AgentProcess) -> None:

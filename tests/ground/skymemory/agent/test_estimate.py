@@ -48,7 +48,7 @@ class World:
 
     def get(self, entries: Sequence[BlockEntry], lost: bool = False) -> float:
         """Takes its time by the formula; tells the estimator as the agent does."""
-        self.estimator.begun(entries)
+        self.estimator.begun(self, entries)
         each = [sum(share(entry, server) for entry in entries) for server in range(len(SERVERS))]
         last_s = [self.rtt_s + self.held_up_s + length / self.rate for length in each]
         served = [
@@ -58,7 +58,7 @@ class World:
         ]
         duration_s = 5.0 if lost else max(last_s) + 0.0003
         self.clock.now_s += duration_s
-        self.estimator.ended()
+        self.estimator.ended(self)
         if not lost:
             self.learned_s = self.estimator.learn(entries, served, duration_s)
         return duration_s
@@ -219,30 +219,31 @@ def test_small_prefills_say_nothing_of_large_ones_however_slow_they_are() -> Non
         assert recompute_s(estimator, "engine", 0, 4000) == pytest.approx(0.4, rel=0.2)
 
 
-def test_what_runs_and_what_waits_comes_first() -> None:
+def test_what_runs_comes_first() -> None:
     world = World()
     for _ in range(20):
         world.get(blocks(BLOCK))
         world.get(blocks(*[BLOCK] * 8))
     alone_s = fetch_s(world.estimator, blocks(BLOCK))
-    together_s = fetch_s(world.estimator, blocks(*[BLOCK] * 4))
     assert alone_s is not None
-    assert together_s is not None
-    runs_s = fetch_s(world.estimator, blocks(*[BLOCK] * 8))
+    runs_s, both_s = (fetch_s(world.estimator, blocks(*[BLOCK] * count)) for count in (8, 11))
     assert runs_s is not None
-    world.estimator.begun(blocks(*[BLOCK] * 8))
+    assert both_s is not None
+    world.estimator.begun("one", blocks(*[BLOCK] * 8))
     assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(runs_s + alone_s)
     world.clock.now_s += runs_s / 2
     assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(runs_s / 2 + alone_s)
-    world.estimator.waiting = lambda: blocks(*[BLOCK] * 3)
-    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(runs_s / 2 + together_s)
+    world.estimator.begun("another", blocks(*[BLOCK] * 3))
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(both_s - runs_s / 2 + alone_s)
     decision = world.worth(blocks(BLOCK))
-    assert decision.fetch_s == pytest.approx(runs_s / 2 + together_s)
-    world.clock.now_s += 100  # it takes longer than it should; nobody knows how long
-    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(together_s)
+    assert decision.fetch_s == pytest.approx(both_s - runs_s / 2 + alone_s)
+    world.clock.now_s += 100  # they take longer than they should; nobody knows how long
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(alone_s)
     world.clock.now_s -= 100
-    world.estimator.ended()
-    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(together_s)
+    world.estimator.ended("one")
+    world.estimator.ended("another")
+    world.estimator.ended("another")
+    assert fetch_s(world.estimator, blocks(BLOCK)) == pytest.approx(alone_s)
 
 
 def test_a_satellite_that_has_not_served_yet_is_like_the_others_with_its_own_round_trip() -> None:

@@ -250,7 +250,7 @@ def test_gets_of_one_call_whose_store_is_closed(
     with_sky(FixedSource(local.constellation), work)
 
 
-def test_what_is_fetched_aside_does_not_hold_up_a_get(start_sky: StartSky) -> None:
+def test_a_very_long_block_does_not_hold_up_gets(start_sky: StartSky) -> None:
     """Gets come and go while a very long block is under way."""
     local = start_sky(satellite={"store_mib": 48}, cache={"deadline_ms": 60_000})
 
@@ -260,12 +260,12 @@ def test_what_is_fetched_aside_does_not_hold_up_a_get(start_sky: StartSky) -> No
         assert (await sky.put([(large, bytes(272 << 20))]))[0].ok
         order = []
 
-        async def fetch_aside() -> None:
-            result = (await sky.get([large], block_bytes_max=512 << 20, aside=True))[0]
+        async def fetch_large() -> None:
+            result = (await sky.get([large], block_bytes_max=512 << 20))[0]
             order.append("large")
             assert result.ok
 
-        fetching = asyncio.create_task(fetch_aside())
+        fetching = asyncio.create_task(fetch_large())
         while not fetching.done():
             assert (await sky.get([small]))[0].ok
             order.append("small")

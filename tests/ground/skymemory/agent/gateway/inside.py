@@ -64,10 +64,9 @@ class StubSky:
         """of each call"""
         self.got: list[list[int]] = []
         """lengths of the blocks of each call"""
-        self.got_aside: list[list[int]] = []
-        self.held_aside = asyncio.Event()
-        """gets aside wait for this one"""
-        self.held_aside.set()
+        self.held_large = asyncio.Event()
+        """gets of a MiB and more wait for this one"""
+        self.held_large.set()
 
     @property
     def left(self) -> set[bytes]:
@@ -89,12 +88,10 @@ class StubSky:
             for key, one in zip(keys, found, strict=True)
         ]
 
-    async def get(
-        self, keys: Sequence[bytes], *, block_bytes_max: int, aside: bool, tenant: int | None = None
-    ) -> list[GetResult]:
-        (self.got_aside if aside else self.got).append([len(self.blocks.get(key, b"")) for key in keys])
-        if aside:
-            await self.held_aside.wait()
+    async def get(self, keys: Sequence[bytes], *, block_bytes_max: int, tenant: int | None = None) -> list[GetResult]:
+        self.got.append([len(self.blocks.get(key, b"")) for key in keys])
+        if sum(self.got[-1]) >= 1 << 20:
+            await self.held_large.wait()
         if self.get_status is not None:
             return [GetResult(key, None, self.get_status, 0.0) for key in keys]
         found = ((key, self.blocks.get(key)) for key in keys)
@@ -114,7 +111,7 @@ class StubSky:
         self.blocks |= {key: bytes(data) for key, data in items}
         return [PutResult(key, Status.DONE, self.entry(key), 0.0) for key, _ in items]
 
-    async def forget(self, results: Sequence[GetResult], *, tenant: int | None = None) -> None:
+    def forget(self, results: Sequence[GetResult], *, tenant: int | None = None) -> None:
         for result in results:
             self.blocks.pop(result.key, None)
 

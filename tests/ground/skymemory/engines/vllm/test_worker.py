@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
 import torch
 
-from skymemory.agent.client import Outcome
+from skymemory.agent.client import Outcome, Question
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan
 from skymemory.engines.vllm.settings import UnsupportedError
@@ -57,11 +56,16 @@ class Client:
         self.puts: list[bytes] = []
         self.status = Status.DONE
         self.closed = False
+        self.asked = 0
+        self.deadlines_s: list[float] = []
+        self.called_back: list[int] = []
 
     def lease(self, length: int) -> Lease | None:
         return Lease(self, length) if self.connected and self.leased < self.room else None
 
-    def get(self, blocks: list[tuple[bytes, Lease]]) -> Future[list[Outcome]]:
+    def get(self, blocks: list[tuple[bytes, Lease]], *, deadline_s: float) -> Question[list[Outcome]]:
+        self.deadlines_s.append(deadline_s)
+
         def answer() -> list[Outcome]:
             outcomes = []
             for key, lease in blocks:
@@ -72,7 +76,7 @@ class Client:
 
         return self._answered(answer)
 
-    def put(self, blocks: list[tuple[bytes, Lease]]) -> Future[list[Outcome]]:
+    def put(self, blocks: list[tuple[bytes, Lease]]) -> Question[list[Outcome]]:
         def answer() -> list[Outcome]:
             for key, lease in blocks:
                 self.puts.append(key)
@@ -91,8 +95,14 @@ class Client:
     def close(self) -> None:
         self.closed = True
 
-    def _answered(self, answer: Callable[[], list[Outcome]]) -> Future[list[Outcome]]:
-        future: Future[list[Outcome]] = Future()
+    def call_back(self, question: Question[list[Outcome]]) -> None:
+        if not question.done():
+            self.called_back.append(question.number)
+
+    def _answered(self, answer: Callable[[], list[Outcome]]) -> Question[list[Outcome]]:
+        self.asked += 1
+        future: Question[list[Outcome]] = Question()
+        future.number = self.asked
         if self.held is None:
             future.set_result(answer())
         else:
@@ -408,3 +418,35 @@ def test_the_end_sends_what_was_copied(make: Callable[..., Worker], client: Clie
     worker.side.close()
     assert len(client.blocks) == 2
     assert client.closed
+
+
+def test_the_loads_of_an_aborted_request_are_called_back(make: Callable[..., Worker], client: Client) -> None:
+    worker = make()
+    client.held = []
+    worker.step(loads=[LoadPlan("a", tuple(plans(*range(12)))), LoadPlan("b", tuple(plans(12, 13)))])
+    wait_until(lambda: len(client.held or ()) == 3, "all are asked for: eight of the first request at once")
+    worker.side.abort({"a"})
+    wait_until(lambda: client.called_back == [1, 2], "those of the first request are called back, and no others")
+    for answer in client.held:
+        answer()
+    ended: set[str] = set()
+
+    def both_ended() -> bool:
+        ended.update(worker.side.loaded()[0])
+        return ended == {"a", "b"}
+
+    wait_until(both_ended, "both have ended")
+    assert all(0 < one <= 600 for one in client.deadlines_s)
+    assert client.leased == 0
+
+
+def test_blocks_behind_a_gap_are_called_back(make: Callable[..., Worker], client: Client) -> None:
+    worker = make()
+    client.held = []
+    worker.step(loads=[LoadPlan("a", tuple(plans(*range(20))))])
+    wait_until(lambda: len(client.held or ()) == 3, "all are asked for")
+    client.held[1]()  # they are not there
+    wait_until(lambda: client.called_back == [3], "what is behind them is of no use, what is before them is")
+    client.held[0]()
+    client.held[2]()
+    worker.loaded()
