@@ -356,7 +356,7 @@ static void run(bool timers)
 /* Nobody says anything any more: all ends, and leaves nothing behind. */
 static void fall_silent(void)
 {
-    for (uint32_t steps = 0; host.running > 0 || SKY_Host_Asking(&host) > 0; ++steps)
+    for (uint32_t steps = 0; host.running > 0 || host.decoding != NULL || SKY_Host_Asking(&host) > 0; ++steps)
     {
         ENSURE(steps < STEPS_MAX);
         run(true);

@@ -9,8 +9,8 @@ Each block is copied once each way, between the program's memory and the memory 
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, takewhile
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from skymemory.agent import protocol
-from skymemory.agent.client import AgentClient, EngineInfo, Outcome
+from skymemory.agent.client import AgentClient, EngineInfo, Outcome, Question
 from skymemory.agent.lease import Lease
 from skymemory.common.state_folder import agent_socket, named_secret
 from skymemory.common.tenant_secrets import engines_secret_of, read_tenant_secret
@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 ANSWER_S: Final = 120.0
 """Seconds until a question that the agent has not answered counts as a miss. A prefetch may take half as long."""
+_LOOK_S: Final = 0.02
+"""Period in which a caller is asked whether it still waits."""
 _ASK_BYTES: Final = 1 << 20
 """Bytes of small blocks of a stream that the agent is asked for together."""
 _AHEAD_PART: Final = 4
@@ -49,7 +51,7 @@ class _Asked:
     run: list[tuple[int, BlockEntry]]
     """Each with its index."""
     leases: list[Lease]
-    answer: Future[list[Outcome]]
+    answer: Question[list[Outcome]]
     held: ExitStack
     """Holder of the leases."""
 
@@ -135,7 +137,9 @@ class AgentStore(BlockStore):
         if cancelled():
             raise CancelledLookupError
         asked = keys[: protocol.BLOCKS_MAX]
-        results = self._look_up(asked, chain=True, fresh=fresh, block_bytes_max=block_bytes_max) if asked else []
+        results: list[FindResult] = []
+        if asked:
+            results = self._look_up(asked, chain=True, fresh=fresh, block_bytes_max=block_bytes_max, cancelled=cancelled)
         entries = [result.entry for result in results if result.entry is not None]
         return ChainResult(entries, [result.key for result in results if result.status is Status.UNANSWERED])
 
@@ -207,8 +211,23 @@ class AgentStore(BlockStore):
         """End the connection; safe to call twice. Blocks stay where they are, and all is a miss from then on."""
         self._client.close()
 
-    def _look_up(self, keys: Sequence[bytes], *, chain: bool, fresh: bool, block_bytes_max: int) -> list[FindResult]:
-        told = self._answer(self._client.look_up(keys, chain=chain, fresh=fresh, block_bytes_max=block_bytes_max))
+    def _look_up(
+        self,
+        keys: Sequence[bytes],
+        *,
+        chain: bool,
+        fresh: bool,
+        block_bytes_max: int,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[FindResult]:
+        asked = self._client.look_up(keys, chain=chain, fresh=fresh, block_bytes_max=block_bytes_max)
+        end_s = time.monotonic() + ANSWER_S
+        while not asked.done() and time.monotonic() < end_s:
+            if cancelled():
+                self._client.call_back(asked)
+                raise CancelledLookupError
+            wait([asked], _LOOK_S)
+        told = asked.result() if asked.done() else None
         if told is None:
             return [FindResult(key, None, Status.UNANSWERED) for key in keys]
         return [
@@ -258,6 +277,7 @@ class AgentStore(BlockStore):
                 del result
         finally:
             for one in asked:
+                self._client.call_back(one.answer)
                 one.held.close()
 
     def _ask_ahead(self, left: deque[tuple[int, BlockEntry]], asked: deque["_Asked"], *, is_first: bool = False) -> None:
@@ -317,10 +337,11 @@ class AgentStore(BlockStore):
             leases.append(held.enter_context(lease))
         return leases
 
-    def _answer(self, future: Future[T]) -> T | None:
+    def _answer(self, asked: Question[T]) -> T | None:
         try:
-            return future.result(ANSWER_S)
+            return asked.result(ANSWER_S)
         except FutureTimeoutError:
+            self._client.call_back(asked)
             return None
 
 

@@ -202,7 +202,7 @@ class AgentClient:
                 holder.room.wait(left_s)
         return None
 
-    def find(self, keys: Sequence[bytes], *, cached: int = 0, wanted: bool = True) -> Future[Found]:
+    def find(self, keys: Sequence[bytes], *, cached: int = 0, wanted: bool = True) -> Question[Found]:
         """Ask for the cached beginning of a prompt, and whether it is worth fetching.
 
         Args:
@@ -230,8 +230,8 @@ class AgentClient:
             raise ValueError(f"deadline of {deadline_s} s; allowed is more than 0")
         return self._move(blocks, lambda number, places: protocol.Get(number, places, traceparent, deadline_s))
 
-    def call_back(self, question: Question[list[Outcome]]) -> None:
-        """End a `get` that nobody waits for any more. Its answer comes at once: blocks that have not come are CANCELLED."""
+    def call_back(self, question: Question[T]) -> None:
+        """End a `get` or `look_up` that nobody waits for any more. Its answer comes at once: CANCELLED, or UNANSWERED."""
         if question.number and not question.done():
             self._tell(protocol.CallBack(question.number))
 
@@ -245,7 +245,7 @@ class AgentClient:
 
     def look_up(
         self, keys: Sequence[bytes], *, chain: bool, fresh: bool, block_bytes_max: int
-    ) -> Future[list[tuple[Status, protocol.Entry | None]]]:
+    ) -> Question[list[tuple[Status, protocol.Entry | None]]]:
         """Ask what is known of blocks of any length.
 
         Args:
@@ -274,7 +274,7 @@ class AgentClient:
             lambda status: [(status, None) for _ in asked],
         )
 
-    def purge(self, keys: Sequence[bytes]) -> Future[protocol.PurgedReply]:
+    def purge(self, keys: Sequence[bytes]) -> Question[protocol.PurgedReply]:
         """Forget blocks, and tell how many chunks satellites gave up.
 
         Raises:
@@ -284,7 +284,7 @@ class AgentClient:
         nothing = protocol.PurgedReply(0, 0, False)
         return self._ask(lambda number: protocol.Purge(number, list(keys)), _as(protocol.PurgedReply), lambda _: nothing)
 
-    def prefetch(self, keys: Sequence[bytes], at_s: float) -> Future[list[tuple[Status, int, int]]]:
+    def prefetch(self, keys: Sequence[bytes], at_s: float) -> Question[list[tuple[Status, int, int]]]:
         """Prefetch blocks so that they are in the window at a time to come.
 
         Args:

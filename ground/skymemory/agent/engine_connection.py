@@ -69,8 +69,8 @@ class EngineConnection:
         self._memory: mmap | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gets: dict[int, asyncio.Task[None]] = {}
-        """Gets in work, by their numbers."""
+        self._called: dict[int, asyncio.Task[None]] = {}
+        """Requests in work that can be called back, by their numbers."""
         self._work_bytes = 0
         self._ended_one = asyncio.Event()
         self.why = ""
@@ -168,15 +168,15 @@ class EngineConnection:
             if isinstance(asked, protocol.Get | protocol.Put):
                 self._check_places(asked.blocks)
             task = asyncio.create_task(self._work(asked))
-            if isinstance(asked, protocol.Get):
-                self._gets[asked.id] = task
+            if isinstance(asked, protocol.Get | protocol.LookUp):
+                self._called[asked.id] = task
             self._tasks.add(task)
             self._work_bytes += length
             task.add_done_callback(partial(self._ended, length))
 
     async def _call_back(self, number: int) -> None:
-        await asyncio.sleep(0)  # a get that has come just now has begun after this, and so will answer
-        task = self._gets.pop(number, None)
+        await asyncio.sleep(0)  # a request that has come just now has begun after this, and so will answer
+        task = self._called.pop(number, None)
         if task is not None:
             task.cancel()
 
@@ -192,10 +192,10 @@ class EngineConnection:
             if answer is not None:
                 await self._send(answer)
         except asyncio.CancelledError:
-            if not isinstance(asked, protocol.Get) or asked.id in self._gets:  # the connection ends
+            if not isinstance(asked, protocol.Get | protocol.LookUp) or asked.id in self._called:  # the connection ends
                 raise
             with suppress(OSError):
-                await self._send(protocol.Done(asked.id, [(Status.CANCELLED, 0.0) for _ in asked.blocks]))
+                await self._send(self._nothing(asked))
         except OSError:
             pass
         except Exception:
@@ -203,8 +203,8 @@ class EngineConnection:
             if self._writer is not None:
                 self._writer.transport.abort()  # an engine does better without an agent than with one that keeps it waiting
         finally:
-            if isinstance(asked, protocol.Get):
-                self._gets.pop(asked.id, None)
+            if isinstance(asked, protocol.Get | protocol.LookUp):
+                self._called.pop(asked.id, None)
 
     async def _answer(self, asked: protocol.Asked) -> protocol.EngineMessage | None:
         answer: protocol.EngineMessage | None = None
@@ -327,6 +327,12 @@ class EngineConnection:
     def _prefilled(self, asked: protocol.Prefilled) -> None:
         if self.hello is not None:
             self._sky.observer.prefilled(_engine(self.hello), asked.tokens, asked.duration_s, asked.before)
+
+    def _nothing(self, asked: protocol.Get | protocol.LookUp) -> protocol.EngineMessage:
+        """Return the answer to a request that was called back."""
+        if isinstance(asked, protocol.Get):
+            return protocol.Done(asked.id, [(Status.CANCELLED, 0.0) for _ in asked.blocks])
+        return protocol.Known(asked.id, self._sky.silent, [(Status.UNANSWERED, None) for _ in asked.keys], knows_absence=False)
 
     def _done(self, operation: str, number: int, results: Sequence[GetResult | PutResult]) -> protocol.Done:
         longest_s = max((result.duration_s for result in results), default=0.0)

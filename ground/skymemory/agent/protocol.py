@@ -105,10 +105,10 @@ class Get(EngineMessage, tag="get"):
 
 
 class CallBack(EngineMessage, tag="call_back"):
-    """End a `Get` that nobody waits for any more: its answer comes at once. Not answered itself."""
+    """End a `Get` or `LookUp` that nobody waits for any more: its answer comes at once. Not answered itself."""
 
     id: Number
-    """Number of the `Get`."""
+    """Number of that request."""
 
 
 class Put(EngineMessage, tag="put"):

@@ -111,12 +111,14 @@ class Runner:
         operations: Sequence[Operation],
         progress: Progress | None = None,
         cancelled: Callable[[], bool] | None = None,
+        until_s: float | None = None,
     ) -> list[Outcome]:
         """Have operations of one kind done, all at once, and wait for all of them.
 
         Args:
             progress: Called now and then with chunks done and chunks in all, of blocks that are moved.
             cancelled: Tells now and then whether nobody waits for the outcomes any more.
+            until_s: Time (`time.monotonic`) at which those that run are called back, and are EXPIRED; None: none.
 
         Returns:
             The outcome of each, in order.
@@ -127,24 +129,35 @@ class Runner:
         """
         with self._told():
             try:
-                if progress is None and cancelled is None:
+                if progress is None and cancelled is None and until_s is None:
                     outcomes = self._ground.run(operations)
                 else:
-                    outcomes = self._run_watched(operations, progress, cancelled)
+                    outcomes = self._run_watched(operations, progress, cancelled, until_s)
             except BlockingIOError:  # there is no room for all of them at once
-                outcomes = self._run_watched(operations, progress, cancelled)
+                outcomes = self._run_watched(operations, progress, cancelled, until_s)
         self.note(operations[0].kind, outcomes)
         return outcomes
 
-    def do(self, steps: Steps[T], progress: Progress | None = None, cancelled: Callable[[], bool] | None = None) -> T:
-        """Do the steps of a call, and return its result. Arguments and errors are those of `run`, and what the steps raise."""
+    def do(
+        self,
+        steps: Steps[T],
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        deadline_s: float | None = None,
+    ) -> T:
+        """Do the steps of a call, and return its result. Arguments and errors are those of `run`, and what the steps raise.
+
+        Args:
+            deadline_s: Seconds after which what runs is called back, and is EXPIRED; None: none.
+        """
+        until_s = None if deadline_s is None else time.monotonic() + deadline_s
         self.refresh()
         try:
             operations = next(steps)
             while True:
                 if operations:
                     moves = operations[0].kind in (Kind.GET, Kind.PUT)
-                    outcomes = self.run(operations, progress if moves else None, cancelled)
+                    outcomes = self.run(operations, progress if moves else None, cancelled, until_s)
                 else:
                     time.sleep(PAUSE_S)
                     outcomes = []
@@ -238,11 +251,16 @@ class Runner:
             raise
 
     def _run_watched(
-        self, operations: Sequence[Operation], progress: Progress | None, cancelled: Callable[[], bool] | None
+        self,
+        operations: Sequence[Operation],
+        progress: Progress | None,
+        cancelled: Callable[[], bool] | None,
+        until_s: float | None,
     ) -> list[Outcome]:
         """Have operations done, as many at once as there is room for, and look around now and then."""
         outcomes: dict[int, Outcome] = {}
         box = self._ground.box()
+        is_late = False
         total = sum(one.chunks for one in operations) if progress is not None else 0
         begun = done = 0
         ids = {id(one): index for index, one in enumerate(operations)}
@@ -256,9 +274,16 @@ class Runner:
                         begun += 1
                 except BlockingIOError:
                     time.sleep(FULL_S)
-                box.wait(_PROGRESS_S)
+                left_s = _PROGRESS_S if until_s is None else until_s - time.monotonic()
+                if left_s <= 0:
+                    is_late, left_s = True, _PROGRESS_S
+                    for operation in operations[:begun]:
+                        box.cancel(operation)
+                box.wait(min(_PROGRESS_S, left_s))
                 while (ended := box.take()) is not None:
                     operation, outcome = ended
+                    if is_late and outcome.status is Status.CANCELLED:
+                        outcome.status = Status.EXPIRED
                     outcomes[ids[id(operation)]] = outcome
                     done += operation.chunks if progress is not None else 0
                 if progress is not None:

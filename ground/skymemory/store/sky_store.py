@@ -222,7 +222,9 @@ class SkyStore(BlockStore):
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
-    def put(self, items: Sequence[tuple[bytes, Buffer]], progress: Progress | None = None) -> list[PutResult]:
+    def put(
+        self, items: Sequence[tuple[bytes, Buffer]], progress: Progress | None = None, *, deadline_s: float | None = None
+    ) -> list[PutResult]:
         """Store blocks, all at once. A block that is there already is not stored twice. Old blocks make room for new ones.
 
         A sealed block names its version (`skymemory.wire.envelope`): it replaces an older one, and does nothing to a newer one.
@@ -230,6 +232,7 @@ class SkyStore(BlockStore):
         Args:
             items: Pairs of key (32 bytes) and block. The block's memory is read in place and must not change meanwhile.
             progress: Called now and then with chunks done and chunks in all.
+            deadline_s: Seconds after which what is not stored is called back, and EXPIRED; None: `cache.deadline_ms` alone.
 
         Returns:
             A result for each item, in order.
@@ -238,7 +241,7 @@ class SkyStore(BlockStore):
             ValueError: A key has another length, a block is empty or larger than `capacity_bytes`, or the store was closed.
         """
         self._check_open()
-        return self._runner.do(self._steps.put(items), progress)
+        return self._runner.do(self._steps.put(items), progress, deadline_s=deadline_s)
 
     def get(
         self,
@@ -247,6 +250,7 @@ class SkyStore(BlockStore):
         *,
         into: Sequence[memoryview | None] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
+        deadline_s: float | None = None,
     ) -> list[GetResult]:
         """Fetch blocks, all at once.
 
@@ -264,6 +268,7 @@ class SkyStore(BlockStore):
             into: The caller's writable memory for each block, or None if memory is to be taken. A block of another length is a
                 miss, and nothing of it is written. A block that does not come whole may be written in part.
             block_bytes_max: Longer blocks are misses, and no memory is taken for them.
+            deadline_s: Seconds after which what has not come is called back, and EXPIRED; None: `cache.deadline_ms` alone.
 
         Returns:
             A result for each entry, in order.
@@ -272,7 +277,7 @@ class SkyStore(BlockStore):
             ValueError: A key has another length, there are not as many buffers as entries, or the store was closed.
         """
         self._check_open()
-        return self._runner.do(self._steps.get(entries, into, block_bytes_max), progress)
+        return self._runner.do(self._steps.get(entries, into, block_bytes_max), progress, deadline_s=deadline_s)
 
     def get_each(
         self,

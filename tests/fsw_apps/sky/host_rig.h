@@ -235,7 +235,7 @@ static void host_run(host_rig_t *rig)
 {
     uint32_t steps = 0;
 
-    while (rig->host.running > 0 && steps < MOST_STEPS)
+    while ((rig->host.running > 0 || rig->host.decoding != NULL) && steps < MOST_STEPS)
     {
         const uint64_t due_us = SKY_Host_Run(&rig->host, rig->now_us, true);
 

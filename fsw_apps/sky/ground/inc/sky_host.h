@@ -116,7 +116,8 @@ typedef struct
     uint32_t moved;       /**< while it runs: chunks that have come, or were acknowledged, so far */
     uint32_t
         served_count; /**< satellites in `served`: those of an earlier transfer, if it is not 0 at first, and those of this one */
-    void *ended_next; /**< the host's own */
+    uint32_t row_next;   /**< the host's own: rows before this one have all their data */
+    void    *ended_next; /**< the host's own */
 } SKY_HostBlock_t;
 
 /** A way in: an endpoint through which satellites are reached. */
@@ -327,12 +328,13 @@ typedef struct
     uint32_t              numbers;      /* host numbers drawn so far */
     uint32_t              drawn;        /* numbers for ids drawn so far */
     uint32_t              queue_us;     /* that PUTs may fill queues for; 0: any */
-    uint64_t              quantum_left; /* bytes of PUTs that may go until it is set anew */
+    uint64_t              quantum_left; /* bytes of PUTs and of rows to decode, until it is set anew */
     uint32_t              budget;       /* chunks that may be on their way to this host from all satellites */
     uint16_t              seq_count;
     bool                  ways_changed;
     bool                  tells_use; /* a block has begun that has to tell so */
     SKY_HostBlock_t      *ended;
+    SKY_HostBlock_t      *decoding; /* GETs that have all that they need, and have rows to decode */
     SKY_HostQuestions_t   questions;
     SKY_HostListener_t    listener; /* NULL: nobody listens */
     void                 *listener_context;

@@ -109,6 +109,7 @@ static void Reset(SKY_HostBlock_t *block)
     block->chunks       = 0;
     block->lost         = 0;
     block->decoded      = 0;
+    block->row_next     = 0;
     block->requests     = 0;
     block->repeats      = 0;
     block->duplicates   = 0;
@@ -188,6 +189,7 @@ void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *blo
             SKY_HostEnds_StopBlock(host, i, status);
         }
     }
+    SKY_HostEnds_StopDecoding(host, block, status);
     if (block == NULL)
     {
         SKY_HostQuestions_StopAll(host, status);
@@ -266,7 +268,8 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     {
         SKY_HostLanes_EndLate(host);
     }
-    const bool more = SKY_HostSend_All(host);
+    const bool decodes = SKY_HostEnds_Decode(host);
+    const bool more    = SKY_HostSend_All(host) || decodes;
 
     if (host->tells_use) /* behind the first requests, so that it costs them no time */
     {

@@ -45,7 +45,18 @@ static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
     }
 }
 
-static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
+/* Tell that a block has ended. */
+static void Tell(SKY_Host_t *host, SKY_HostBlock_t *block, SKY_Status_t status)
+{
+    SKY_ASSERT(block->status == SKY_STATUS_RUNNING);
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
+    block->status     = status;
+    block->ended_next = host->ended;
+    host->ended       = block;
+}
+
+/* Take a block off its lanes. It is told of, unless it has to be decoded first. */
+static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status, bool decodes)
 {
     SKY_HostWork_t  *work  = &host->blocks.works[number];
     SKY_HostBlock_t *block = work->block;
@@ -59,11 +70,17 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
         host->lossy_until_us = host->now_us + LOSSY_US;
     }
     host->redraws      = status == SKY_STATUS_DONE ? 0u : host->redraws; /* satellites know this host by its number */
-    block->status      = status;
     block->duration_us = host->now_us - work->started_us;
-    block->ended_next  = host->ended;
-    host->ended        = block;
     work->block        = NULL;
+    if (decodes)
+    {
+        block->ended_next = host->decoding;
+        host->decoding    = block;
+    }
+    else
+    {
+        Tell(host, block, status);
+    }
     --host->running;
     if (work->pieces_alive == 0u)
     {
@@ -71,7 +88,7 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
         host->work_free = number;
     }
     SKY_ASSERT(work->block == NULL);
-    SKY_ASSERT(host->ended == block);
+    SKY_ASSERT(host->ended == block || host->decoding == block);
 }
 
 static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
@@ -131,7 +148,7 @@ static void StopLanes(SKY_Host_t *host, uint32_t work)
 void SKY_HostEnds_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status)
 {
     StopLanes(host, work);
-    EndBlock(host, work, status);
+    EndBlock(host, work, status, false);
     SKY_ASSERT(host->blocks.works[work].block == NULL);
 }
 
@@ -141,8 +158,51 @@ static void Complete(SKY_Host_t *host, uint32_t work)
     SKY_ASSERT(host->blocks.works[work].rows_left == 0u);
     SKY_ASSERT(host->blocks.works[work].block->kind == SKY_HOST_GET);
     StopLanes(host, work); /* before memory of chunks on their way is written */
-    SKY_HostRows_Decode(host->blocks.works[work].block);
-    EndBlock(host, work, SKY_STATUS_DONE);
+    EndBlock(host, work, SKY_STATUS_DONE, !SKY_HostRows_Decode(host->blocks.works[work].block));
+}
+
+bool SKY_HostEnds_Decode(SKY_Host_t *host)
+{
+    SKY_HostBlock_t *block = host->decoding;
+
+    if (block != NULL)
+    {
+        const uint64_t bytes = SKY_Stripe_ChunkBytes(&block->stripe, 0) * (uint64_t)block->stripe.code_k;
+
+        SKY_ASSERT(block->kind == SKY_HOST_GET);
+        SKY_ASSERT(block->status == SKY_STATUS_RUNNING);
+        host->quantum_left = bytes < host->quantum_left ? host->quantum_left - bytes : 0u;
+        if (SKY_HostRows_Decode(block))
+        {
+            host->decoding = block->ended_next;
+            Tell(host, block, SKY_STATUS_DONE);
+        }
+    }
+    return host->decoding != NULL;
+}
+
+void SKY_HostEnds_StopDecoding(SKY_Host_t *host, const SKY_HostBlock_t *block, SKY_Status_t status)
+{
+    SKY_HostBlock_t *left = host->decoding;
+
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
+    host->decoding = NULL;
+    while (left != NULL)
+    {
+        SKY_HostBlock_t *one = left;
+
+        SKY_ASSERT(one->kind == SKY_HOST_GET);
+        left = one->ended_next;
+        if (block == NULL || one == block)
+        {
+            Tell(host, one, status);
+        }
+        else
+        {
+            one->ended_next = host->decoding;
+            host->decoding  = one;
+        }
+    }
 }
 
 /* Return true if another place may have what did not come here. A satellite's word about the request itself holds at any
@@ -257,7 +317,7 @@ static void Lose(SKY_Host_t *host, uint32_t number, const SKY_HostLane_t *lane, 
         SKY_HostPieces_Free(host, number);
         if (work->pieces_left == 0u)
         {
-            EndBlock(host, index, SKY_STATUS_DONE);
+            EndBlock(host, index, SKY_STATUS_DONE, false);
         }
         return;
     }
@@ -304,7 +364,7 @@ static void Finish(SKY_Host_t *host, uint32_t piece)
     if (work->pieces_left == 0u)
     {
         SKY_ASSERT(work->block->kind == SKY_HOST_PUT); /* a GET is done before its last piece is */
-        EndBlock(host, number, SKY_STATUS_DONE);
+        EndBlock(host, number, SKY_STATUS_DONE, false);
     }
 }
 

@@ -49,8 +49,8 @@ SKY_HostLoss_t SKY_HostRows_Lose(SKY_HostWork_t *work, uint32_t chunk_id, bool i
 /** Make the parity of a PUT's row, unless it is made, when a chunk of it is sent: the row is read once for that, and is in the
  * processor's cache when its chunks go. */
 void SKY_HostRows_Encode(SKY_HostWork_t *work, uint32_t chunk_id);
-/** Make the data chunks of a GET that have not come. All rows are complete. */
-void SKY_HostRows_Decode(SKY_HostBlock_t *block);
+/** Make the data chunks of the next row of a GET of which some have not come. All rows are complete. @return true if no row is left */
+bool SKY_HostRows_Decode(SKY_HostBlock_t *block);
 
 /* ---- sky_host_pieces.c: satellites, and the pieces in their queues ------------------------------------------------------ */
 
@@ -150,6 +150,10 @@ void SKY_HostServed_Missed(SKY_Host_t *host, const SKY_HostLane_t *lane);
 bool SKY_HostEnds_Reap(SKY_Host_t *host, SKY_HostLane_t *lane);
 /** End a lane's piece as refused with a status. */
 void SKY_HostEnds_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status);
+/** Decode a row of a GET that has all that it needs. @return true if there are more */
+bool SKY_HostEnds_Decode(SKY_Host_t *host);
+/** End GETs that are being decoded. @param block  NULL: all of them */
+void SKY_HostEnds_StopDecoding(SKY_Host_t *host, const SKY_HostBlock_t *block, SKY_Status_t status);
 /** End a block that runs. */
 void SKY_HostEnds_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status);
 /** Move a piece to the next place of its server. @return false if there is none, or no time */

@@ -208,38 +208,55 @@ void SKY_HostRows_Encode(SKY_HostWork_t *work, uint32_t chunk_id)
     }
 }
 
-/* Rebuild the data chunks of a row that have not come. @return how many there are */
-static uint32_t DecodeRow(const SKY_HostBlock_t *block, SKY_StripeRow_t row)
+/* Return how many data chunks of a row have not come. */
+static uint32_t Missing(const SKY_HostBlock_t *block, SKY_StripeRow_t row)
+{
+    uint32_t missing = 0;
+
+    SKY_ASSERT(IsCoded(block));
+    SKY_ASSERT(row.data >= 1u);
+    for (uint32_t place = 0; place < row.data; ++place)
+    {
+        missing += SKY_HostRows_IsHere(block, row.first + place) ? 0u : 1u;
+    }
+    return missing;
+}
+
+/* Rebuild the data chunks of a row that have not come, at least one. */
+static void DecodeRow(const SKY_HostBlock_t *block, SKY_StripeRow_t row)
 {
     const uint32_t full = SKY_Stripe_ChunkBytes(&block->stripe, row.first);
     const uint32_t tail = SKY_Stripe_ChunkBytes(&block->stripe, row.first + row.data - 1u);
-    uint32_t       left = 0;
     sum_t          sum;
 
     SKY_ASSERT(row.data >= 1u);
     SKY_ASSERT(tail <= full);
-    for (uint32_t place = 0; place < row.data; ++place)
+    FindSources(block, row, &sum);
+    SumUp(block, row, &sum, 0, row.data, full);
+    if (tail != full) /* shorter, and summed up last, because what is behind it does not count then */
     {
-        left += SKY_HostRows_IsHere(block, row.first + place) ? 0u : 1u;
+        SumUp(block, row, &sum, row.data - 1u, row.data, tail);
     }
-    if (left > 0u)
-    {
-        FindSources(block, row, &sum);
-        SumUp(block, row, &sum, 0, row.data, full);
-        if (tail != full) /* shorter, and summed up last, because what is behind it does not count then */
-        {
-            SumUp(block, row, &sum, row.data - 1u, row.data, tail);
-        }
-    }
-    return left;
 }
 
-void SKY_HostRows_Decode(SKY_HostBlock_t *block)
+bool SKY_HostRows_Decode(SKY_HostBlock_t *block)
 {
+    const uint32_t rows    = IsCoded(block) ? SKY_Stripe_Rows(&block->stripe) : 0u;
+    uint32_t       missing = 0;
+
     SKY_ASSERT(block->kind == SKY_HOST_GET);
-    SKY_ASSERT(block->decoded == 0u);
-    for (uint32_t number = 0; number < SKY_Stripe_Rows(&block->stripe) && IsCoded(block); ++number)
+    while (missing == 0u && block->row_next < rows)
     {
-        block->decoded += DecodeRow(block, SKY_Stripe_Row(&block->stripe, number));
+        const SKY_StripeRow_t row = SKY_Stripe_Row(&block->stripe, block->row_next);
+
+        missing = Missing(block, row);
+        if (missing > 0u)
+        {
+            DecodeRow(block, row);
+        }
+        ++block->row_next;
     }
+    block->decoded += missing;
+    SKY_ASSERT(block->row_next <= SKY_Stripe_Rows(&block->stripe));
+    return block->row_next == rows;
 }

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from skymemory.agent import arena, protocol
+from skymemory.agent.agent_store import AgentStore
 from skymemory.agent.client import AgentClient
 from skymemory.sky.entry_satellites import server_routes
+from skymemory.store.results import CancelledLookupError
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.icd import Status
@@ -176,6 +178,27 @@ def test_a_get_with_a_deadline_of_its_own(
     assert client.get([(name, lease)], deadline_s=PATIENCE_S).result(PATIENCE_S)[0].ok
     with pytest.raises(ValueError, match="allowed is more than 0"):
         client.get([(name, lease)], deadline_s=0.0)
+
+
+def test_a_look_up_that_nobody_waits_for_is_called_back(
+    slow: tuple[LocalConstellation, AgentClient], stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    local, client = slow
+    looks = 0
+
+    def cancelled() -> bool:
+        nonlocal looks
+        looks += 1
+        return looks > 3
+
+    with AgentStore(client.path) as over:
+        assert over.wait_connected(PATIENCE_S)
+        with stopped(local):
+            start_s = time.monotonic()
+            with pytest.raises(CancelledLookupError):
+                over.find_longest(chain("nobody waits", 4), cancelled=cancelled)
+            assert time.monotonic() - start_s < PATIENCE_S
+        wait_until(lambda: over.find_longest(chain("nobody waits", 4)).unanswered == [], "satellites answer again")
 
 
 def test_an_engine_that_goes_calls_its_gets_back(

@@ -123,6 +123,7 @@ def test_a_call_ends_at_its_deadline(patient: LocalConstellation, stopped: Stopp
         with stopped(patient, store.store.whereabouts.servers(0)[2]):
             start_s = time.monotonic()
             assert (await store.get([name], deadline_s=0.1))[0].status == Status.EXPIRED
+            assert store.store.get([name], deadline_s=0.1)[0].status == Status.EXPIRED  # in a thread, too
             assert time.monotonic() - start_s < SOON_S
         assert data_of(await store.get([name], deadline_s=PATIENCE_S)) == data
         with stopped(patient):
