@@ -73,17 +73,14 @@ MODULES = (
         "ground/skymemory/link/structures.py",
         {
             f"{_CORE}sky_packet.h": ("SKY_Addr_t", "SKY_Packet_t"),
-            f"{_CORE}sky_stripe.h": ("SKY_Stripe_t", "SKY_Stripe_Cut"),
             f"{_HOST}sky_host.h": ("SKY_HostServed_t",),
             f"{_HOST}sky_ground.h": ("SKY_GroundKind_t", "SKY_GroundUplink_t"),
             "ground/native/skyc.h": ("SKYC_Counters_t",),
-            f"{_CORE}sky_crc.h": ("SKY_Crc32c",),
         },
         lost="SKYC_",
         names={
             "SKY_Addr_t": "Addr",
             "SKY_Packet_t": "Packet",
-            "SKY_Stripe_t": "Stripe",
             "SKY_HostServed_t": "Served",
             "SKY_GroundKind_t": "Kind",
             "SKY_GroundUplink_t": "Uplink",
@@ -94,8 +91,9 @@ MODULES = (
         {
             f"{_CORE}sky_packet.h": ("SKY_Addr_t",),
             f"{_CORE}sky_torus.h": ("SKY_Torus_t", "SKY_Torus_Init"),
-            f"{_CORE}sky_stripe.h": ("SKY_STRIPE_ROW_MAX",),
-            f"{_CORE}sky_spread.h": None,
+            f"{_CORE}sky_crc.h": ("SKY_Crc32c",),
+            f"{_CORE}sky_stripe.h": ("SKY_STRIPE_ROW_MAX", "SKY_Stripe_t", "SKY_Stripe_Cut"),
+            f"{_CORE}sky_spread.h": ("SKY_Spread_Offset",),
             f"{_CORE}sky_placement.h": (
                 "SKY_PLACEMENT_SERVERS_MAX",
                 "SKY_PLACEMENT_CELL_MAX",
@@ -113,25 +111,8 @@ MODULES = (
                 "SKY_Schedule_Init",
                 "SKY_Schedule_RowAt",
             ),
-            f"{_HOST}sky_places.h": (
-                "SKY_PLACES_ROWS_MAX",
-                "SKY_PLACES_MAX",
-                "SKY_Places_t",
-                "SKY_PlacesKnown_t",
-                "SKY_Shares_t",
-                "SKY_Places_Rows",
-                "SKY_Places_IsMoving",
-                "SKY_Places_Left",
-                "SKY_Places_Spares",
-                "SKY_Places_InRow",
-                "SKY_Places_Find",
-            ),
-            f"{_CORE}sky_standins.h": (
-                "SKY_STANDINS_SPARES",
-                "SKY_Satellites_t",
-                "SKY_StandIns_Nearest",
-                "SKY_StandIns_Replace",
-            ),
+            f"{_HOST}sky_places.h": ("SKY_Places_InRow",),
+            f"{_CORE}sky_standins.h": ("SKY_Satellites_t", "SKY_StandIns_Nearest", "SKY_StandIns_Replace"),
             f"{_HOST}sky_transfer_attempts.h": ("SKY_Verdict_t",),
             f"{_HOST}sky_window.h": None,
         },
@@ -266,6 +247,8 @@ def _structure(module: Module, structure: Structure) -> list[str]:
 
 
 def _signatures(module: Module, functions: list[Function]) -> Iterator[str]:
+    if not functions:
+        return
     yield from ("", "", "SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {")
     for one in functions:
         arguments = ", ".join(kind_text(module, kind) for kind in one.arguments)
@@ -285,7 +268,8 @@ def text_of(module: Module, declared: Declared) -> str:
     imports = ["from ctypes import (", *(f"    {name}," for name in used), ")"]
     if declared.enumerations:
         imports.append("from enum import IntEnum")
-    imports.append("from typing import Any, Final")
+    if typing := sorted(set(re.findall(r"\b(?:Any|Final)\b", code))):
+        imports.append(f"from typing import {', '.join(typing)}")
     note = NOTE.format(", ".join(module.wanted) if len(module.wanted) < 4 else "the headers that it names")
     # A module without constants would keep a third blank line.
     return "\n".join([*_docstring(note, ""), "", *imports, "", body, ""]).replace("\n\n\n\n", "\n\n\n")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from skymemory.link.native import crc32c
+from skymemory.sky.placement.core_library import crc32c
 from skymemory.store.keyvalue import KeyValue, ValueKeys
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation

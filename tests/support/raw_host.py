@@ -12,9 +12,9 @@ from typing import Final, Self
 from cryptography.hazmat.primitives.hashes import BLAKE2b
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from skymemory.link.native import crc32c
 from skymemory.security.keyring import Keyring
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.placement.core_library import crc32c
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import GROUND_PLANE, ChunkSet, Packet, PacketError, decode

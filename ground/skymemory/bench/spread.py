@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from skymemory.common.progress import Progress, no_progress
 from skymemory.link.stripe import cut
-from skymemory.link.structures import Stripe
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.spread import offset_of
+from skymemory.sky.placement.structures import Stripe
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.keyvalue import ValueKeys, block_length
 from skymemory.store.sky_store import SkyStore

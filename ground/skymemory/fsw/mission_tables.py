@@ -19,12 +19,12 @@ from skymemory.fsw.structures import (
     KVC_SEGMENT_ROWS,
     KvcScheduleRow,
 )
-from skymemory.link.native import crc32c
 from skymemory.security.derivation import KEY_BYTES
 from skymemory.security.satellite_file import SatelliteKeys
 from skymemory.sky.constellation import Constellation, LinkModel
 from skymemory.sky.file_sections import OTHERS, Cache, TenantQuota
 from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.placement.core_library import crc32c
 from skymemory.sky.placement.layouts import LAYOUT_IDS
 from skymemory.sky.placement.torus import Direction
 from skymemory.sky.placement.track import Track

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from skymemory.link.structures import Stripe
 from skymemory.sky.placement import spread
 
 _T = TypeVar("_T")
@@ -35,11 +34,6 @@ class BlockEntry:
     """Data chunks of a row; 0: the block has no parity."""
     code_m: int = 0
     """Parity chunks of a row."""
-
-    @property
-    def stripe(self) -> Stripe:
-        """The cut of the block into chunks, as a structure of the core."""
-        return Stripe(self.block_len, self.chunk_len, self.chunk_total, self.code_k, self.code_m)
 
     def offset(self, servers: int) -> int:
         """Return the server, of so many, that has share 0 of the block."""

@@ -2,8 +2,8 @@
 
 import ctypes
 
-from skymemory.link import structures
-from skymemory.link.native import library
+from skymemory.sky.placement import structures
+from skymemory.sky.placement.core_library import library
 
 
 def cut(block_len: int, chunk_len: int, servers: int, parity: int) -> structures.Stripe:

@@ -1,4 +1,4 @@
-"""Places of the servers at a moment, and the order in which they are asked while the sky turns.
+"""Places of the servers at a moment, while the sky turns.
 
 Without a schedule the layout lies around `cache.centre` for ever. With a schedule the window's centre follows its track, row by
 row. Chunks of a satellite that leaves the window go to one that comes in; that takes a while. The core decides in which order
@@ -14,7 +14,7 @@ from typing import Protocol
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.placement.places import NOBODY, LateSatellites, Places, Shares
+from skymemory.sky.placement.places import Places
 from skymemory.sky.placement.structures import SCHEDULE_NONE
 from skymemory.sky.placement.track import Track
 from skymemory.wire.address import Satellite
@@ -115,7 +115,7 @@ class Whereabouts:
                 f"the constellation has {ours.planes} x {ours.slots}"
             )
         cache = self.constellation.cache
-        self._set((playing, playing.track.places(cache.layout, cache.servers, cache.handover_s)))
+        self._set((playing, playing.track.places(cache.layout, cache.servers)))
 
     def _set(self, following: tuple[Playing, Places] | None) -> None:
         self._following = following
@@ -135,43 +135,6 @@ class Whereabouts:
     def servers(self, row: int, lost: Collection[Satellite] = ()) -> list[Satellite]:
         """Return the satellites of servers 0 to n - 1 in a row, with stand-ins for lost ones."""
         return self._places().servers(row, lost)
-
-    def rows(self, time_s: float, epoch: int = 0) -> tuple[int, ...]:
-        """Return the rows whose places are asked for a block, in this order.
-
-        Args:
-            time_s: Unix time.
-            epoch: `BlockEntry.epoch`. It may come from a satellite; an epoch that no row has is ignored.
-        """
-        if (following := self._following) is None:
-            return (SCHEDULE_NONE,)
-        playing, places = following
-        return places.rows(playing.track_ms(time_s), epoch)
-
-    def left(self, first: int, row: int) -> list[Satellite]:
-        """Return the satellites that had a server's place in a row from `first` on and do not have it in `row`.
-
-        They are in the order of the last row in which they had it. A late chunk is at one of them.
-        """
-        return self._places().left(first, row)
-
-    def spares(self, first: int, row: int) -> list[Satellite]:
-        """Return the satellites that may have stood in for others in the last few rows, from `first` to `row`."""
-        return self._places().spares(first, row)
-
-    def shares(self, time_s: float, epoch: int, lost: Collection[Satellite] = (), late: LateSatellites = NOBODY) -> Shares:
-        """Return the places that are asked for the shares of a block. Arguments are those of `rows` and `Places.shares`."""
-        if (following := self._following) is None:
-            return self._places().shares(0, 0, lost)._replace(rows=(SCHEDULE_NONE,))
-        playing, places = following
-        return places.shares(playing.track_ms(time_s), epoch, lost, late)
-
-    def is_moving(self, time_s: float) -> bool:
-        """Return True if satellites may hand blocks over now."""
-        if (following := self._following) is None:
-            return False
-        playing, places = following
-        return places.is_moving(playing.track_ms(time_s))
 
     def in_sight(self, time_s: float) -> list[Satellite]:
         """Return the satellites above the site's minimum elevation, the nearest first."""

@@ -21,11 +21,11 @@ from skymemory.fsw.mission_tables import ROWS_MAX
 from skymemory.fsw.structures import KvcFunctionCode
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
-from skymemory.link.native import crc32c
 from skymemory.link.other_versions import other_versions, version_words
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.placement.core_library import crc32c
 from skymemory.sky.placement.layouts import LAYOUT_IDS
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing

@@ -1,4 +1,4 @@
-"""The core's functions for placement, which the client library carries, and their types in Python.
+"""The core's functions that Python calls, mostly of placement, and their types in Python; the client library carries them.
 
 Nothing is loaded before the first call. So a module that needs only names and types of this package imports it at little cost,
 and without the compiled library.
@@ -40,6 +40,11 @@ def core_torus(torus: Torus) -> structures.Torus:
     if not library().SKY_Torus_Init(ctypes.byref(raw), torus.planes, torus.slots, torus.seam_cut):
         raise ValueError(f"the torus has {torus.planes} planes x {torus.slots} slots; allowed are 1 to 65,535 of each")
     return raw
+
+
+def crc32c(data: bytes) -> int:
+    """Return the core's CRC-32C of some bytes."""
+    return int(library().SKY_Crc32c(0, data, len(data)))
 
 
 def from_core(found: "ctypes.Array[structures.Addr]") -> list[Satellite]:

@@ -13,11 +13,6 @@ _T = TypeVar("_T")
 
 
 @lru_cache(maxsize=4096)  # an operation asks several times
-def offset_of_key(key: bytes, servers: int) -> int:
-    """Return the server of share 0 of a small block. It and the servers behind it know large blocks under the key, too."""
-    return int(library().SKY_Spread_OfKey(key, servers))
-
-
 @lru_cache(maxsize=4096)
 def offset_of(key: bytes, chunk_total: int, servers: int) -> int:
     """Return the server of share 0 of a block.

@@ -6,7 +6,9 @@ from ctypes import (
     Structure,
     c_bool,
     c_int32,
+    c_size_t,
     c_uint,
+    c_uint8,
     c_uint16,
     c_uint32,
     c_uint64,
@@ -17,7 +19,6 @@ from typing import Any, Final
 
 STRIPE_ROW_MAX: Final = 255
 """most chunks of a row with parity"""
-SPREAD_ROWS: Final = 8
 PLACEMENT_SERVERS_MAX: Final = 1024
 PLACEMENT_CELL_MAX: Final = 1073741824
 """unrolled planes and slots are within +- this"""
@@ -25,11 +26,6 @@ SCHEDULE_NONE: Final = 0
 """no row has this number"""
 SCHEDULE_STAYS: Final = 4294967295
 """nor this; a chunk that is prefetched for it never moves by itself"""
-PLACES_ROWS_MAX: Final = 8
-"""an epoch's row, the row of now twice, old ones, the next, an epoch's row"""
-PLACES_MAX: Final = 44
-STANDINS_SPARES: Final = 4
-"""for whom no satellite is lost, looks for shares at so many that stand in for others first"""
 
 
 class LayoutId(IntEnum):
@@ -78,6 +74,28 @@ class Torus(Structure):
         ("planes", c_uint16),
         ("slots", c_uint16),
         ("seam_cut", c_bool),
+    )
+
+
+class Stripe(Structure):
+    """`SKY_Stripe_t`. A stripe. The chunks of a block are known from it."""
+
+    block_len: int
+    """bytes of the block, without parity"""
+    chunk_len: int
+    """bytes of a full chunk"""
+    chunk_total: int
+    """chunks, parity included"""
+    code_k: int
+    """data chunks of a full row; 0: the block has no parity"""
+    code_m: int
+    """parity chunks of a row; 0 if code_k is"""
+    _fields_ = (
+        ("block_len", c_uint32),
+        ("chunk_len", c_uint32),
+        ("chunk_total", c_uint32),
+        ("code_k", c_uint8),
+        ("code_m", c_uint8),
     )
 
 
@@ -158,83 +176,18 @@ class Satellites(Structure):
     )
 
 
-class Places(Structure):
-    """`SKY_Places_t`. The schedule that a host follows."""
-
-    schedule: Any
-    handover_us: int
-    """time that a handover may take"""
-    _fields_ = (
-        ("schedule", POINTER(Schedule)),
-        ("handover_us", c_uint64),
-    )
-
-
-class PlacesKnown(Structure):
-    """`SKY_PlacesKnown_t`. A host's knowledge of satellites."""
-
-    lost: Satellites
-    """lost satellites, which others stand in for"""
-    late: Satellites
-    """satellites with chunks that should have gone; a lost one is asked too"""
-    spares: Satellites
-    """late ones that may have stood in for others: a few of them, asked for every share"""
-    first: int
-    """first row whose chunks they are asked for"""
-    _fields_ = (
-        ("lost", Satellites),
-        ("late", Satellites),
-        ("spares", Satellites),
-        ("first", c_uint32),
-    )
-
-
-class Shares(Structure):
-    """`SKY_Shares_t`. The places of a block's shares. The memory is the caller's."""
-
-    rows: Array[c_uint32]
-    """rows to which they belong, in the order in which they are asked"""
-    row_count: int
-    """from 1"""
-    found: Any
-    """places, at server x SKY_PLACES_MAX + place, in the order in which they are asked, none twice in a row"""
-    counts: Any
-    """number of places by server, from 1"""
-    homes: Any
-    """by server: lost satellite that has a stand-in in one of the rows, the last one; plane 0: none"""
-    servers: Any
-    """scratch room for all servers"""
-    cells: Any
-    """scratch room for as many cells as the torus has satellites"""
-    _fields_ = (
-        ("rows", c_uint32 * 8),
-        ("row_count", c_uint32),
-        ("found", POINTER(Addr)),
-        ("counts", POINTER(c_uint32)),
-        ("homes", POINTER(Addr)),
-        ("servers", POINTER(Addr)),
-        ("cells", POINTER(Cell)),
-    )
-
-
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Torus_Init": (c_bool, [POINTER(Torus), c_uint32, c_uint32, c_bool]),
-    "SKY_Spread_OfKey": (c_uint32, [c_void_p, c_uint32]),
+    "SKY_Crc32c": (c_uint32, [c_uint32, c_void_p, c_size_t]),
+    "SKY_Stripe_Cut": (c_bool, [POINTER(Stripe), c_uint32, c_uint32, c_uint8, c_uint8]),
     "SKY_Spread_Offset": (c_uint32, [c_void_p, c_uint32, c_uint32]),
-    "SKY_Spread_Server": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32]),
-    "SKY_Spread_Share": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32]),
     "SKY_Placement_Init": (c_bool, [POINTER(Placement), POINTER(Torus), c_uint, c_uint32, Cell]),
     "SKY_Placement_AllowSteps": (None, [POINTER(Placement), c_uint32, c_uint32]),
     "SKY_Schedule_Init": (c_bool, [POINTER(Schedule), POINTER(Torus), c_uint, c_uint32, POINTER(ScheduleRow), c_uint32, c_uint64]),
     "SKY_Schedule_RowAt": (c_uint32, [POINTER(Schedule), c_uint64]),
     "SKY_StandIns_Nearest": (None, [POINTER(Torus), Addr, c_uint32, POINTER(Cell)]),
     "SKY_StandIns_Replace": (None, [POINTER(Torus), Addr, POINTER(Satellites), POINTER(Addr), c_uint32, POINTER(Cell)]),
-    "SKY_Places_IsMoving": (c_bool, [POINTER(Places), c_uint64]),
-    "SKY_Places_Left": (None, [POINTER(Schedule), c_uint32, c_uint32, POINTER(c_uint32)]),
-    "SKY_Places_Spares": (None, [POINTER(Schedule), c_uint32, c_uint32, POINTER(c_bool), POINTER(Addr), POINTER(Cell)]),
-    "SKY_Places_Rows": (c_uint32, [POINTER(Places), c_uint64, c_uint32, POINTER(c_uint32)]),
     "SKY_Places_InRow": (None, [POINTER(Schedule), c_uint32, POINTER(Satellites), POINTER(Addr), POINTER(Cell)]),
-    "SKY_Places_Find": (None, [POINTER(Places), c_uint64, c_uint32, POINTER(PlacesKnown), POINTER(Shares)]),
     "SKY_Window_Servers": (None, [POINTER(Placement), Cell, POINTER(Addr)]),
     "SKY_Window_Covers": (c_bool, [POINTER(Placement), Cell, Addr]),
     "SKY_Window_Heir": (Addr, [POINTER(Placement), Cell, Cell, Addr]),

@@ -95,13 +95,13 @@ class Track:
         end_ms = self.end_ms(row)
         return end_ms is None or end_ms > _LAST_MS - len(self.rows)
 
-    def places(self, name: LayoutName, servers: int, handover_s: float = 0.0) -> Places:
+    def places(self, name: LayoutName, servers: int) -> Places:
         """Return the places of servers along this track. They are laid out around its first centre, as on board.
 
         Raises:
             ValueError: The servers do not fit the torus, or the core cannot follow the rows.
         """
-        return Places(self.torus, self.rows, name, servers, handover_s)
+        return Places(self.torus, self.rows, name, servers)
 
     def layout(self, name: LayoutName, servers: int) -> RollingLayout:
         """Return a layout that follows this track. Errors are those of `places`."""

@@ -22,11 +22,11 @@ from skymemory.fsw.structures import (
     KvcScheduleRow,
     KvcScheduleTable,
 )
-from skymemory.link.native import crc32c
 from skymemory.security.derivation import KEY_BYTES
 from skymemory.security.satellite_file import SatelliteKeys
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.schedule import Header, Schedule, WindowChange
+from skymemory.sky.placement.core_library import crc32c
 from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite

@@ -1,12 +1,7 @@
-"""Where the servers are at a moment, and in which order their places are asked."""
-
-from itertools import pairwise
+"""Where the servers are at a moment."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from skymemory.common import defaults
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import entries, others, server_routes
 from skymemory.sky.orbit.positions import Site
@@ -18,8 +13,6 @@ from skymemory.wire.address import Satellite
 
 SKY = Constellation()
 STARTED_S = 1_000_000.0
-SKEW_S = defaults.HOST_SKEW_US / 1e6
-HANDOVER_S = SKY.cache.handover_s
 TIMES_S = (0, 300, 600, 1000, 1010)  # of the rows; the last but one is short
 CENTRES = (Satellite(3, 10), Satellite(3, 9), Satellite(4, 9), Satellite(4, 8), Satellite(4, 7))
 TRACK = Track.of(SKY.torus, [(1000 * time_s, centre) for time_s, centre in zip(TIMES_S, CENTRES, strict=True)])
@@ -33,8 +26,7 @@ def at(time_s: float) -> float:
 def test_without_a_schedule_nothing_moves() -> None:
     where = Whereabouts(SKY)
     for time_s in (0.0, STARTED_S, 1e10):
-        assert (where.row(time_s), where.rows(time_s), where.rows(time_s, 7)) == (0, (0,), (0,))
-        assert not where.is_moving(time_s)
+        assert where.row(time_s) == 0
     assert where.centre(0) == SKY.cache.centre
 
 
@@ -45,94 +37,6 @@ def test_the_centre_is_that_of_the_row_of_now() -> None:
     layout = TRACK.layout(SKY.cache.layout, SKY.cache.servers)
     for row in range(1, 6):
         assert TURNING.servers(row) == layout.servers_at(TRACK.cell(row))
-
-
-@pytest.mark.parametrize(
-    ("time_s", "rows"),
-    [
-        (-1e6, (1,)),
-        (0, (1,)),
-        (300 - SKEW_S - 0.001, (1,)),
-        (300 - SKEW_S, (1, 2)),  # somebody's clock may be fast
-        (299.999, (1, 2)),
-        (300, (1, 2)),
-        (300 + HANDOVER_S / 10 - 0.001, (1, 2)),
-        (300 + HANDOVER_S / 10, (2, 1, 2)),
-        (300 + HANDOVER_S, (2, 1, 2)),
-        (600 - SKEW_S - 0.001, (2, 1, 2)),
-        (600 - SKEW_S, (2, 1, 2, 3)),
-        (600, (2, 3)),
-        (1002.999, (3, 4)),
-        (1003, (4, 3, 4)),
-        (1008, (4, 3, 4, 5)),
-        (1010, (3, 4, 5)),  # the handover before may not be over
-        (1012.999, (3, 4, 5)),
-        (1013, (5, 3, 4, 5)),
-        (1029.999, (5, 3, 4, 5)),
-        (1030, (5, 4, 5)),
-        (1010 + HANDOVER_S, (5, 4, 5)),
-        (1e9, (5, 4, 5)),
-    ],
-)
-def test_places_are_asked_in_the_order_of_time(time_s: float, rows: tuple[int, ...]) -> None:
-    assert TURNING.rows(at(time_s)) == rows
-
-
-def test_handovers_take_their_time() -> None:
-    for time_s, moving in (
-        (0, False),
-        (297, False),
-        (299, True),
-        (300, True),
-        (300 + HANDOVER_S - 0.001, True),
-        (300 + HANDOVER_S, False),
-        (1007, True),
-        (1e9, False),
-    ):
-        assert TURNING.is_moving(at(time_s)) == moving
-
-
-def test_of_short_rows_several_old_places_are_asked() -> None:
-    track = Track.of(SKY.torus, [(1000 * index, CENTRES[index % 2]) for index in range(6)] + [(100_000, CENTRES[2])])
-    where = Whereabouts(SKY, Playing(track, STARTED_S))
-    assert [where.rows(at(time_s)) for time_s in (0, 0.5, 1, 1.499, 1.5, 1.999)] == [
-        (1, 2),
-        (1, 2),
-        (1, 2, 3),  # what moves on while the others are asked is at the next row's place
-        (1, 2, 3),
-        (2, 1, 2, 3),
-        (2, 1, 2, 3),
-    ]
-    assert where.rows(at(3)) == (1, 2, 3, 4, 5)
-    assert where.rows(at(5)) == (3, 4, 5, 6)  # so many and no more
-    assert where.rows(at(5), 7) == (7, 3, 4, 5, 6, 7)
-    assert where.rows(at(4.6), 7) == (7, 5, 2, 3, 4, 5, 6, 7)
-    assert where.rows(at(5 + HANDOVER_S)) == (6, 5, 6)
-
-
-def test_a_block_prefetched_for_a_row_to_come_is_asked_for_there_first() -> None:
-    assert TURNING.rows(at(100), 4) == (4, 1, 4)
-    assert TURNING.rows(at(301), 4) == (4, 1, 2, 4)
-    assert TURNING.rows(at(310), 4) == (4, 2, 1, 2, 4)
-    assert TURNING.rows(at(599), 3) == (3, 2, 1, 2, 3)
-    assert TURNING.rows(at(400), 4) == (4, 2, 1, 2, 4)
-    assert TURNING.rows(at(600), 3) == (3, 2, 3)  # its time has come: it did not take part in the handover
-    assert TURNING.rows(at(700), 2) == TURNING.rows(at(700))
-    assert TURNING.rows(at(100), 6) == TURNING.rows(at(100))  # no row has this number
-    assert TURNING.rows(at(100), 1) == (1,)
-
-
-@given(time_s=st.floats(-10, 2000), epoch=st.integers(0, 7))
-def test_every_order_is_one_of_time(time_s: float, epoch: int) -> None:
-    """The row of now is among those that are asked, behind it nothing older, and no two neighbours are the same."""
-    rows, now = TURNING.rows(at(time_s), epoch), TURNING.row(at(time_s))
-    assert now in rows
-    assert all(before != after for before, after in pairwise(rows))
-    assert max(rows) == rows[-1]
-    assert set(rows) <= {now - 3, now - 2, now - 1, now, now + 1, epoch}
-    assert len(rows) <= defaults.HOST_ROUNDS
-    missing = iter(rows)
-    assert all(row in missing for row in sorted(set(rows)))  # all of them, in this order
 
 
 def test_a_schedule_for_another_constellation_is_refused() -> None:

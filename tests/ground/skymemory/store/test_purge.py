@@ -14,6 +14,7 @@ from skymemory.link.control import Purged
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
+from skymemory.sky.placement.layouts import nearest
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.sky_store import SkyStore
@@ -106,11 +107,13 @@ def test_a_first_server_that_is_silent_has_a_stand_in(start_sky: StartSky, stopp
 def test_a_satellite_that_is_not_settled_denies_nothing_for_sure(start_sky: StartSky) -> None:
     """One that starts anew does not know what others have for it, until all who stand in first have told."""
     local = start_sky(cache={"parity": 0})
+    sky = local.constellation
+    around = nearest(sky.cache.centre, sky.planes * sky.slots, sky.torus)
+    spare = next(one for one in around if Route(one, one) not in servers(sky))
     with SkyStore(local.constellation, timing=Timing(lost_s=0.1)) as store:  # who was asked in vain is asked again soon
         name, data = key("on its way"), os.urandom(100_000)
         (put,) = store.put([(name, data)])
         assert put.entry is not None
-        spare = store.whereabouts.spares(1, 1)[0]
         anew = shares_of(local.constellation, name, len(data))[-1]  # a look-up asks for the first one
         local.kill(spare)
         local.kill(anew)

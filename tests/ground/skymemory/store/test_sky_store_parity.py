@@ -13,7 +13,7 @@ from skymemory.link.control import Purged
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
-from skymemory.sky.placement.spread import offset_of_key
+from skymemory.sky.placement.spread import offset_of
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -208,7 +208,7 @@ def test_what_satellites_lost_is_purged_while_others_stand_in_and_what_stand_ins
         evict_at_servers([0, 1], first)  # the stand-in of server 11 lacks its share, too
         assert [one.status for one in store.get([first])] == ["miss"]
         assert store.stats().purges == 0
-        known = {offset_of_key(second, 12) + at for at in range(3)}  # these servers know the block, so each look-up finds it
+        known = {offset_of(second, 1, 12) + at for at in range(3)}  # these servers know the block, so each look-up finds it
         evict_at_servers([server for server in range(10) if {server, server + 12}.isdisjoint(known)][:4], second)
 
         def is_purged() -> bool:

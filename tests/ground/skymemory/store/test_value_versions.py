@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from skymemory.sky.entry_satellites import server_routes
-from skymemory.sky.placement.spread import offset_of_key
+from skymemory.sky.placement.spread import offset_of
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.keyvalue import KeyValue, ValueKeys
 from skymemory.store.results import Status
@@ -118,7 +118,7 @@ def test_a_late_migration_brings_no_older_version_back(full_sky: LocalConstellat
     with SkyStore(sky) as store, SkyStore(sky) as other, RawHost(sky) as host:
         values = KeyValue(store, "late")
         # Its one chunk is at the first server
-        name = next(one for one in map(str, count()) if offset_of_key(values.key_of(one), 10) == 0)
+        name = next(one for one in map(str, count()) if offset_of(values.key_of(one), 1, 10) == 0)
         key = values.key_of(name)
         assert values.put(name, b"old").ok
         entry = store.find([key])[0].entry

@@ -10,10 +10,10 @@ import pytest
 
 from skymemory.cli.status_report import collect
 from skymemory.link.control import ControlPlane
-from skymemory.link.native import crc32c
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.entry_satellites import Route
 from skymemory.sky.file_sections import OTHERS
+from skymemory.sky.placement.core_library import crc32c
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd

@@ -4,12 +4,12 @@ from hashlib import sha256
 
 import pytest
 
-from skymemory.sky.placement.spread import by_share, offset_of, offset_of_key
+from skymemory.sky.placement.spread import by_share, offset_of
 
 
 def test_a_block_of_eight_rows_begins_at_server_0() -> None:
     key = bytes([255]) * 32
-    assert offset_of_key(key, 12) == offset_of(key, 7 * 12, 12) == 11
+    assert offset_of(key, 1, 12) == offset_of(key, 7 * 12, 12) == 11
     assert offset_of(key, 7 * 12 + 1, 12) == 0
 
 
