@@ -115,19 +115,18 @@ typedef struct
     SKY_BlockFacts_t facts;    /**< of the newest that satellites know, if it is DONE */
     uint32_t         silences; /**< questions without an answer, but for those that nobody waited for */
     /* for the ground only */
-    SKY_Lookup_t    core;
-    SKY_LookupKey_t look;
-    uint32_t        next;       /**< next key of its list */
-    uint32_t        question;   /**< first of its questions */
-    uint32_t        at;         /**< number of the satellite that is asked next */
-    uint32_t        asks;       /**< satellites that were asked in this step, */
-    uint32_t        asking;     /**< and those of them that have yet to answer */
-    uint32_t        word;       /**< SKY_HasWord_t: what they say together */
-    bool            is_passing; /**< in the middle of a step */
-    bool            at_once;    /**< the step asks all of them at once */
-    bool            is_asked;   /**< no other one is asked in this step */
-    bool            is_silent;  /**< one was silent in this step */
-    bool            is_listed;  /**< it is in a list */
+    SKY_Lookup_t core;
+    uint32_t     next;       /**< next key of its list */
+    uint32_t     question;   /**< first of its questions */
+    uint32_t     at;         /**< number of the satellite that is asked next */
+    uint32_t     asks;       /**< satellites that were asked in this step, */
+    uint32_t     asking;     /**< and those of them that have yet to answer */
+    uint32_t     word;       /**< SKY_HasWord_t: what they say together */
+    bool         is_passing; /**< in the middle of a step */
+    bool         at_once;    /**< the step asks all of them at once */
+    bool         is_asked;   /**< no other one is asked in this step */
+    bool         is_silent;  /**< one was silent in this step */
+    bool         is_listed;  /**< it is in a list */
 } SKY_GroundFound_t;
 
 /** Keys in a list: numbers of the first and the last one. */
@@ -347,8 +346,7 @@ struct SKY_GroundOp
     SKY_Addr_t             failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
     SKY_TransferAttempts_t attempts;
     SKY_GroundConfirm_t    confirms;
-    bool                   is_ahead; /**< the block is prefetched for a row to come, */
-    uint32_t               ahead_epoch;
+    bool                   is_ahead;        /**< the block is prefetched for a row to come */
     bool                   is_blind;        /**< satellites follow a schedule that this host does not know, */
     bool                   has_asked_blind; /**< and were asked whether they do */
     bool                 has_words; /**< GET: enough satellites said which version of the block they know, since it was missed */

@@ -51,7 +51,7 @@ static bool BeginStep(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Ground
     SKY_ASSERT(!found->is_passing);
     SKY_ASSERT(found->asking == 0u);
     if (step == SKY_LOOKUP_ASK &&
-        !SKY_Lookup_Begin(&found->core, SKY_GroundFirst_Number(ground, op, found), op->find.row_count > 0u ? 1u : 0u))
+        !SKY_Lookup_Begin(&found->core, op->find.row_count > 0u ? SKY_GroundFirst_Number(ground, op, found) : 0u))
     {
         return false;
     }
@@ -69,22 +69,22 @@ static bool BeginStep(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Ground
 /* End a step of which all have answered. */
 static void EndStep(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, SKY_GroundFound_t *found)
 {
-    const bool is_late = found->core.step == (uint32_t)SKY_LOOKUP_SEARCH;
+    const bool    is_late  = found->core.step == (uint32_t)SKY_LOOKUP_SEARCH;
+    const bool    is_block = found->word == (uint32_t)SKY_WORD_BLOCK;
+    SKY_HasWord_t word     = is_block ? SKY_WORD_BLOCK : SKY_WORD_ABSENT;
 
     SKY_ASSERT(found->is_passing);
     SKY_ASSERT(found->is_asked);
     if (found->core.step == (uint32_t)SKY_LOOKUP_ASK)
     {
-        SKY_Lookup_Take(&found->core, 0, SKY_GroundFind_Together(ground, op, found));
+        word = SKY_GroundFind_Together(ground, op, found);
     }
-    else if (!is_late || found->asks > 0u) /* in a search nobody says anything unless somebody is late */
+    else if (is_late && found->asks == 0u)
     {
-        const bool is_block = found->word == (uint32_t)SKY_WORD_BLOCK;
-
-        SKY_Lookup_Take(&found->core, 0, is_block ? SKY_WORD_BLOCK : SKY_WORD_ABSENT);
+        word = SKY_WORD_NOTHING;
     }
     found->is_passing = false;
-    (void)SKY_Lookup_Asked(&found->core);
+    SKY_Lookup_Told(&found->core, word);
 }
 
 /* Return true if a key has to wait before a step. */
@@ -109,7 +109,7 @@ static void EndKey(const SKY_Ground_t *ground, const SKY_GroundOp_t *op, SKY_Gro
 {
     SKY_ASSERT(found->asking == 0u);
     SKY_ASSERT(!found->is_passing);
-    found->status = SKY_Lookup_Status(&found->core, 0, found->is_incomplete);
+    found->status = SKY_Lookup_Status(&found->core, found->is_incomplete);
     if (found->status == SKY_STATUS_UNANSWERED && op->find.row_count == 0u && ground->reach.pause_us == 0u)
     {
         found->status = SKY_STATUS_NO_SATELLITE;
@@ -270,7 +270,7 @@ static void Begin(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
         found->status   = SKY_STATUS_RUNNING;
         found->question = SKY_HOST_NONE;
-        SKY_Lookup_Init(&found->core, &found->look, 1, late.is_known && late.is_over);
+        SKY_Lookup_Init(&found->core, late.is_known && late.is_over);
         if (!find->is_chain)
         {
             SKY_GroundKeys_Add(find, number);
