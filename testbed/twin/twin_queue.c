@@ -113,11 +113,6 @@ void SKYT_Queue_Remove(SKYT_Queue_t *queue, uint32_t id)
     }
 }
 
-bool SKYT_Queue_Has(const SKYT_Queue_t *queue, uint32_t id)
-{
-    return queue->at[id] != 0;
-}
-
 bool SKYT_Queue_Take(SKYT_Queue_t *queue, uint64_t until_us, SKYT_Event_t *event)
 {
     if (queue->count == 0 || queue->heap[0].time_us > until_us)

@@ -32,7 +32,6 @@ void SKYT_Queue_Set(SKYT_Queue_t *queue, uint32_t id, uint64_t time_us);
 void SKYT_Queue_SetBy(SKYT_Queue_t *queue, uint32_t id, uint64_t time_us);
 /** Remove an event. Nothing happens if it is not there. */
 void SKYT_Queue_Remove(SKYT_Queue_t *queue, uint32_t id);
-bool SKYT_Queue_Has(const SKYT_Queue_t *queue, uint32_t id);
 /** Take the first event out if it is due. @return false if none is */
 bool SKYT_Queue_Take(SKYT_Queue_t *queue, uint64_t until_us, SKYT_Event_t *event);
 

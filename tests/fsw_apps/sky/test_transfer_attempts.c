@@ -26,7 +26,7 @@ static void attempt(SKY_TransferAttempts_t *attempts, uint32_t ways, uint32_t st
 {
     CHECK_EQ(SKY_TransferAttempts_Next(attempts), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(attempts, &first, ways));
-    SKY_TransferAttempts_Ended(attempts, status, false, false, &first, 3, false);
+    SKY_TransferAttempts_Ended(attempts, status, false, false, &first, 3);
 }
 
 static void test_what_a_denied_share_means(void)
@@ -195,23 +195,20 @@ static void test_another_block_of_the_name(void)
 /* A window that moves on during each attempt is followed twice. */
 static void test_what_has_moved_is_asked_for_where_it_is(void)
 {
-    for (uint32_t anew = 0; anew < 2u; ++anew)
-    {
-        SKY_TransferAttempts_t get = get_of(settled);
+    SKY_TransferAttempts_t get = get_of(settled);
 
-        for (uint32_t ways = 1; ways <= 3u; ++ways)
-        {
-            CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_ASK);
-            CHECK(SKY_TransferAttempts_Begin(&get, &first, ways));
-            SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, false, anew == 1u ? &first : &second, 3, anew == 1u);
-        }
-        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
-        CHECK_EQ(SKY_TransferAttempts_Verdict(&get), SKY_VERDICT_KEEP);
+    for (uint32_t ways = 1; ways <= 3u; ++ways)
+    {
+        CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_ASK);
+        CHECK(SKY_TransferAttempts_Begin(&get, &first, ways));
+        SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, false, &second, 3);
     }
+    CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
+    CHECK_EQ(SKY_TransferAttempts_Verdict(&get), SKY_VERDICT_KEEP);
     SKY_TransferAttempts_t there = get_of(settled); /* a block that came is not looked for elsewhere */
 
     CHECK(SKY_TransferAttempts_Begin(&there, &none, 1));
-    SKY_TransferAttempts_Ended(&there, SKY_STATUS_DONE, true, true, &second, 4, true);
+    SKY_TransferAttempts_Ended(&there, SKY_STATUS_DONE, true, true, &second, 4);
     CHECK_EQ(SKY_TransferAttempts_Next(&there), SKY_ATTEMPT_END);
 }
 
@@ -222,7 +219,7 @@ static void test_a_stand_in_raises_doubts(void)
 
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(&get, &first, 1));
-    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, true, false, &first, 3, false);
+    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, true, false, &first, 3);
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_DOUBT);
 
     SKY_TransferAttempts_t same = get;
@@ -235,7 +232,7 @@ static void test_a_stand_in_raises_doubts(void)
 
     CHECK_EQ(SKY_TransferAttempts_Next(&again), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(&again, &first, 2));
-    SKY_TransferAttempts_Ended(&again, SKY_STATUS_MISS, true, false, &first, 3, false);
+    SKY_TransferAttempts_Ended(&again, SKY_STATUS_MISS, true, false, &first, 3);
     CHECK_EQ(SKY_TransferAttempts_Next(&again), SKY_ATTEMPT_DOUBT);
     CHECK_EQ(SKY_TransferAttempts_Next(&again), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_TransferAttempts_Verdict(&again), SKY_VERDICT_FORGET);
@@ -250,7 +247,7 @@ static void search(SKY_TransferAttempts_t *get, SKY_Late_t late, uint32_t row, u
     SKY_TransferAttempts_Searched(get, &late, row);
     CHECK_EQ(SKY_TransferAttempts_Next(get), SKY_ATTEMPT_ASK);
     CHECK(SKY_TransferAttempts_Begin(get, &first, 1)); /* the same ways: a chunk may have come meanwhile */
-    SKY_TransferAttempts_Ended(get, status, false, false, &first, row_then, false);
+    SKY_TransferAttempts_Ended(get, status, false, false, &first, row_then);
 }
 
 /* What such a satellite denies may be on its way to it. The same is asked as of others. */
@@ -262,7 +259,7 @@ static void test_the_word_of_who_is_not_settled_purges_nothing(void)
         SKY_TransferAttempts_t late = get_of(unknown);
 
         CHECK(SKY_TransferAttempts_Begin(&get, &first, 1));
-        SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, is_settled == 0u, &first, 3, false);
+        SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, is_settled == 0u, &first, 3);
         CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_CONFIRM);
         SKY_TransferAttempts_Confirmed(&get, false, false, false);
         CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_END);
@@ -270,7 +267,7 @@ static void test_the_word_of_who_is_not_settled_purges_nothing(void)
         CHECK_EQ(SKY_TransferAttempts_Verdict(&get), is_settled == 0u ? SKY_VERDICT_FORGET : SKY_VERDICT_PURGE);
 
         CHECK(SKY_TransferAttempts_Begin(&late, &first, 1));
-        SKY_TransferAttempts_Ended(&late, SKY_STATUS_MISS, false, is_settled == 0u, &first, 3, false);
+        SKY_TransferAttempts_Ended(&late, SKY_STATUS_MISS, false, is_settled == 0u, &first, 3);
         search(&late, settled, 3, SKY_STATUS_MISS, 3); /* it is settled by now */
         CHECK_EQ(SKY_TransferAttempts_Next(&late), SKY_ATTEMPT_CONFIRM);
         SKY_TransferAttempts_Confirmed(&late, false, false, false);
@@ -351,7 +348,7 @@ static void test_a_new_row_may_be_late(void)
     SKY_TransferAttempts_t get = get_of(settled);
 
     CHECK(SKY_TransferAttempts_Begin(&get, &second, 1));
-    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, false, &second, 4, false);
+    SKY_TransferAttempts_Ended(&get, SKY_STATUS_MISS, false, false, &second, 4);
     search(&get, settled, 4, SKY_STATUS_MISS, 4);
     CHECK_EQ(SKY_TransferAttempts_Next(&get), SKY_ATTEMPT_CONFIRM);
 }

@@ -135,10 +135,9 @@ void SKY_TransferAttempts_GiveUp(SKY_TransferAttempts_t *attempts);
  * @param is_unsettled  a satellite that denied chunks is not settled
  * @param rows         rows whose places would be asked now
  * @param row          row that holds now; 0 without a schedule
- * @param is_prefetched    this host has prefetched the block for another row meanwhile
  */
 void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, bool is_unsettled,
-                                const SKY_Rows_t *rows, uint32_t row, bool is_prefetched);
+                                const SKY_Rows_t *rows, uint32_t row);
 /** Take in a search for late satellites. @param row  row that held then */
 void SKY_TransferAttempts_Searched(SKY_TransferAttempts_t *attempts, const SKY_Late_t *late, uint32_t row);
 /**

@@ -68,9 +68,35 @@ uint64_t SKY_GroundAsk_WaitUs(SKY_Ground_t *ground, const SKY_GroundOp_t *op, bo
     return wait_us;
 }
 
-bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQuestion_t *what, uint64_t wait_us)
+void SKY_GroundAsk_Write(SKY_GroundOp_t *op, SKY_HostQuestion_t *question, const SKY_HostPlace_t *place, uint8_t what)
+{
+    SKY_ASSERT(place->plane != 0u);
+    SKY_ASSERT(place != &question->place);
+    (void)memset(question, 0, sizeof(*question));
+    question->place  = *place;
+    question->apid   = SKY_APID_KVC;
+    question->op     = what;
+    question->tenant = op->tenant;
+    question->owner  = op;
+    (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
+}
+
+bool SKY_GroundAsk_Send(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint64_t wait_us)
 {
     SKY_ASSERT(op->asking == 0u);
+    SKY_ASSERT(op->asks <= ground->asks_most);
+    for (uint32_t i = 0; i < op->asks; ++i)
+    {
+        op->questions[i].deadline_ms = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
+        SKY_ASSERT(op->questions[i].deadline_ms >= 1u);
+        op->asking += SKY_GroundQuestion_Ask(ground, &op->questions[i]) ? 1u : 0u;
+    }
+    op->tries += op->asks;
+    return op->asking > 0u;
+}
+
+bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQuestion_t *what, uint64_t wait_us)
+{
     SKY_ASSERT(op->waits == SKY_GROUND_WAIT_NOT);
     SKY_ASSERT(what->payload != NULL || what->payload_bytes == 0u);
     for (uint32_t i = 0; i < op->asks; ++i)
@@ -78,17 +104,12 @@ bool SKY_GroundAsk_All(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostQ
         const SKY_HostPlace_t place    = op->questions[i].place;
         SKY_HostQuestion_t   *question = &op->questions[i];
 
-        *question             = *what;
-        question->place       = place;
-        question->apid        = SKY_APID_KVC;
-        question->tenant      = op->tenant;
-        question->deadline_ms = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
-        question->owner       = op;
-        SKY_ASSERT(question->place.plane != 0u);
-        SKY_ASSERT(question->deadline_ms >= 1u);
+        *question        = *what;
+        question->place  = place;
+        question->apid   = SKY_APID_KVC;
+        question->tenant = op->tenant;
+        question->owner  = op;
         (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
-        op->asking += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;
     }
-    op->tries += op->asks;
-    return op->asking > 0u;
+    return SKY_GroundAsk_Send(ground, op, wait_us);
 }

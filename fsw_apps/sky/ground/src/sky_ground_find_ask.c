@@ -157,16 +157,11 @@ bool SKY_GroundFind_Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t numbe
 
     SKY_ASSERT(found->is_passing);
     SKY_ASSERT(place->plane != 0u);
-    (void)memset(question, 0, sizeof(*question));
-    question->place         = *place;
-    question->apid          = SKY_APID_KVC;
-    question->op            = SKY_OP_HAS;
+    SKY_GroundAsk_Write(op, question, place, SKY_OP_HAS);
     question->flags         = SKY_FLAG_ANY;
-    question->tenant        = op->tenant;
     question->payload       = ground->any;
     question->payload_bytes = ground->any_bytes;
     question->deadline_ms   = WaitMs(ground, op, place);
-    question->owner         = op;
     (void)memcpy(question->key, found->key, SKY_KEY_BYTES);
     ++op->tries;
     ++found->asks;

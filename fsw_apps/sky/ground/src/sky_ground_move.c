@@ -119,8 +119,8 @@ static void TakeEnd(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     {
         watch->Moved(watch->context, op, status);
     }
-    SKY_TransferAttempts_Ended(&op->attempts, status, block->at_stand_in, block->is_unsettled, &rows, SKY_GroundWays_Row(ground),
-                               false); /* if it was prefetched meanwhile, it has another epoch, and so these are other rows */
+    /* If it was prefetched meanwhile, it has another epoch, and so these are other rows. */
+    SKY_TransferAttempts_Ended(&op->attempts, status, block->at_stand_in, block->is_unsettled, &rows, SKY_GroundWays_Row(ground));
     op->outcome = op->attempts.status;
     SKY_ASSERT(op->outcome != SKY_STATUS_RUNNING);
 }

@@ -46,19 +46,12 @@ static uint32_t SharesOf(const SKY_Ground_t *ground, const SKY_GroundOp_t *op)
 }
 
 /* Add a question about the block. */
-static SKY_HostQuestion_t *Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostPlace_t place, uint8_t what)
+static SKY_HostQuestion_t *Add(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_HostPlace_t place, uint8_t what)
 {
     SKY_HostQuestion_t *question = &op->questions[op->asks];
 
     SKY_ASSERT(op->asks < ground->asks_most);
-    SKY_ASSERT(place.plane != 0u);
-    (void)memset(question, 0, sizeof(*question));
-    question->place  = place;
-    question->apid   = SKY_APID_KVC;
-    question->op     = what;
-    question->tenant = op->tenant;
-    question->owner  = op;
-    (void)memcpy(question->key, op->key, SKY_KEY_BYTES);
+    SKY_GroundAsk_Write(op, question, &place, what);
     ++op->asks;
     return question;
 }
@@ -70,15 +63,7 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const uint64_t wait_us = SKY_GroundAsk_WaitUs(ground, op, false);
     const uint64_t left_us = op->prefetch.end_us > ground->now_us ? op->prefetch.end_us - ground->now_us : 0u;
 
-    SKY_ASSERT(op->asking == 0u);
-    for (uint32_t i = 0; i < op->asks; ++i)
-    {
-        op->questions[i].deadline_ms = (uint32_t)((wait_us < left_us ? wait_us : left_us) / SKY_GROUND_US_PER_MS + 1u);
-        op->asking += SKY_GroundQuestion_Ask(ground, &op->questions[i]) ? 1u : 0u;
-    }
-    op->tries += op->asks;
-    SKY_ASSERT(op->asking <= op->asks);
-    return op->asking > 0u;
+    return SKY_GroundAsk_Send(ground, op, wait_us < left_us ? wait_us : left_us);
 }
 
 /* Ask the next places of shares to move them. @return false if there are none left */

@@ -134,8 +134,12 @@ void SKY_GroundAsk_Add(SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_Addr_t sate
 void SKY_GroundAsk_AddLate(SKY_Ground_t *ground, SKY_GroundOp_t *op);
 /** Return how long to wait for their answers. */
 uint64_t SKY_GroundAsk_WaitUs(SKY_Ground_t *ground, const SKY_GroundOp_t *op, bool is_hurried);
+/** Write a question about the operation's block to a satellite: room, payload and more are the caller's to add. */
+void SKY_GroundAsk_Write(SKY_GroundOp_t *op, SKY_HostQuestion_t *question, const SKY_HostPlace_t *place, uint8_t what);
+/** Ask the questions that were written. It is due when all have answered, or their time is over. @return false if there are none */
+bool SKY_GroundAsk_Send(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint64_t wait_us);
 /**
- * Ask them about the operation's block. It is due when all have answered, or their time is over.
+ * Ask the satellites that were added about the operation's block.
  * @param what  operation, flags and payload of each question
  * @return false if there are none
  */

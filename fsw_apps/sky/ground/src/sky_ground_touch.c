@@ -42,19 +42,13 @@ static bool AddBlock(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_GroundB
 
         (void)SKY_ChunkSet_Init(&any, share, 1, 1);
         SKY_ChunkSet_Add(&any, 0);
-        (void)memset(question, 0, sizeof(*question));
-        question->place         = op->places[share];
-        question->apid          = SKY_APID_KVC;
-        question->op            = SKY_OP_HAS;
+        SKY_GroundAsk_Write(op, question, &op->places[share], SKY_OP_HAS);
         question->flags         = SKY_FLAG_USE | SKY_FLAG_ANY;
-        question->tenant        = op->tenant;
         question->block_version = block->facts.version;
         question->content       = block->facts.content;
         question->chunk_id      = share;
         question->payload_bytes = (uint32_t)SKY_ChunkSet_Encode(&any, payload, SKY_CHUNKSET_MAX_BYTES);
         question->payload       = payload;
-        question->owner         = op;
-        (void)memcpy(question->key, block->key, SKY_KEY_BYTES);
         ++op->asks;
         SKY_ASSERT(question->place.plane != 0u);
         SKY_ASSERT(op->asks <= ground->asks_most);
@@ -79,15 +73,7 @@ static bool AskNext(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             return false;
         }
     }
-    const uint64_t wait_us = SKY_GroundAsk_WaitUs(ground, op, false);
-
-    for (uint32_t i = 0; i < op->asks; ++i)
-    {
-        op->questions[i].deadline_ms = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
-        op->asking += SKY_GroundQuestion_Ask(ground, &op->questions[i]) ? 1u : 0u;
-    }
-    op->tries += op->asks;
-    return op->asking > 0u;
+    return SKY_GroundAsk_Send(ground, op, SKY_GroundAsk_WaitUs(ground, op, false));
 }
 
 /* Take in the answers. @return false if a satellite was silent; it is suspected */

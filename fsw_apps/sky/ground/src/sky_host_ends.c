@@ -10,13 +10,6 @@
 #define LOSS_TOLERATED 64u       /* one of so many chunks may be lost on its way, and the links count as good */
 #define LOSSY_US       30000000u /* for so long gets ask for parity at once after links have lost more */
 
-static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
-{
-    SKY_ASSERT(lane->piece < host->blocks.piece_count);
-    SKY_ASSERT(host->blocks.pieces[lane->piece].work < host->blocks.work_count);
-    return &host->blocks.works[host->blocks.pieces[lane->piece].work];
-}
-
 /* Return what a share ended with. A satellite's word counts only if it is a status of the wire: it must not say what only this host may
  * say, such as a miss, after which the block is purged. */
 static SKY_Status_t WordOf(const SKY_HostLane_t *lane)
@@ -97,7 +90,7 @@ static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
     SKY_ASSERT(lane->place < SKY_HOST_LANES);
     SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) != 0u);
     SKY_HostPiece_t       *piece = &host->blocks.pieces[lane->piece];
-    SKY_HostWork_t        *work  = WorkOf(host, lane);
+    SKY_HostWork_t        *work  = SKY_HostPieces_WorkOf(host, lane);
     const SKY_HostServed_t part  = SKY_HostExchange_Account(lane, work, piece->twin == SKY_HOST_NONE);
 
     SKY_HostServed_Add(work->block, &host->peers.peers[lane->peer], &part);
@@ -398,7 +391,7 @@ static bool IsOfTwin(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_ShareState_t st
 {
     const uint32_t         piece = lane->piece;
     const uint32_t         twin  = host->blocks.pieces[piece].twin;
-    const SKY_HostBlock_t *block = WorkOf(host, lane)->block;
+    const SKY_HostBlock_t *block = SKY_HostPieces_WorkOf(host, lane)->block;
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
 
@@ -474,7 +467,7 @@ static void End(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
 bool SKY_HostEnds_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     SKY_ASSERT(lane->request_id != 0u);
-    if (lane->kind == SKY_HOST_GET && WorkOf(host, lane)->rows_left == 0u)
+    if (lane->kind == SKY_HOST_GET && SKY_HostPieces_WorkOf(host, lane)->rows_left == 0u)
     {
         Complete(host, host->blocks.pieces[lane->piece].work);
         return true;

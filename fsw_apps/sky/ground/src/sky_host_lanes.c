@@ -9,13 +9,6 @@
 #define LANES_SMALL   2u  /* lanes of a satellite that only small blocks take */
 #define HEDGE_PERCENT 95u /* of the answers come earlier than two thirds of the time after which parity is asked for */
 
-static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
-{
-    SKY_ASSERT(lane->piece < host->blocks.piece_count);
-    SKY_ASSERT(host->blocks.pieces[lane->piece].work < host->blocks.work_count);
-    return &host->blocks.works[host->blocks.pieces[lane->piece].work];
-}
-
 static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     const uint32_t left = SKY_HostExchange_Left(lane);
@@ -23,7 +16,7 @@ static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
     SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
     host->counters.chunks += lane->left_seen - left;
-    WorkOf(host, lane)->block->moved += lane->left_seen - left;
+    SKY_HostPieces_WorkOf(host, lane)->block->moved += lane->left_seen - left;
     lane->left_seen = left;
 }
 
@@ -285,7 +278,7 @@ static uint64_t HedgeUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, cons
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(since_us <= host->now_us);
 
-    if (WorkOf(host, lane)->held == SKY_HOST_NONE)
+    if (SKY_HostPieces_WorkOf(host, lane)->held == SKY_HOST_NONE)
     {
         return UINT64_MAX;
     }
@@ -298,7 +291,7 @@ static uint64_t HedgeUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, cons
 static bool MayLose(const SKY_Host_t *host, const SKY_HostLane_t *lane)
 {
     const SKY_HostPiece_t *piece = &host->blocks.pieces[lane->piece];
-    SKY_HostWork_t        *work  = WorkOf(host, lane);
+    SKY_HostWork_t        *work  = SKY_HostPieces_WorkOf(host, lane);
     SKY_ASSERT(lane->kind == SKY_HOST_PUT);
     SKY_ASSERT(piece->count >= 1u);
 
@@ -370,24 +363,24 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
         NoteAnswerTime(host, lane); /* of another request a time-out would count */
     }
     SKY_HostReplace_Heard(host, lane);
-    lane->is_answered                   = true;
-    lane->first_us                      = lane->first_us == 0u ? host->now_us : lane->first_us;
-    lane->last_us                       = host->now_us;
-    peer->slow                          = false;
-    peer->heard_us                      = host->now_us;
-    WorkOf(host, lane)->block->heard_us = host->now_us;
-    peer->silent                        = false;
-    peer->due_us                        = 0;
+    lane->is_answered                                  = true;
+    lane->first_us                                     = lane->first_us == 0u ? host->now_us : lane->first_us;
+    lane->last_us                                      = host->now_us;
+    peer->slow                                         = false;
+    peer->heard_us                                     = host->now_us;
+    SKY_HostPieces_WorkOf(host, lane)->block->heard_us = host->now_us;
+    peer->silent                                       = false;
+    peer->due_us                                       = 0;
     SKY_HostPace_Asked(host, peer, SKY_HostExchange_AgeUs(lane, host->now_us, pkt));
     SKY_HostExchange_OnPacket(lane, host->now_us, pkt);
     if (pkt->status == SKY_STATUS_NOT_FOUND && (pkt->word & SKY_WORD_SETTLED) == 0u)
     {
-        WorkOf(host, lane)->block->is_unsettled = true;
+        SKY_HostPieces_WorkOf(host, lane)->block->is_unsettled = true;
     }
     if (lane->kind == SKY_HOST_GET && SKY_HostExchange_Left(lane) < left) /* a packet completes one chunk at most */
     {
         lane->bytes += pkt->chunk_len;
-        SKY_HostRows_Take(WorkOf(host, lane), pkt->chunk_id);
+        SKY_HostRows_Take(SKY_HostPieces_WorkOf(host, lane), pkt->chunk_id);
     }
     lane->asked_us = SKY_HostExchange_Waits(lane) ? lane->asked_us : 0u; /* silence is to be that of the satellite */
     Count(host, lane);

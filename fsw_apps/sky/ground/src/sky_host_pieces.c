@@ -183,6 +183,13 @@ uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block)
     return pieces;
 }
 
+SKY_HostWork_t *SKY_HostPieces_WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
+{
+    SKY_ASSERT(lane->piece < host->blocks.piece_count);
+    SKY_ASSERT(host->blocks.pieces[lane->piece].work < host->blocks.work_count);
+    return &host->blocks.works[host->blocks.pieces[lane->piece].work];
+}
+
 /* ---- satellites ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t HashOf(SKY_Addr_t addr)

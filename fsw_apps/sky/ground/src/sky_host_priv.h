@@ -73,6 +73,8 @@ bool SKY_HostPieces_HasStandIn(const SKY_HostBlock_t *block, uint32_t server);
 bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece);
 /** Queue a copy of a piece, for its server's place in another round. @return SKY_HOST_NONE if there is no memory */
 uint32_t SKY_HostPieces_Copy(SKY_Host_t *host, uint32_t piece, uint32_t round);
+/** Return the work of which a lane runs a piece. */
+SKY_HostWork_t *SKY_HostPieces_WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane);
 /** Take a piece out of those of a block that are held back. @return SKY_HOST_NONE if there is none */
 uint32_t SKY_HostPieces_TakeHeld(SKY_Host_t *host, uint32_t work);
 /** Free a piece that has ended, and is in no queue and no lane. */

@@ -22,13 +22,6 @@
 
 #define QUARTER 4u /* of the satellites may be silent, and the answers of the others still tell what is usual */
 
-static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
-{
-    SKY_ASSERT(lane->piece < host->blocks.piece_count);
-    SKY_ASSERT(host->blocks.pieces[lane->piece].work < host->blocks.work_count);
-    return &host->blocks.works[host->blocks.pieces[lane->piece].work];
-}
-
 static uint64_t MostOf(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -58,7 +51,7 @@ static bool HaveMostAnswered(const SKY_HostWork_t *work)
 void SKY_HostReplace_Heard(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     const SKY_HostPiece_t *piece = &host->blocks.pieces[lane->piece];
-    SKY_HostWork_t        *work  = WorkOf(host, lane);
+    SKY_HostWork_t        *work  = SKY_HostPieces_WorkOf(host, lane);
     const bool             knew  = HaveMostAnswered(work);
 
     SKY_ASSERT(work->block != NULL);
@@ -91,7 +84,7 @@ bool SKY_HostReplace_IsSilent(const SKY_Host_t *host, const SKY_HostLane_t *lane
 
 uint64_t SKY_HostReplace_LateUs(const SKY_Host_t *host, const SKY_HostLane_t *lane)
 {
-    const SKY_HostWork_t *work = WorkOf(host, lane);
+    const SKY_HostWork_t *work = SKY_HostPieces_WorkOf(host, lane);
     const SKY_Peer_t     *peer = &host->peers.peers[lane->peer].peer;
     const uint64_t        own_us =
         peer->srtt_us == 0u ? 0u : peer->srtt_us + MostOf(UINT64_C(4) * peer->rttvar_us, peer->cfg.rto_min_us);
@@ -109,7 +102,7 @@ uint64_t SKY_HostReplace_LateUs(const SKY_Host_t *host, const SKY_HostLane_t *la
 
 uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
-    const SKY_HostWork_t *work    = WorkOf(host, lane);
+    const SKY_HostWork_t *work    = SKY_HostPieces_WorkOf(host, lane);
     const uint64_t        late_us = SKY_HostReplace_LateUs(host, lane);
     SKY_HostPeer_t       *peer    = &host->peers.peers[lane->peer];
 

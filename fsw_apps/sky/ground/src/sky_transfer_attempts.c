@@ -175,7 +175,7 @@ void SKY_TransferAttempts_GiveUp(SKY_TransferAttempts_t *attempts)
 }
 
 void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t status, bool at_stand_in, bool is_unsettled,
-                                const SKY_Rows_t *rows, uint32_t row, bool is_prefetched)
+                                const SKY_Rows_t *rows, uint32_t row)
 {
     const bool is_denied = status == SKY_STATUS_MISS;
     SKY_ASSERT(status != SKY_STATUS_RUNNING);
@@ -186,7 +186,7 @@ void SKY_TransferAttempts_Ended(SKY_TransferAttempts_t *attempts, uint32_t statu
     attempts->status              = status;
     attempts->denied.at_stand_in  = is_denied && at_stand_in;
     attempts->denied.is_unsettled = is_unsettled;
-    attempts->denied.has_moved    = is_denied && (is_prefetched || AreOthers(attempts, rows));
+    attempts->denied.has_moved    = is_denied && AreOthers(attempts, rows);
     if (row != attempts->known_row) /* in a new row other satellites may have something to hand over */
     {
         attempts->may_search        = true;
