@@ -34,6 +34,15 @@ PyObject *SKYC_Py_Fail(int error)
     return PyErr_SetFromErrno(PyExc_OSError);
 }
 
+PyObject *SKYC_Py_NoneOr(int error)
+{
+    if (error != 0)
+    {
+        return SKYC_Py_Fail(error);
+    }
+    Py_RETURN_NONE;
+}
+
 bool SKYC_Py_IsOurs(const SKYC_Ground_t *ground)
 {
     const bool is_child = SKYC_Ground_IsChild(ground);
@@ -81,6 +90,41 @@ bool SKYC_Py_IsTuple(PyObject *item, Py_ssize_t count, const char *name)
     }
     PyErr_Format(PyExc_TypeError, "%s must be a tuple of %zd", name, count);
     return false;
+}
+
+bool SKYC_Py_Key(PyObject *item, uint8_t key[SKY_KEY_BYTES])
+{
+    char      *from  = NULL;
+    Py_ssize_t bytes = 0;
+
+    if (PyBytes_AsStringAndSize(item, &from, &bytes) != 0)
+    {
+        return false;
+    }
+    if (bytes != (Py_ssize_t)SKY_KEY_BYTES)
+    {
+        PyErr_Format(PyExc_ValueError, "key of %zd bytes; %d are allowed", bytes, (int)SKY_KEY_BYTES);
+        return false;
+    }
+    (void)memcpy(key, from, SKY_KEY_BYTES);
+    return true;
+}
+
+PyObject *SKYC_Py_TupleOf(const SKY_Addr_t *satellites, uint32_t count)
+{
+    PyObject *tuple = PyTuple_New((Py_ssize_t)count);
+
+    for (uint32_t i = 0; tuple != NULL && i < count; ++i)
+    {
+        PyObject *one = Py_BuildValue("(HH)", satellites[i].plane, satellites[i].slot);
+
+        if (one == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, one) != 0)
+        {
+            Py_DECREF(tuple);
+            tuple = NULL;
+        }
+    }
+    return tuple;
 }
 
 SKY_Addr_t *SKYC_Py_Satellites(PyObject *iterable, uint32_t *count)
@@ -242,17 +286,8 @@ static bool write_request(PyObject *request, room_t *room)
     question->credit        = SKYC_Py_Number16(request, 13, "credit");
     question->room_bytes    = ANSWER_BYTES;
     question->room          = room->answer;
-    if (PyErr_Occurred() != NULL || PyBytes_AsStringAndSize(PyTuple_GetItem(request, 11), &from, &bytes) != 0)
-    {
-        return false;
-    }
-    if (bytes != SKY_KEY_BYTES)
-    {
-        PyErr_Format(PyExc_ValueError, "key of %zd bytes; %d are allowed", bytes, (int)SKY_KEY_BYTES);
-        return false;
-    }
-    (void)memcpy(question->key, from, SKY_KEY_BYTES);
-    if (PyBytes_AsStringAndSize(PyTuple_GetItem(request, 14), &from, &bytes) != 0)
+    if (PyErr_Occurred() != NULL || !SKYC_Py_Key(PyTuple_GetItem(request, 11), question->key) ||
+        PyBytes_AsStringAndSize(PyTuple_GetItem(request, 14), &from, &bytes) != 0)
     {
         return false;
     }
@@ -298,7 +333,8 @@ static PyObject *answers_of(const room_t *rooms, Py_ssize_t count)
     return answers;
 }
 
-bool SKYC_Py_Await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
+/* Wait until all of these operations have ended in a box. All are cancelled if a signal raises. @return false with an exception */
+static bool await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
 {
     bool     raised = false;
     uint32_t ended;
@@ -324,8 +360,7 @@ bool SKYC_Py_Await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops
     return !raised && SKYC_Py_IsOurs(ground);
 }
 
-/* Have an operation done. @return false with an exception */
-static bool finish(SKYC_Ground_t *ground, SKYC_Op_t *op)
+bool SKYC_Py_Finish(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count)
 {
     int         error = 0;
     SKYC_Box_t *box   = SKYC_Box_New(ground, false, &error);
@@ -333,11 +368,11 @@ static bool finish(SKYC_Ground_t *ground, SKYC_Op_t *op)
 
     if (box != NULL)
     {
-        error = SKYC_Ground_Submit(ground, box, &op, 1);
+        error = SKYC_Ground_Submit(ground, box, ops, count);
     }
     if (error == 0)
     {
-        good = SKYC_Py_Await(ground, box, &op, 1);
+        good = await(ground, box, ops, count);
     }
     else
     {
@@ -392,7 +427,7 @@ static PyObject *ground_exchange(PyObject *object, PyObject *arguments)
     op->core.requests      = questions;
     op->core.request_count = (uint32_t)count;
     op->core.deadline_ms   = deadline_ms;
-    if (is_sound && finish(self->ground, op))
+    if (is_sound && SKYC_Py_Finish(self->ground, &op, 1))
     {
         if (op->core.status == SKY_STATUS_REFUSED)
         {
@@ -455,16 +490,6 @@ static PyObject *ground_hurry_us(PyObject *object, PyObject *satellites)
     return wait_us(object, satellites, SKYC_Ground_HurryUs);
 }
 
-/* Return None, or raise an error. */
-static PyObject *none_or(int error)
-{
-    if (error != 0)
-    {
-        return SKYC_Py_Fail(error);
-    }
-    Py_RETURN_NONE;
-}
-
 static PyObject *ground_expect(PyObject *object, PyObject *arguments)
 {
     SKYC_PyGround_t *self = (SKYC_PyGround_t *)(void *)object;
@@ -479,7 +504,7 @@ static PyObject *ground_expect(PyObject *object, PyObject *arguments)
     Py_BEGIN_ALLOW_THREADS;
     error = SKYC_Ground_Expect(self->ground, satellite, rtt_us);
     Py_END_ALLOW_THREADS;
-    return none_or(error);
+    return SKYC_Py_NoneOr(error);
 }
 
 static PyObject *ground_set_number(PyObject *object, PyObject *argument)
@@ -495,7 +520,7 @@ static PyObject *ground_set_number(PyObject *object, PyObject *argument)
     Py_BEGIN_ALLOW_THREADS;
     error = SKYC_Ground_SetNumber(self->ground, taken);
     Py_END_ALLOW_THREADS;
-    return none_or(error);
+    return SKYC_Py_NoneOr(error);
 }
 
 static PyObject *ground_counters(PyObject *object, PyObject *unused)
@@ -509,49 +534,6 @@ static PyObject *ground_counters(PyObject *object, PyObject *unused)
     error = SKYC_Ground_Counters(self->ground, &counters);
     Py_END_ALLOW_THREADS;
     return error != 0 ? SKYC_Py_Fail(error) : PyBytes_FromStringAndSize((const char *)&counters, (Py_ssize_t)sizeof(counters));
-}
-
-/* ---- telemetry -------------------------------------------------------------------------------------------------------------- */
-
-static PyObject *ground_listen(PyObject *object, PyObject *unused)
-{
-    SKYC_PyGround_t *self = (SKYC_PyGround_t *)(void *)object;
-    int              error;
-
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS;
-    error = SKYC_Ground_Listen(self->ground);
-    Py_END_ALLOW_THREADS;
-    return none_or(error);
-}
-
-static PyObject *ground_next_telemetry(PyObject *object, PyObject *argument)
-{
-    SKYC_PyGround_t  *self       = (SKYC_PyGround_t *)(void *)object;
-    const uint32_t    timeout_us = (uint32_t)SKYC_Py_Number(argument, UINT32_MAX, "timeout_us");
-    SKYC_Telemetry_t *one        = malloc(sizeof(*one));
-    PyObject         *told       = NULL;
-    bool              any        = false;
-
-    if (one == NULL || PyErr_Occurred() != NULL || !SKYC_Py_IsOurs(self->ground))
-    {
-        free(one);
-        return PyErr_Occurred() != NULL ? NULL : PyErr_NoMemory();
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    any = SKYC_Ground_NextTelemetry(self->ground, one, timeout_us);
-    Py_END_ALLOW_THREADS;
-    if (any)
-    {
-        told = Py_BuildValue("(HHy#)", one->plane, one->slot, (const char *)one->message, (Py_ssize_t)one->length);
-    }
-    else
-    {
-        told = Py_None;
-        Py_INCREF(told);
-    }
-    free(one);
-    return told;
 }
 
 /* ---- module ----------------------------------------------------------------------------------------------------------------- */
@@ -571,8 +553,8 @@ static PyMethodDef ground_methods[] = {
      "SKY_GroundSky_t."},
     {"run", SKYC_Py_Run, METH_O, "Have operations on blocks done, all at once, and return the outcome of each."},
     {"reach", SKYC_Py_Reach, METH_NOARGS, "Return (is_silent, losses, lost satellites)."},
-    {"listen", ground_listen, METH_NOARGS, "Keep telemetry from now on."},
-    {"next_telemetry", ground_next_telemetry, METH_O,
+    {"listen", SKYC_Py_Listen, METH_NOARGS, "Keep telemetry from now on."},
+    {"next_telemetry", SKYC_Py_NextTelemetry, METH_O,
      "next_telemetry(timeout_us): return the oldest message as (plane, slot, message), or None."},
     {NULL, NULL, 0, NULL},
 };

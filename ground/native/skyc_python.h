@@ -21,6 +21,8 @@ typedef struct
 
 /** Raise an OSError, or RuntimeError for SKYC_NO_THREAD. @return NULL */
 PyObject *SKYC_Py_Fail(int error);
+/** Return None, or raise an error: one that is not 0. */
+PyObject *SKYC_Py_NoneOr(int error);
 /** Check that this process is the one that opened a ground. @return false with an exception: it was forked from that */
 bool SKYC_Py_IsOurs(const SKYC_Ground_t *ground);
 /** Convert an item to a number of at most @p most. @return 0 with an exception if it is none */
@@ -32,9 +34,12 @@ uint32_t SKYC_Py_Number32(PyObject *tuple, Py_ssize_t at, const char *name);
 bool SKYC_Py_IsTuple(PyObject *item, Py_ssize_t count, const char *name);
 /** Get satellites from an iterable of (plane, slot). @return memory to free, room for one at least; NULL with an exception */
 SKY_Addr_t *SKYC_Py_Satellites(PyObject *iterable, uint32_t *count);
-/** Wait until all of these operations have ended in a box, and take them back. All are cancelled if a signal raises. @return false with an
- *  exception */
-bool SKYC_Py_Await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count);
+/** Read a key. @return false with an exception */
+bool SKYC_Py_Key(PyObject *item, uint8_t key[SKY_KEY_BYTES]);
+/** Return satellites as a tuple of (plane, slot); NULL with an exception. */
+PyObject *SKYC_Py_TupleOf(const SKY_Addr_t *satellites, uint32_t count);
+/** Have operations done, and wait until all have ended. All are cancelled if a signal raises. @return false with an exception */
+bool SKYC_Py_Finish(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count);
 
 /* ---- skyc_python_blocks.c: operations on blocks --------------------------------------------------------------------------------- */
 
@@ -67,5 +72,10 @@ PyObject *SKYC_Py_Run(PyObject *object, PyObject *requests);
 
 PyObject *SKYC_Py_SetSky(PyObject *object, PyObject *arguments);
 PyObject *SKYC_Py_Reach(PyObject *object, PyObject *unused);
+
+/* ---- skyc_python_telemetry.c: methods of a ground ----------------------------------------------------------------------------- */
+
+PyObject *SKYC_Py_Listen(PyObject *object, PyObject *unused);
+PyObject *SKYC_Py_NextTelemetry(PyObject *object, PyObject *argument);
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include "skyc_python.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,25 +30,6 @@ typedef struct
 } told_t;
 
 /* ---- requests ----------------------------------------------------------------------------------------------------------------- */
-
-/* Read a key. @return false with an exception */
-static bool read_key(PyObject *item, uint8_t *key)
-{
-    char      *from  = NULL;
-    Py_ssize_t bytes = 0;
-
-    if (PyBytes_AsStringAndSize(item, &from, &bytes) != 0)
-    {
-        return false;
-    }
-    if (bytes != (Py_ssize_t)SKY_KEY_BYTES)
-    {
-        PyErr_Format(PyExc_ValueError, "key of %zd bytes; %d are allowed", bytes, (int)SKY_KEY_BYTES);
-        return false;
-    }
-    (void)memcpy(key, from, SKY_KEY_BYTES);
-    return true;
-}
 
 /* Read the facts of a block, of which the first one is field @p at of a tuple. Look at PyErr_Occurred afterwards. */
 static SKY_BlockFacts_t facts_of(PyObject *tuple, Py_ssize_t at)
@@ -182,7 +162,7 @@ static bool read_chain(PyObject *extra, SKYC_PyRun_t *run)
     {
         PyObject *one = PyTuple_GetItem(extra, i);
 
-        if (!SKYC_Py_IsTuple(one, FACTS_FIELDS, "a block") || !read_key(PyTuple_GetItem(one, 0), blocks[i].key))
+        if (!SKYC_Py_IsTuple(one, FACTS_FIELDS, "a block") || !SKYC_Py_Key(PyTuple_GetItem(one, 0), blocks[i].key))
         {
             return false;
         }
@@ -245,7 +225,7 @@ static bool read_request(PyObject *request, SKYC_PyRun_t *run)
 {
     SKY_GroundOp_t *core = &run->op.core;
 
-    if (!SKYC_Py_IsTuple(request, FIELDS, "a request") || !read_key(PyTuple_GetItem(request, 1), core->key))
+    if (!SKYC_Py_IsTuple(request, FIELDS, "a request") || !SKYC_Py_Key(PyTuple_GetItem(request, 1), core->key))
     {
         return false;
     }
@@ -336,26 +316,6 @@ static PyObject *found_of(const SKY_GroundOp_t *core)
     return bytes;
 }
 
-/* Return who holds which share, as a tuple of (plane, slot), or None. */
-static PyObject *holders_of(const SKYC_PyRun_t *run)
-{
-    const bool       has_any = run->op.wants_holders && run->op.core.holders != NULL;
-    const Py_ssize_t count   = has_any ? (Py_ssize_t)run->servers : 0;
-    PyObject        *holders = PyTuple_New(count);
-
-    for (Py_ssize_t i = 0; holders != NULL && i < count; ++i)
-    {
-        PyObject *one = Py_BuildValue("(HH)", run->op.core.holders[i].plane, run->op.core.holders[i].slot);
-
-        if (one == NULL || PyTuple_SetItem(holders, i, one) != 0)
-        {
-            Py_DECREF(holders);
-            holders = NULL;
-        }
-    }
-    return holders;
-}
-
 /* Return what only outcomes of one kind tell. */
 static PyObject *rest_of(const SKYC_PyRun_t *run)
 {
@@ -366,9 +326,9 @@ static PyObject *rest_of(const SKYC_PyRun_t *run)
     {
         case SKY_GROUND_GET:
         case SKY_GROUND_PUT:
-            return Py_BuildValue("(OIIIIIIKKKHHy#)", core->is_passed ? Py_True : Py_False, (unsigned int)block->last_status,
-                                 (unsigned int)block->chunks, (unsigned int)block->lost, (unsigned int)block->decoded,
-                                 (unsigned int)block->repeats, (unsigned int)block->corrupt, (unsigned long long)block->bytes,
+            return Py_BuildValue("(IIIIIIKKKHHy#)", (unsigned int)block->last_status, (unsigned int)block->chunks,
+                                 (unsigned int)block->lost, (unsigned int)block->decoded, (unsigned int)block->repeats,
+                                 (unsigned int)block->corrupt, (unsigned long long)block->bytes,
                                  (unsigned long long)block->duration_us, (unsigned long long)block->held_version,
                                  (unsigned short)block->failed_plane, (unsigned short)block->failed_slot,
                                  core->served != NULL ? (const char *)core->served : "",
@@ -376,8 +336,9 @@ static PyObject *rest_of(const SKYC_PyRun_t *run)
         case SKY_GROUND_FIND:
             return Py_BuildValue("(IN)", (unsigned int)core->chain_count, found_of(core));
         case SKY_GROUND_CHECK:
-            return Py_BuildValue("(OIN)", core->check.told.is_other ? Py_True : Py_False, (unsigned int)core->check.silent_count,
-                                 holders_of(run));
+            return Py_BuildValue(
+                "(OIN)", core->check.told.is_other ? Py_True : Py_False, (unsigned int)core->check.silent_count,
+                SKYC_Py_TupleOf(core->holders, run->op.wants_holders && core->holders != NULL ? run->servers : 0u));
         case SKY_GROUND_PURGE:
             return PyLong_FromUnsignedLongLong(core->purged);
         default:
@@ -422,29 +383,6 @@ static PyObject *outcomes_of(SKYC_PyRun_t *const *runs, Py_ssize_t count)
     return outcomes;
 }
 
-/* Have operations done, whose requests were read. @return false with an exception */
-static bool run_all(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, Py_ssize_t count)
-{
-    int         error = 0;
-    bool        good  = false;
-    SKYC_Box_t *box   = SKYC_Box_New(ground, false, &error);
-
-    if (box != NULL)
-    {
-        error = SKYC_Ground_Submit(ground, box, ops, (uint32_t)count);
-    }
-    if (error == 0)
-    {
-        good = SKYC_Py_Await(ground, box, ops, (uint32_t)count);
-    }
-    else
-    {
-        (void)SKYC_Py_Fail(error);
-    }
-    SKYC_Box_Free(box);
-    return good;
-}
-
 static void free_runs(SKYC_PyRun_t **runs, Py_ssize_t count)
 {
     for (Py_ssize_t i = 0; runs != NULL && i < count; ++i)
@@ -472,7 +410,7 @@ PyObject *SKYC_Py_Run(PyObject *object, PyObject *requests)
     }
     if (is_sound)
     {
-        outcomes = run_all(self->ground, ops, count) ? outcomes_of(runs, count) : NULL;
+        outcomes = SKYC_Py_Finish(self->ground, ops, (uint32_t)count) ? outcomes_of(runs, count) : NULL;
     }
     else if (PyErr_Occurred() == NULL)
     {

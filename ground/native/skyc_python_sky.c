@@ -95,17 +95,7 @@ PyObject *SKYC_Py_Reach(PyObject *object, PyObject *unused)
     {
         return SKYC_Py_Fail(error);
     }
-    lost = PyTuple_New((Py_ssize_t)reach.lost_count);
-    for (uint32_t i = 0; lost != NULL && i < reach.lost_count; ++i)
-    {
-        PyObject *one = Py_BuildValue("(HH)", reach.lost[i].plane, reach.lost[i].slot);
-
-        if (one == NULL || PyTuple_SetItem(lost, (Py_ssize_t)i, one) != 0)
-        {
-            Py_DECREF(lost);
-            lost = NULL;
-        }
-    }
+    lost = SKYC_Py_TupleOf(reach.lost, reach.lost_count);
     free(reach.lost);
     return lost == NULL ? NULL : Py_BuildValue("(OIN)", reach.is_silent ? Py_True : Py_False, (unsigned int)reach.losses, lost);
 }

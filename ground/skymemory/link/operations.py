@@ -196,8 +196,6 @@ class Outcome:
     tries: int
     """Questions, pieces of a block and their moves to another place; 0: nobody was asked."""
     words: Words
-    is_passed: bool = False
-    """True if a GET needed more than the first places of the block's shares."""
     last_status: int = 0
     """Code of the last error response (`icd.STATUSES`); 0 if there was none."""
     chunks: int = 0
@@ -254,7 +252,6 @@ class Outcome:
         one = cls(_STATUSES[status], Verdict(verdict), entry, began_us, *times_s, tries, Words._make(words))
         if kind in (Kind.GET, Kind.PUT):
             (
-                one.is_passed,
                 one.last_status,
                 one.chunks,
                 one.lost,
