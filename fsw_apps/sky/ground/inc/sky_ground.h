@@ -17,6 +17,8 @@
  *     TOUCH  has blocks of a chain count as used, the last one first                      sky_ground_touch.c
  *     PREFETCH  has satellites move a block to where a row to come has its shares         sky_ground_prefetch.c
  *
+ * The states of each are drawn at the beginning of its file.
+ *
  * An operation waits for one of three: its own questions to satellites (sky_ground_ask.c), its transfer (sky_host.h), or an inquiry of the
  * ground (sky_ground_inquiry.c), for which several operations may wait. It ends once, with a status.
  *

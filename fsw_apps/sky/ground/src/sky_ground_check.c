@@ -3,6 +3,17 @@
  * CHECK: do servers hold all of a block? sky_held.h decides for which chunks they are asked, and what the answers mean. A share is asked for piece by
  * piece. Before a block counts as one whose rest is to be purged, stand-ins are asked whether they hold some of it.
  *
+ *     LATE  who is late to hand over? --> nobody is to be asked ---------> UNANSWERED
+ *       |      ^
+ *       v      +-- LOOK: once, without hurry, if it depends on one that was silent
+ *     HELD  what do servers hold? ------> all, or enough of each row ----> DONE
+ *       |                           ----> that is not known -------------> UNANSWERED
+ *       |                           ----> too little, but it may be had -> MISS: KEEP or FORGET it
+ *       v   too little, and the rest is of no use, unless one of these is true:
+ *     AHEAD   it is prefetched for a row to come
+ *     BLIND   satellites follow a schedule that this host does not know
+ *     ASIDE   stand-ins hold some of it ---------------------------------> MISS: FORGET it if one is, else PURGE it
+ *
  * In a hurry, before somebody counts on the block, sky_presence.h decides who is asked, nobody is while shares may be on their way, and silence
  * says nothing. Without hurry satellites that are late to hand over are asked, too; and if it depends on one that was silent, a look finds out
  * whether it is lost, and all are asked once more.

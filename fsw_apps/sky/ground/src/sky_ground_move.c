@@ -1,6 +1,24 @@
 /**
  * @file
  * GET and PUT: attempts to move a block. sky_transfer_attempts.h decides what comes between them, and what a failed one means.
+ *
+ *     GET  ASK --> its chunks have come ------------------------------------------------> DONE
+ *              --> nobody is in sight, or nobody answers this host ---------------------> NO_SATELLITE, UNANSWERED
+ *              --> a place was silent ---------------------> LOOK --> ASK, once
+ *              --> a stand-in does not have its share -----> DOUBT -> ASK, once
+ *              --> denied, and the window has moved on -------------> ASK, three times in all
+ *              --> silent or denied, and a handover may go on -> SEARCH --> ASK at those who are late, too: once,
+ *              |                                                    and again if a row has begun meanwhile; else EXPIRED
+ *              --> denied by all, or another block has the key -> CONFIRM --> ASK, once, for what satellites know
+ *                                                                         --> MISS, or UNANSWERED if too few homes speak;
+ *                                                                             BAD_LENGTH: it does not fit the memory
+ *     PUT  ASK --> enough chunks are stored --> satellites forget older versions ---------> DONE
+ *              --> nobody can be asked: as a GET
+ *              --> a place was silent --> LOOK --> ASK, once; then the outcome of that
+ *              --> refused -------------------------------------------------------------> OLD_VERSION, TOO_LARGE, ...
+ *
+ * ASK waits for its turn in the host's tables (sky_ground_queue.c). While a block moves, others are asked besides those that are late
+ * (sky_ground_replace.c). CONFIRM is drawn in sky_ground_confirm.c.
  */
 #include <string.h>
 

@@ -1,6 +1,16 @@
 /**
  * @file
  * PURGE: satellites forget a block, wherever a share of it may be. sky_purge.h decides who is asked next, and when the block counts as gone.
+ *
+ *     FIRST  if way is made: servers of a look-up --> they had all, and nothing is on its way ----> DONE
+ *       v
+ *     ALL    all places, and late satellites      --> nothing is left ----------------------------> DONE
+ *       |  ^                                      --> in the third round, of a lazy one the first -> EXPIRED
+ *       v  |                                      --> nobody can be asked then -------------------> NO_SATELLITE
+ *     LOOK: others stand in for who is lost
+ *
+ * Late satellites are searched for before each step, unless they are known, or the purge is lazy.
+ *
  * The rest of a block that was missed is purged in one round, where the schedule says that shares may be. Spared are newer versions then, other
  * contents of the same version, and what waits for a row to come that this host does not know of: another host may have put or prefetched it.
  */
