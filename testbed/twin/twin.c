@@ -70,39 +70,56 @@ static size_t have_bytes(const SKYT_Config_t *c)
     return (size_t)c->servers * SKY_LIMIT_CHUNK_SET / 8u;
 }
 
+/** Memory that lasts as long as the twin. */
+typedef struct SKYT_Owned
+{
+    struct SKYT_Owned *next;
+    long double        memory[]; /* aligned as malloc does */
+} Owned_t;
+
+void *SKYT_Take(SKYT_Twin_t *twin, size_t count, size_t bytes)
+{
+    Owned_t *owned = bytes == 0 || count <= SIZE_MAX / 2u / bytes ? calloc(1, sizeof(*owned) + count * bytes) : NULL;
+
+    if (owned == NULL)
+    {
+        twin->is_short = true;
+        return NULL;
+    }
+    owned->next = twin->owned;
+    twin->owned = owned;
+    return owned->memory;
+}
+
 static bool take_memory(SKYT_Twin_t *twin)
 {
     const SKYT_Config_t *c     = &twin->config;
     const SKY_StoreCfg_t store = {c->slot_bytes, c->slot_count};
     const size_t         nodes = twin->node_count;
-    const size_t         have  = have_bytes(c);
     const size_t         train = c->packet_bytes > c->chunk_bytes ? c->packet_bytes : c->chunk_bytes;
+    const size_t         rows  = (size_t)c->active_max * SKYT_Content_RowsMost(c);
 
-    twin->nodes       = calloc(nodes, sizeof(*twin->nodes));
-    twin->stores      = calloc(nodes, SKY_Store_MemoryBytes(&store));
-    twin->maps        = calloc(nodes, nodes * SKY_MAP_SATELLITE_BYTES);
-    twin->links       = calloc(nodes * SKYT_LINKS, sizeof(*twin->links));
-    twin->entries     = calloc(nodes, sizeof(*twin->entries));
-    twin->packets     = calloc(c->packets_max, sizeof(*twin->packets));
-    twin->packet_data = calloc(c->packets_max, c->packet_bytes);
-    twin->grounds     = calloc(c->hosts, sizeof(*twin->grounds));
-    twin->active      = calloc(c->active_max, sizeof(*twin->active));
-    twin->active_free = calloc(c->active_max, sizeof(*twin->active_free));
-    twin->haves       = calloc(c->active_max, have);
-    twin->asked       = calloc(c->active_max * nodes, sizeof(*twin->asked));
-    twin->buffers     = calloc(c->active_max, c->block_bytes);
-    twin->scratch     = calloc(train, 1);
-    twin->scratch2    = calloc(train, 1);
-    twin->scratch3    = calloc(train, 1);
-    twin->scratch4    = calloc(train, 1);
-    twin->parities    = calloc(c->active_max, SKYT_Content_ParityBytes(c));
-    twin->rows_of     = calloc((size_t)c->active_max * SKYT_Content_RowsMost(c), sizeof(*twin->rows_of));
-    twin->held_rows   = calloc((size_t)c->active_max * SKYT_Content_RowsMost(c), sizeof(*twin->held_rows));
-    return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
-           twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
-           twin->active_free != NULL && twin->haves != NULL && twin->held_rows != NULL && twin->asked != NULL &&
-           twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
-           twin->scratch4 != NULL && twin->parities != NULL && twin->rows_of != NULL &&
+    twin->nodes       = SKYT_Take(twin, nodes, sizeof(*twin->nodes));
+    twin->stores      = SKYT_Take(twin, nodes, SKY_Store_MemoryBytes(&store));
+    twin->maps        = SKYT_Take(twin, nodes, nodes * SKY_MAP_SATELLITE_BYTES);
+    twin->links       = SKYT_Take(twin, nodes * SKYT_LINKS, sizeof(*twin->links));
+    twin->entries     = SKYT_Take(twin, nodes, sizeof(*twin->entries));
+    twin->packets     = SKYT_Take(twin, c->packets_max, sizeof(*twin->packets));
+    twin->packet_data = SKYT_Take(twin, c->packets_max, c->packet_bytes);
+    twin->grounds     = SKYT_Take(twin, c->hosts, sizeof(*twin->grounds));
+    twin->active      = SKYT_Take(twin, c->active_max, sizeof(*twin->active));
+    twin->active_free = SKYT_Take(twin, c->active_max, sizeof(*twin->active_free));
+    twin->haves       = SKYT_Take(twin, c->active_max, have_bytes(c));
+    twin->asked       = SKYT_Take(twin, c->active_max * nodes, sizeof(*twin->asked));
+    twin->buffers     = SKYT_Take(twin, c->active_max, c->block_bytes);
+    twin->scratch     = SKYT_Take(twin, train, 1);
+    twin->scratch2    = SKYT_Take(twin, train, 1);
+    twin->scratch3    = SKYT_Take(twin, train, 1);
+    twin->scratch4    = SKYT_Take(twin, train, 1);
+    twin->parities    = SKYT_Take(twin, c->active_max, SKYT_Content_ParityBytes(c));
+    twin->rows_of     = SKYT_Take(twin, rows, sizeof(*twin->rows_of));
+    twin->held_rows   = SKYT_Take(twin, rows, sizeof(*twin->held_rows));
+    return !twin->is_short &&
            (c->suite == SKY_SUITE_NONE || (SKYT_Keys_Init(twin) && SKYT_Mission_Init(twin) && SKYT_Attack_Init(twin))) &&
            SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
@@ -172,54 +189,23 @@ SKYT_Twin_t *SKYT_Create(const SKYT_Config_t *config, char *why)
 
 void SKYT_Destroy(SKYT_Twin_t *twin)
 {
+    Owned_t *next = NULL;
+
     if (twin == NULL)
     {
         return;
     }
-    for (uint32_t node = 0; twin->nodes != NULL && node < twin->node_count; ++node)
+    if (twin->keys != NULL)
     {
-        free(twin->nodes[node].late);
+        SKYT_Keys_Free(twin);
     }
-    free(twin->nodes);
-    free(twin->stores);
-    free(twin->maps);
-    free(twin->links);
-    free(twin->entries);
-    free(twin->packets);
-    free(twin->packet_data);
-    for (uint32_t ground = 0; twin->grounds != NULL && ground < twin->config.hosts; ++ground)
-    {
-        SKYT_Ground_Free(&twin->grounds[ground]);
-    }
-    free(twin->grounds);
-    free(twin->active);
-    free(twin->active_free);
-    free(twin->haves);
-    free(twin->held_rows);
-    free(twin->asked);
-    free(twin->buffers);
-    free(twin->scratch);
-    free(twin->scratch2);
-    free(twin->scratch3);
-    free(twin->scratch4);
-    free(twin->parities);
-    free(twin->rows_of);
-    free(twin->seen);
-    free(twin->rows);
-    free(twin->blocks);
-    free(twin->truth);
-    free(twin->uses);
-    free(twin->owners);
     free(twin->known);
-    free(twin->words);
-    free(twin->ops);
-    free(twin->results);
-    free(twin->faults);
-    SKYT_Attack_Free(twin);
-    SKYT_Mission_Free(twin);
-    SKYT_Keys_Free(twin);
-    SKYT_Pace_Free(twin);
     SKYT_Queue_Free(&twin->queue);
+    for (Owned_t *owned = twin->owned; owned != NULL; owned = next)
+    {
+        next = owned->next;
+        free(owned);
+    }
     free(twin);
 }
 
@@ -237,7 +223,7 @@ static void set_row_event(SKYT_Twin_t *twin)
 
 bool SKYT_SetRows(SKYT_Twin_t *twin, const uint32_t *time_ms, const int32_t *plane, const int32_t *slot, uint32_t count)
 {
-    twin->rows = calloc((size_t)count + 1u, sizeof(*twin->rows));
+    twin->rows = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->rows));
     if (twin->rows == NULL)
     {
         return false;
@@ -275,9 +261,9 @@ bool SKYT_SetRows(SKYT_Twin_t *twin, const uint32_t *time_ms, const int32_t *pla
 
 bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t count)
 {
-    twin->blocks = calloc((size_t)count + 1u, sizeof(*twin->blocks));
-    twin->truth  = calloc((size_t)count + 1u, sizeof(*twin->truth));
-    if (twin->blocks == NULL || twin->truth == NULL)
+    twin->blocks = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->blocks));
+    twin->truth  = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->truth));
+    if (twin->is_short)
     {
         return false;
     }
@@ -298,9 +284,9 @@ bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t coun
 
 bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)
 {
-    twin->ops     = calloc((size_t)count + 1u, sizeof(*twin->ops));
-    twin->results = calloc((size_t)count + 1u, sizeof(*twin->results));
-    if (twin->ops == NULL || twin->results == NULL)
+    twin->ops     = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->ops));
+    twin->results = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->results));
+    if (twin->is_short)
     {
         return false;
     }
@@ -347,7 +333,7 @@ static bool is_fault_sound(const SKYT_Twin_t *twin, const SKYT_Fault_t *fault, u
 
 bool SKYT_AddFaults(SKYT_Twin_t *twin, const SKYT_Fault_t *faults, uint32_t count)
 {
-    twin->faults = calloc((size_t)count + 1u, sizeof(*twin->faults));
+    twin->faults = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->faults));
     if (twin->faults == NULL)
     {
         return false;
@@ -361,7 +347,7 @@ bool SKYT_AddFaults(SKYT_Twin_t *twin, const SKYT_Fault_t *faults, uint32_t coun
         twin->faults[i] = faults[i];
         if (faults[i].kind == SKYT_FAULT_CLOCK && twin->nodes[faults[i].node].late == NULL)
         {
-            SKY_Schedule_t *late = malloc(sizeof(*late));
+            SKY_Schedule_t *late = SKYT_Take(twin, 1, sizeof(*late));
 
             if (late == NULL)
             {

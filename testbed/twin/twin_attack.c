@@ -4,7 +4,6 @@
  * elsewhere, and adds its own. It has no keys. What it has recorded of the first packets to a satellite it sends again after a reboot, in the
  * same order, so that a satellite which began as before would take all of it.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
@@ -37,33 +36,19 @@ struct SKYT_Attack
 bool SKYT_Attack_Init(SKYT_Twin_t *twin)
 {
     const size_t   packets = (size_t)twin->node_count * BOOT_PACKETS;
-    SKYT_Attack_t *attack  = calloc(1, sizeof(*attack));
+    SKYT_Attack_t *attack  = SKYT_Take(twin, 1, sizeof(*attack));
 
     twin->attack = attack;
     if (attack == NULL)
     {
         return false;
     }
-    attack->is_acted   = calloc(RECORDS, sizeof(*attack->is_acted));
-    attack->boot       = calloc(packets, sizeof(*attack->boot));
-    attack->boot_data  = calloc(packets, twin->config.packet_bytes);
-    attack->boot_count = calloc(twin->node_count, sizeof(*attack->boot_count));
-    attack->scratch    = calloc(1, twin->config.packet_bytes);
-    return attack->is_acted != NULL && attack->boot != NULL && attack->boot_data != NULL && attack->boot_count != NULL &&
-           attack->scratch != NULL;
-}
-
-void SKYT_Attack_Free(SKYT_Twin_t *twin)
-{
-    if (twin->attack != NULL)
-    {
-        free(twin->attack->is_acted);
-        free(twin->attack->boot);
-        free(twin->attack->boot_data);
-        free(twin->attack->boot_count);
-        free(twin->attack->scratch);
-        free(twin->attack);
-    }
+    attack->is_acted   = SKYT_Take(twin, RECORDS, sizeof(*attack->is_acted));
+    attack->boot       = SKYT_Take(twin, packets, sizeof(*attack->boot));
+    attack->boot_data  = SKYT_Take(twin, packets, twin->config.packet_bytes);
+    attack->boot_count = SKYT_Take(twin, twin->node_count, sizeof(*attack->boot_count));
+    attack->scratch    = SKYT_Take(twin, 1, twin->config.packet_bytes);
+    return !twin->is_short;
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------------------- */

@@ -2,8 +2,6 @@
  * @file
  * A ground host: the core's ground, its memory, and the network around it.
  */
-#include <stdlib.h>
-
 #include "twin_break.h"
 #include "twin_priv.h"
 
@@ -164,13 +162,13 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     }
     ground->twin        = twin;
     ground->number      = cfg.number;
-    ground->memory      = calloc(1, SKY_Ground_MemoryBytes(&limits));
-    ground->seen        = calloc(twin->node_count, sizeof(*ground->seen));
-    ground->answered_us = calloc(twin->node_count, sizeof(*ground->answered_us));
-    ground->is_mute     = calloc(twin->node_count, sizeof(*ground->is_mute));
-    ground->spare_us    = calloc(twin->node_count, sizeof(*ground->spare_us));
-    if (ground->memory == NULL || ground->seen == NULL || ground->answered_us == NULL || ground->is_mute == NULL ||
-        ground->spare_us == NULL)
+    ground->seen        = SKYT_Take(twin, twin->node_count, sizeof(*ground->seen));
+    ground->answered_us = SKYT_Take(twin, twin->node_count, sizeof(*ground->answered_us));
+    ground->is_mute     = SKYT_Take(twin, twin->node_count, sizeof(*ground->is_mute));
+    ground->spare_us    = SKYT_Take(twin, twin->node_count, sizeof(*ground->spare_us));
+    void *memory        = SKYT_Take(twin, 1, SKY_Ground_MemoryBytes(&limits));
+
+    if (twin->is_short)
     {
         return false;
     }
@@ -178,18 +176,9 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     {
         ground->answered_us[node] = UINT64_MAX;
     }
-    (void)SKY_Ground_Init(&ground->core, &limits, &shell, &cfg, &times, ground->memory); /* the numbers are sound: is_sound */
+    (void)SKY_Ground_Init(&ground->core, &limits, &shell, &cfg, &times, memory); /* the numbers are sound: is_sound */
     SKY_Host_SetBudget(&ground->core.host, BUDGET_CHUNKS);
     return true;
-}
-
-void SKYT_Ground_Free(SKYT_Ground_t *ground)
-{
-    free(ground->memory);
-    free(ground->seen);
-    free(ground->answered_us);
-    free(ground->is_mute);
-    free(ground->spare_us);
 }
 
 /* ---- its sky ----------------------------------------------------------------------------------------------------------- */

@@ -24,8 +24,7 @@ typedef struct
     SKYT_Twin_t *twin;
     uint16_t     number;
     SKY_Ground_t core;
-    void        *memory; /**< memory of the core */
-    SKY_Addr_t  *seen;   /**< satellites in sight */
+    SKY_Addr_t  *seen; /**< satellites in sight */
     uint8_t      payload[SKY_CHUNKSET_MAX_BYTES];
     uint64_t    *answered_us; /**< by satellite: begin of the inquiry that it answered last */
     bool        *is_mute;     /**< by satellite: it did not say whether it is late when all were asked last */
@@ -167,7 +166,6 @@ SKYT_Cause_t SKYT_Ahead_Ended(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cau
 
 /** Take memory. @return false if there is not enough */
 bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index);
-void SKYT_Ground_Free(SKYT_Ground_t *ground);
 /** Let the host see the entries of now. */
 void SKYT_Ground_SetSeen(SKYT_Twin_t *twin, uint32_t index);
 /** Run the host, and set the time of its next event. */

@@ -6,7 +6,6 @@
  * Whatever seals a packet does so here, so here it is seen whether a key seals two packets under one sequence number. Keys are known by
  * their bytes, not by who holds them, and for the whole run: a satellite that comes back with keys of before is found as well.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
@@ -41,7 +40,6 @@ typedef struct
 struct SKYT_Keys
 {
     SKY_CryptoLibrary_t    library;
-    void                  *library_memory;
     const SKYT_KeyPlace_t *loaded[LIBRARY_PLACES]; /**< by the library's place: whose key it has */
     uint8_t                root[SKY_CRYPTO_KEY_BYTES];
     uint8_t               *masters; /**< by satellite */
@@ -318,22 +316,20 @@ bool SKYT_Keys_Init(SKYT_Twin_t *twin)
     const uint32_t host_places = 2u * nodes;
     const size_t   places      = (size_t)nodes * NODE_PLACES + (size_t)hosts * host_places;
     const size_t   bytes       = SKY_CryptoLibrary_MemoryBytes(LIBRARY_PLACES);
-    SKYT_Keys_t   *keys        = calloc(1, sizeof(*keys));
+    SKYT_Keys_t   *keys        = SKYT_Take(twin, 1, sizeof(*keys));
 
     twin->keys = keys;
     if (keys == NULL)
     {
         return false;
     }
-    keys->library_memory = calloc(1, bytes);
-    keys->masters        = calloc(nodes, SKY_CRYPTO_KEY_BYTES);
-    keys->entropy        = calloc(nodes, SKY_SECURITY_ENTROPY_BYTES);
-    keys->vaults         = calloc((size_t)nodes + hosts, sizeof(*keys->vaults));
-    keys->places         = calloc(places, sizeof(*keys->places));
-    keys->uses           = calloc(USES, sizeof(*keys->uses));
-    if (keys->library_memory == NULL || keys->masters == NULL || keys->entropy == NULL || keys->vaults == NULL ||
-        keys->places == NULL || keys->uses == NULL ||
-        !SKY_CryptoLibrary_Init(&keys->library, keys->library_memory, bytes, LIBRARY_PLACES))
+    void *memory  = SKYT_Take(twin, 1, bytes);
+    keys->masters = SKYT_Take(twin, nodes, SKY_CRYPTO_KEY_BYTES);
+    keys->entropy = SKYT_Take(twin, nodes, SKY_SECURITY_ENTROPY_BYTES);
+    keys->vaults  = SKYT_Take(twin, (size_t)nodes + hosts, sizeof(*keys->vaults));
+    keys->places  = SKYT_Take(twin, places, sizeof(*keys->places));
+    keys->uses    = SKYT_Take(twin, USES, sizeof(*keys->uses));
+    if (twin->is_short || !SKY_CryptoLibrary_Init(&keys->library, memory, bytes, LIBRARY_PLACES))
     {
         return false;
     }
@@ -353,30 +349,16 @@ bool SKYT_Keys_Init(SKYT_Twin_t *twin)
     const SKY_SecurityCfg_t cfg = security_of(twin, 0);
 
     keys->security_bytes = SKY_Security_MemoryBytes(&cfg);
-    keys->security       = calloc(nodes, keys->security_bytes);
+    keys->security       = SKYT_Take(twin, nodes, keys->security_bytes);
     return keys->security_bytes > 0 && keys->security != NULL;
 }
 
 void SKYT_Keys_Free(SKYT_Twin_t *twin)
 {
-    SKYT_Keys_t *keys = twin->keys;
-
-    if (keys == NULL)
+    if (twin->keys->library.places != NULL)
     {
-        return;
+        SKY_CryptoLibrary_End(&twin->keys->library);
     }
-    if (keys->library.places != NULL)
-    {
-        SKY_CryptoLibrary_End(&keys->library);
-    }
-    free(keys->library_memory);
-    free(keys->masters);
-    free(keys->entropy);
-    free(keys->vaults);
-    free(keys->places);
-    free(keys->security);
-    free(keys->uses);
-    free(keys);
 }
 
 bool SKYT_Keys_Boot(SKYT_Twin_t *twin, uint32_t node)

@@ -3,7 +3,6 @@
  * The mission: a host on the ground with a role of its own. When a row begins it asks one satellite for its telemetry, and sends a command
  * to another one. A command is obeyed once, and only if the mission has sent it.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
@@ -81,7 +80,7 @@ static void take_telemetry(void *context, const SKY_Packet_t *pkt)
 
 bool SKYT_Mission_Init(SKYT_Twin_t *twin)
 {
-    SKYT_Mission_t                *mission   = calloc(1, sizeof(*mission));
+    SKYT_Mission_t                *mission   = SKYT_Take(twin, 1, sizeof(*mission));
     const SKY_HostShell_t          shell     = {mission, send_packet, payload, count_up};
     const SKY_HostQuestionMemory_t questions = {mission != NULL ? mission->asked : NULL, QUESTIONS};
     SKY_HostPeerMemory_t           peers;
@@ -94,38 +93,23 @@ bool SKYT_Mission_Init(SKYT_Twin_t *twin)
     }
     mission->twin    = twin;
     peers.peer_count = twin->node_count;
-    peers.peers      = calloc(twin->node_count, sizeof(*peers.peers));
-    peers.active     = calloc(twin->node_count, sizeof(*peers.active));
-    peers.ways       = calloc(twin->node_count, sizeof(*peers.ways));
-    peers.index      = calloc(1, SKY_Index_MemoryBytes(twin->node_count));
+    peers.peers      = SKYT_Take(twin, twin->node_count, sizeof(*peers.peers));
+    peers.active     = SKYT_Take(twin, twin->node_count, sizeof(*peers.active));
+    peers.ways       = SKYT_Take(twin, twin->node_count, sizeof(*peers.ways));
+    peers.index      = SKYT_Take(twin, 1, SKY_Index_MemoryBytes(twin->node_count));
     (void)memset(&cfg, 0, sizeof(cfg));
-    cfg.peer            = SKY_PeerCfg_OfHost(SKY_DEFAULT_WINDOW, twin->config.credit);
-    cfg.packet_bytes    = twin->config.packet_bytes;
-    cfg.number          = number_of(twin);
-    cfg.keeps_number    = true;
-    mission->core.peers = peers; /* SKYT_Mission_Free needs it if there is too little memory */
+    cfg.peer         = SKY_PeerCfg_OfHost(SKY_DEFAULT_WINDOW, twin->config.credit);
+    cfg.packet_bytes = twin->config.packet_bytes;
+    cfg.number       = number_of(twin);
+    cfg.keeps_number = true;
     SKYT_Keys_OfHost(twin, number_of(twin), &cfg.security);
-    if (peers.peers == NULL || peers.active == NULL || peers.ways == NULL || peers.index == NULL ||
-        !SKY_Host_Init(&mission->core, &shell, &cfg, &peers) || !SKY_Host_LendQuestions(&mission->core, &questions))
+    if (twin->is_short || !SKY_Host_Init(&mission->core, &shell, &cfg, &peers) ||
+        !SKY_Host_LendQuestions(&mission->core, &questions))
     {
         return false;
     }
     SKY_Host_Listen(&mission->core, take_telemetry, mission);
     return true;
-}
-
-void SKYT_Mission_Free(SKYT_Twin_t *twin)
-{
-    SKYT_Mission_t *mission = twin->mission;
-
-    if (mission != NULL)
-    {
-        free(mission->core.peers.peers);
-        free(mission->core.peers.active);
-        free(mission->core.peers.ways);
-        free(mission->core.peers.index);
-        free(mission);
-    }
 }
 
 SKY_Host_t *SKYT_Mission_Host(const SKYT_Twin_t *twin)

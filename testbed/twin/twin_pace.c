@@ -5,7 +5,6 @@
  * the run stops, and the violation says what goes round: satellite, operation and kind of packet.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
@@ -19,15 +18,9 @@
 bool SKYT_Pace_Init(SKYT_Twin_t *twin)
 {
     twin->pace.from_us = twin->now_us;
-    twin->pace.nodes   = calloc(twin->node_count, sizeof(*twin->pace.nodes));
-    twin->pace.actives = calloc(twin->config.active_max, sizeof(*twin->pace.actives));
-    return twin->pace.nodes != NULL && twin->pace.actives != NULL;
-}
-
-void SKYT_Pace_Free(SKYT_Twin_t *twin)
-{
-    free(twin->pace.nodes);
-    free(twin->pace.actives);
+    twin->pace.nodes   = SKYT_Take(twin, twin->node_count, sizeof(*twin->pace.nodes));
+    twin->pace.actives = SKYT_Take(twin, twin->config.active_max, sizeof(*twin->pace.actives));
+    return !twin->is_short;
 }
 
 void SKYT_Pace_Restart(SKYT_Twin_t *twin)

@@ -160,6 +160,8 @@ typedef struct
 struct SKYT_Twin
 {
     SKYT_Config_t      config;
+    struct SKYT_Owned *owned;    /**< memory that was taken: SKYT_Take */
+    bool               is_short; /**< there was not enough */
     SKY_Schedule_t     schedule;
     SKY_Schedule_t     window; /**< of the schedule's only row, if not all satellites have the schedule */
     SKY_ScheduleRow_t *rows;
@@ -286,6 +288,8 @@ static inline SKYT_Link_t *SKYT_LinkOf(const SKYT_Twin_t *twin, uint32_t node, u
     return &twin->links[(size_t)node * SKYT_LINKS + link];
 }
 
+/** Take memory of zeros, which lasts as long as the twin. @return NULL if there is not enough: `is_short` is set */
+void *SKYT_Take(SKYT_Twin_t *twin, size_t count, size_t bytes);
 /** Draw from the generator, from which all randomness comes. */
 uint64_t SKYT_Random(SKYT_Twin_t *twin);
 /** Return a number that follows from the seed and @p what: nothing that is drawn changes by it. */
@@ -471,7 +475,6 @@ void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint
 /* ---- twin_pace.c ----------------------------------------------------------------------------------------------------- */
 
 bool SKYT_Pace_Init(SKYT_Twin_t *twin);
-void SKYT_Pace_Free(SKYT_Twin_t *twin);
 /** Begin to count steps anew: an operation has begun or ended. */
 void SKYT_Pace_Restart(SKYT_Twin_t *twin);
 /** Return an operation of a ground host, once there were too many steps; SKYT_NONE before, or if none runs. */

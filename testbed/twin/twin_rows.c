@@ -3,7 +3,6 @@
  * Rows of blocks with parity: which of their chunks are held, and whether that explains a miss. Any chunk of a row may be lost, stranded or
  * unknown, as long as no more of the row are than its code bears.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
@@ -16,7 +15,7 @@ bool SKYT_Rows_Init(SKYT_Twin_t *twin)
     {
         most = SKYT_Content_Total(twin, block) > most ? SKYT_Content_Total(twin, block) : most;
     }
-    twin->seen = calloc(most, 1);
+    twin->seen = SKYT_Take(twin, most, 1);
     return twin->seen != NULL;
 }
 

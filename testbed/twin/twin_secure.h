@@ -67,7 +67,6 @@ void SKYT_Keys_Count(const SKYT_Twin_t *twin, SKYT_Counters_t *counters);
 typedef struct SKYT_Mission SKYT_Mission_t; /**< private to twin_mission.c */
 
 bool SKYT_Mission_Init(SKYT_Twin_t *twin);
-void SKYT_Mission_Free(SKYT_Twin_t *twin);
 /** Ask a satellite for its telemetry, and send a command to another one. */
 void SKYT_Mission_Row(SKYT_Twin_t *twin, uint32_t node);
 /** Take in a packet that satellite @p node sent. */
@@ -99,7 +98,6 @@ typedef struct
 typedef struct SKYT_Attack SKYT_Attack_t; /**< private to twin_attack.c */
 
 bool SKYT_Attack_Init(SKYT_Twin_t *twin);
-void SKYT_Attack_Free(SKYT_Twin_t *twin);
 /**
  * Let the attacker see a packet that was put on a link.
  * @param ppm     share of packets of which it does something to

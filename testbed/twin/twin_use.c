@@ -6,7 +6,6 @@
  * This file notes when each block was used last, from the packets alone. A PUT that was refused may have counted as a use or not,
  * so there are two notes: the last use that is certain, and the last that is possible.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
@@ -29,8 +28,8 @@ struct SKYT_Use
 
 bool SKYT_Use_Init(SKYT_Twin_t *twin)
 {
-    twin->uses   = calloc((size_t)twin->node_count * (twin->block_count + 1u), sizeof(*twin->uses)); /* the last: junk */
-    twin->owners = calloc(twin->config.slot_count, sizeof(*twin->owners));
+    twin->uses   = SKYT_Take(twin, (size_t)twin->node_count * (twin->block_count + 1u), sizeof(*twin->uses)); /* the last: junk */
+    twin->owners = SKYT_Take(twin, twin->config.slot_count, sizeof(*twin->owners));
     return twin->uses != NULL && twin->owners != NULL;
 }
 

@@ -3,15 +3,13 @@
  * Words: what satellites have said of values. A host takes a value for absent, or for older than it is, only if each home of the first row has said
  * what it knows, or is lost to the host; and for absent only if one of them is not.
  */
-#include <stdlib.h>
-
 #include "twin_priv.h"
 
 bool SKYT_Words_Init(SKYT_Twin_t *twin)
 {
     const size_t blocks = twin->config.values > 0u ? twin->block_count : 1u;
 
-    twin->words = calloc((size_t)twin->config.hosts * blocks * twin->node_count, sizeof(*twin->words));
+    twin->words = SKYT_Take(twin, (size_t)twin->config.hosts * blocks * twin->node_count, sizeof(*twin->words));
     return twin->words != NULL;
 }
 
