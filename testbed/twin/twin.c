@@ -131,12 +131,9 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
     SKYT_Network_Init(twin);
     for (uint32_t i = 0; i < c->active_max; ++i)
     {
-        twin->active_free[i]      = c->active_max - 1u - i;
-        twin->active[i].buffer    = twin->buffers + (size_t)i * c->block_bytes;
-        twin->active[i].have      = twin->haves + (size_t)i * have_bytes(c);
-        twin->active[i].parity    = twin->parities + i * SKYT_Content_ParityBytes(c);
-        twin->active[i].rows      = twin->rows_of + (size_t)i * SKYT_Content_RowsMost(c);
-        twin->active[i].held_rows = twin->held_rows + (size_t)i * SKYT_Content_RowsMost(c);
+        twin->active_free[i]   = c->active_max - 1u - i;
+        twin->active[i].buffer = twin->buffers + (size_t)i * c->block_bytes;
+        twin->active[i].have   = twin->haves + (size_t)i * have_bytes(c);
     }
     twin->active_free_count = c->active_max;
     for (uint32_t ground = 0; ground < c->hosts; ++ground)

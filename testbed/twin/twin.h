@@ -168,7 +168,6 @@ typedef enum
     SKYT_FAULT_DROP =
         8 /**< of the packets from now on that are no hellos, the one with the number @c value is lost, from 1; 0: none */
 } SKYT_FaultKind_t;
-#define SKYT_FAULT_KINDS 9u
 
 typedef struct
 {

@@ -68,9 +68,8 @@ static void check_order(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t
 /* Return true if a share may be elsewhere than at its server of the row, or somebody else has moved, put or purged the block. */
 static bool is_disturbed(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const SKYT_Truth_t *truth    = &twin->truth[active->block];
-    const uint64_t      since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
-    uint32_t            others   = 0;
+    const SKYT_Truth_t *truth  = &twin->truth[active->block];
+    uint32_t            others = 0;
 
     for (uint32_t i = 0; i < twin->config.active_max; ++i)
     {
@@ -79,8 +78,9 @@ static bool is_disturbed(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
         others += other->is_active && other != active && other->block == active->block && other->kind != SKYT_OP_GET ? 1u : 0u;
     }
     return others > 0u || truth->putting > 0 || truth->purging > 0 || truth->put_us >= active->started_us ||
-           truth->purged_us >= active->started_us || active->astray != 0u || SKYT_Fault_Since(&twin->hard, since_us) ||
-           truth->taint != 0u || !truth->is_held || active->core.to_row <= SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+           truth->purged_us >= active->started_us || active->astray != 0u ||
+           SKYT_Fault_Since(&twin->hard, SKYT_SettlingSince(active)) || truth->taint != 0u || !truth->is_held ||
+           active->core.to_row <= SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 }
 
 /* Check that each chunk is where the row to come has it. With parity some may be lost. */
@@ -101,16 +101,20 @@ static void check_there(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
 }
 
+bool SKYT_Ahead_IsUnknown(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+{
+    return SKYT_Truth_Holder(twin, block, chunk, false) == SKYT_NONE && SKYT_Truth_Holder(twin, block, chunk, true) != SKYT_NONE;
+}
+
 bool SKYT_Ahead_Waits(const SKYT_Twin_t *twin, uint32_t block)
 {
-    bool waits = false;
+    uint32_t chunk = 0;
 
-    for (uint32_t chunk = 0; !waits && chunk < SKYT_Content_Total(twin, block); ++chunk)
+    while (chunk < SKYT_Content_Total(twin, block) && !SKYT_Ahead_IsUnknown(twin, block, chunk))
     {
-        waits =
-            SKYT_Truth_Holder(twin, block, chunk, false) == SKYT_NONE && SKYT_Truth_Holder(twin, block, chunk, true) != SKYT_NONE;
+        ++chunk;
     }
-    return waits;
+    return chunk < SKYT_Content_Total(twin, block);
 }
 
 bool SKYT_Ahead_Explains(const SKYT_Twin_t *twin, const SKYT_Active_t *active)

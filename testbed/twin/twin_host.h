@@ -84,10 +84,7 @@ struct SKYT_Active
     uint32_t       denied;      /**< chunk that nobody held, or SKYT_NONE */
     SKYT_Cause_t   failed;
     uint8_t       *buffer;
-    uint8_t       *have; /**< memory of the core, as are the next three */
-    uint8_t       *parity;
-    SKY_HostRow_t *rows;
-    SKY_HeldRow_t *held_rows;
+    uint8_t       *have;     /**< memory of the core */
     uint64_t       noted_us; /**< time at which it was noted which chunks nobody holds: bits in `have` */
     bool           looks_up; /**< it looks the block up first */
     bool           checks;   /**< it asks servers first whether they hold all of the block */
@@ -155,7 +152,9 @@ void SKYT_Words_Check(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t v
 
 /** Find the chain that an operation touches: blocks of the tenant that hosts know to be there, values left out. */
 void SKYT_Ahead_Chain(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** Return true if a chunk waits only where an earlier prefetch has left it, which hosts do not know: that one did not end well. */
+/** Return true if a chunk is kept only where hosts do not look before a later row. */
+bool SKYT_Ahead_IsUnknown(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk);
+/** Return true if any chunk is: an earlier prefetch has left it there, and did not end well. */
 bool SKYT_Ahead_Waits(const SKYT_Twin_t *twin, uint32_t block);
 /** Return true if a prefetch has moved a block meanwhile, so that a get may have missed it. */
 bool SKYT_Ahead_Explains(const SKYT_Twin_t *twin, const SKYT_Active_t *active);

@@ -175,6 +175,24 @@ static void corrupt(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data,
     ++twin->counters.corrupted;
 }
 
+/* Let faults act on a packet that is on its way. @param model  may be NULL @return microseconds by which it comes later */
+static uint32_t disturb(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint32_t packet)
+{
+    const SKYT_Packet_t *one  = &twin->packets[packet];
+    uint32_t             late = 0;
+
+    if (model != NULL)
+    {
+        late = late_us(twin, model);
+        if (one->mark.kind != SKYT_PACKET_FALSE) /* else what the attacker changed may be written anew as it was */
+        {
+            corrupt(twin, model, data_of(twin, packet), one->len);
+        }
+        flip(twin, model, data_of(twin, packet), one->len);
+    }
+    return late;
+}
+
 static void copy(uint8_t **to, const uint8_t *from, uint32_t len)
 {
     if (len > 0)
@@ -260,26 +278,8 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
     twin->packets[packet].len  = parts->head_len + parts->body_len + parts->tail_len;
     note_trail(twin, &twin->packets[packet], parts->passed_on);
     SKYT_Pace_Step(twin, index / SKYT_LINKS, SKYT_NONE, data_of(twin, packet), twin->packets[packet].len);
-    if (twin->model != NULL)
-    {
-        due_us += late_us(twin, twin->model);
-        if (twin->packets[packet].mark.kind !=
-            SKYT_PACKET_FALSE) /* else what the attacker changed may be written anew as it was */
-        {
-            corrupt(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
-        }
-        flip(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
-    }
-    if (link->model != NULL)
-    {
-        due_us += late_us(twin, link->model);
-        if (twin->packets[packet].mark.kind !=
-            SKYT_PACKET_FALSE) /* else what the attacker changed may be written anew as it was */
-        {
-            corrupt(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
-        }
-        flip(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
-    }
+    due_us += disturb(twin, twin->model, packet);
+    due_us += disturb(twin, link->model, packet);
     const uint32_t attack_ppm =
         (twin->model != NULL ? twin->model->attack_ppm : 0u) + (link->model != NULL ? link->model->attack_ppm : 0u);
 

@@ -82,12 +82,14 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     static const SKY_GroundKind_t kinds[] = {SKY_GROUND_FIND,  SKY_GROUND_CHECK, SKY_GROUND_GET,
                                              SKY_GROUND_PURGE, SKY_GROUND_TOUCH, SKY_GROUND_PREFETCH};
 
-    SKY_GroundOp_t *core = &active->core;
-    const bool      puts = phase == SKYT_PHASE_MOVE && active->kind == SKYT_OP_PUT;
+    SKY_GroundOp_t *core  = &active->core;
+    const bool      puts  = phase == SKYT_PHASE_MOVE && active->kind == SKYT_OP_PUT;
+    const size_t    index = (size_t)(active - twin->active);
+    const size_t    rows  = SKYT_Content_RowsMost(&twin->config);
 
     (void)memset(core, 0, sizeof(*core));
     (void)memset(active->have, 0, (SKYT_Content_Total(twin, active->block) + 7u) / 8u);
-    (void)memset(active->held_rows, 0, SKYT_Content_RowsMost(&twin->config) * sizeof(*active->held_rows));
+    (void)memset(twin->held_rows + index * rows, 0, rows * sizeof(*twin->held_rows));
     active->phase       = phase;
     core->kind          = puts ? SKY_GROUND_PUT : kinds[phase];
     core->tenant        = SKYT_Content_Tenant(twin, active->block);
@@ -98,10 +100,10 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     core->known         = SKYT_Version_Known(twin, active);
     core->deadline_ms   = active->deadline_ms;
     core->data          = active->buffer;
-    core->parity        = active->parity;
+    core->parity        = twin->parities + index * SKYT_Content_ParityBytes(&twin->config);
     core->have          = active->have;
-    core->rows          = active->rows;
-    core->held_rows     = active->held_rows;
+    core->rows          = twin->rows_of + index * rows;
+    core->held_rows     = twin->held_rows + index * rows;
     core->chain         = active->chain;
     core->chain_length  = active->chain_count;
     core->is_calm       = phase == SKYT_PHASE_PREFETCH;
@@ -452,9 +454,6 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     (void)memset(active, 0, sizeof(*active));
     active->buffer      = keep.buffer;
     active->have        = keep.have;
-    active->parity      = keep.parity;
-    active->rows        = keep.rows;
-    active->held_rows   = keep.held_rows;
     active->is_active   = true;
     active->op          = number;
     active->kind        = op->kind == SKYT_OP_DELETE ? (uint32_t)SKYT_OP_PUT : op->kind;

@@ -5,12 +5,6 @@
  */
 #include "twin_priv.h"
 
-/* Return true if a chunk is kept only where hosts do not look before a later row. */
-static bool waits_unknown(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
-{
-    return SKYT_Truth_Holder(twin, block, chunk, false) == SKYT_NONE && SKYT_Truth_Holder(twin, block, chunk, true) != SKYT_NONE;
-}
-
 /* Return true for causes that take some chunks of a block, which its parity may bear. */
 static bool may_be_borne(SKYT_Cause_t cause)
 {
@@ -116,8 +110,7 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
  * whose links are behind the earth. Disorder, copies or a packet lost now and then explain neither. */
 static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
-    const uint64_t since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
-    const bool     is_hard  = SKYT_Fault_Since(&twin->hard, since_us);
+    const bool is_hard = SKYT_Fault_Since(&twin->hard, SKYT_SettlingSince(active));
 
     switch (cause)
     {
@@ -128,7 +121,7 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
         case SKYT_CAUSE_UNREACHABLE:
             return is_hard || twin->sky_links_down > 0;
         case SKYT_CAUSE_EXPIRED:
-            return is_hard || SKYT_Fault_Since(&twin->lossy, since_us) ||
+            return is_hard || SKYT_Fault_Since(&twin->lossy, SKYT_SettlingSince(active)) ||
                    active->core.attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each search */
         default:
             return false;
@@ -138,10 +131,9 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
 /* Return true if nothing but crashes is wrong with the sky, so that parity bears what is wrong: hosts have a direct link to each satellite. */
 static bool only_crashes(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const uint64_t since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
-
-    return twin->config.parity > 0u && twin->config.uplink == SKYT_UPLINK_DIRECT && !SKYT_Fault_Since(&twin->lossy, since_us) &&
-           !SKYT_Fault_Since(&twin->mute, since_us);
+    return twin->config.parity > 0u && twin->config.uplink == SKYT_UPLINK_DIRECT &&
+           !SKYT_Fault_Since(&twin->lossy, SKYT_SettlingSince(active)) &&
+           !SKYT_Fault_Since(&twin->mute, SKYT_SettlingSince(active));
 }
 
 /* Return true if one of the servers that a look-up asks has held its share since before that began, and may be asked. */
@@ -210,13 +202,13 @@ static bool waits_otherwise(const SKYT_Twin_t *twin, const SKYT_Active_t *active
 /* Judge a miss: no satellite that was asked held a chunk. */
 static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const uint64_t     since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
-    const SKYT_Cause_t now      = excuse(twin, active->block);
-    const SKYT_Cause_t why      = now != SKYT_CAUSE_NONE ? now : active->excuse;
+    const SKYT_Cause_t now = excuse(twin, active->block);
+    const SKYT_Cause_t why = now != SKYT_CAUSE_NONE ? now : active->excuse;
 
     if (twin->config.parity > 0u)
     {
-        return SKYT_Rows_JudgeMiss(twin, active, why, may_miss_anything(twin, active), SKYT_Fault_Since(&twin->hard, since_us));
+        return SKYT_Rows_JudgeMiss(twin, active, why, may_miss_anything(twin, active),
+                                   SKYT_Fault_Since(&twin->hard, SKYT_SettlingSince(active)));
     }
     const uint32_t holder = SKYT_Truth_Holder(twin, active->block, active->denied, false);
 
@@ -224,7 +216,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return why;
     }
-    if (holder == SKYT_NONE ? waits_unknown(twin, active->block, active->denied) : waits_otherwise(twin, active, holder))
+    if (holder == SKYT_NONE ? SKYT_Ahead_IsUnknown(twin, active->block, active->denied) : waits_otherwise(twin, active, holder))
     {
         return SKYT_CAUSE_PREFETCHED;
     }
@@ -234,7 +226,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
                         "a chunk is held nowhere, and no fault took it");
         return SKYT_CAUSE_UNEXPLAINED;
     }
-    if (SKYT_Fault_Since(&twin->hard, since_us) || active->is_stray)
+    if (SKYT_Fault_Since(&twin->hard, SKYT_SettlingSince(active)) || active->is_stray)
     {
         const uint32_t passed_over = SKYT_ShareRecord_PassedOver(twin, active, active->denied);
 
@@ -295,14 +287,13 @@ static bool is_kept_aside(const SKYT_Twin_t *twin, uint32_t block)
  * waits for a later row. */
 static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const uint64_t since_us = active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
-    const uint32_t holder   = first_holder(twin, active->block);
+    const uint32_t holder = first_holder(twin, active->block);
 
     if (SKYT_Use_Epoch(twin, holder, active->block) > SKY_Schedule_RowAt(&twin->schedule, active->started_us))
     {
         return SKYT_CAUSE_PREFETCHED;
     }
-    if ((SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
+    if ((SKYT_Fault_Since(&twin->hard, SKYT_SettlingSince(active)) || twin->truth[active->block].astray != 0u ||
          is_kept_aside(twin, active->block) ||
          SKY_Ground_IsLost(&twin->grounds[active->host - 1u].core, SKYT_AddrOf(twin, holder))) &&
         !(only_crashes(twin, active) && was_there(twin, active)))
@@ -334,7 +325,7 @@ SKYT_Cause_t SKYT_Outcome_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
     for (uint32_t chunk = 0; twin->config.parity == 0u && chunk < SKYT_Content_Total(twin, active->block); ++chunk)
     {
-        if (waits_unknown(twin, active->block, chunk))
+        if (SKYT_Ahead_IsUnknown(twin, active->block, chunk))
         {
             return SKYT_CAUSE_PREFETCHED;
         }

@@ -283,6 +283,12 @@ static inline SKY_Addr_t SKYT_AddrOf(const SKYT_Twin_t *twin, uint32_t node)
     return addr;
 }
 
+/** Return the time since which faults may have left traces in an operation. */
+static inline uint64_t SKYT_SettlingSince(const SKYT_Active_t *active)
+{
+    return active->started_us > SKYT_SETTLING_US ? active->started_us - SKYT_SETTLING_US : 0;
+}
+
 static inline SKYT_Link_t *SKYT_LinkOf(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
 {
     return &twin->links[(size_t)node * SKYT_LINKS + link];

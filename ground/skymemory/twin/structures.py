@@ -27,7 +27,6 @@ LINK_UP: Final = 5
 VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 14
-FAULT_KINDS: Final = 9
 INVARIANTS: Final = 20
 ATTACKS: Final = 9
 REFUSALS: Final = 6
