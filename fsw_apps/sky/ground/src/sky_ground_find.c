@@ -327,6 +327,7 @@ static uint32_t StatusOf(const SKY_GroundFind_t *find)
 bool SKY_GroundFind_Goes(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
     SKY_ASSERT(op->kind == SKY_GROUND_FIND);
+    SKY_ASSERT(op->find.found == op->found);
     if (SKY_GroundFind_Waits(ground, op))
     {
         return true;

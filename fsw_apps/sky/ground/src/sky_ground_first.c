@@ -124,6 +124,8 @@ uint32_t SKY_GroundFirst_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t
     const uint32_t count  = SKY_GroundFirst_Count(&op->find);
     uint64_t       number = count;
 
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(op->find.parity < ground->limits.servers);
     for (uint32_t at = 0; at < count; ++at)
     {
         number = SKY_GroundWays_Mix(number, FirstOf(ground, op, found, at));
@@ -134,6 +136,7 @@ uint32_t SKY_GroundFirst_Number(const SKY_Ground_t *ground, const SKY_GroundOp_t
 bool SKY_GroundFirst_Place(SKY_Ground_t *ground, const SKY_GroundOp_t *op, const SKY_GroundFound_t *found, uint32_t at,
                            SKY_HostPlace_t *place)
 {
+    SKY_ASSERT(found->is_passing);
     if (found->core.step == (uint32_t)SKY_LOOKUP_SEARCH)
     {
         SKY_ASSERT(at < ground->late_count);

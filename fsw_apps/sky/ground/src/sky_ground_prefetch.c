@@ -63,6 +63,7 @@ static bool AskAll(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     const uint64_t wait_us = SKY_GroundAsk_WaitUs(ground, op, false);
     const uint64_t left_us = op->prefetch.end_us > ground->now_us ? op->prefetch.end_us - ground->now_us : 0u;
 
+    SKY_ASSERT(op->prefetch.step == SKY_GROUND_PREFETCH_MOVES || op->prefetch.step == SKY_GROUND_PREFETCH_HELD);
     return SKY_GroundAsk_Send(ground, op, wait_us < left_us ? wait_us : left_us);
 }
 

@@ -120,6 +120,7 @@ void SKY_GroundQueue_Remove(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     SKY_ASSERT(op->is_queued);
     SKY_ASSERT(ground->queue.waiting >= 1u);
+    SKY_ASSERT(ground->queue.accounts[op->account].waiting >= 1u);
     *(op->previous == NULL ? &line->first : &op->previous->next) = op->next;
     *(op->next == NULL ? &line->last : &op->next->previous)      = op->previous;
     op->is_queued                                                = false;

@@ -21,6 +21,7 @@ static bool IsDenied(const SKY_Lookup_t *lookup)
 static uint32_t Rest(const SKY_Lookup_t *lookup)
 {
     SKY_ASSERT(lookup->passes <= PASSES);
+    SKY_ASSERT(lookup->step <= SKY_LOOKUP_LOOK);
     return !lookup->is_over && IsDenied(lookup) ? (uint32_t)SKY_LOOKUP_SEARCH : (uint32_t)SKY_LOOKUP_END;
 }
 
@@ -98,6 +99,7 @@ void SKY_Lookup_Told(SKY_Lookup_t *lookup, SKY_HasWord_t word)
 uint32_t SKY_Lookup_Status(const SKY_Lookup_t *lookup, bool is_incomplete)
 {
     SKY_ASSERT(lookup->step == SKY_LOOKUP_END);
+    SKY_ASSERT(!lookup->is_found || !lookup->is_unanswered);
     if (lookup->is_unanswered)
     {
         return SKY_STATUS_UNANSWERED;
