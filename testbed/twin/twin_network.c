@@ -123,7 +123,7 @@ static uint32_t late_us(SKYT_Twin_t *twin, const SKYT_Model_t *model)
 /* Invert three bits at most: within four kilobytes the CRC-16 finds any three, wherever they are. */
 static void flip(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, uint32_t len)
 {
-    if (SKYT_Chance(twin, model->flip_ppm))
+    if (len > 0u && SKYT_Chance(twin, model->flip_ppm))
     {
         const uint64_t bits = 1u + SKYT_Random(twin) % 3u;
 
