@@ -158,8 +158,9 @@ test-sanitized: $(VENV)/.dev
 	@$(CMAKE_BUILD) build-sanitized
 	$(BIN)/ctest --test-dir build-sanitized --output-on-failure --timeout 300 -j$(JOBS)
 	@$(CMAKE) -B build-threads -DSKYMEM_SANITIZE=thread >/dev/null
-	@$(CMAKE_BUILD) build-threads --target native_test_ground
+	@$(CMAKE_BUILD) build-threads --target native_test_ground native_test_alone
 	build-threads/tests/ground/native/native_test_ground
+	build-threads/tests/ground/native/native_test_alone
 
 # The unit tests of the flight core cover each of its lines and branches; no other test counts. Assertions stand alone on their lines
 # and are never false, so their branches do not count (docs/cfs-integration.md, Assertions). Tests run one at a time: of two that end at

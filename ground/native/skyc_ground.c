@@ -232,6 +232,7 @@ SKYC_Ground_t *SKYC_Ground_Open(const SKYC_GroundConfig_t *config, const SKYC_Co
     SKYC_Ground_BeginCondition(&ground->left);
     SKYC_Ground_BeginCondition(&ground->told);
     SKYC_Ground_BeginCondition(&ground->turns);
+    SKYC_Ground_BeginCondition(&ground->rest);
     *error = begin_core(ground, client);
     if (*error == 0)
     {
@@ -496,6 +497,7 @@ int SKYC_Ground_Listen(SKYC_Ground_t *ground)
             ground->telemetry = calloc(SKYC_GROUND_TELEMETRY, sizeof(*ground->telemetry));
         }
         error = ground->telemetry != NULL ? 0 : ENOMEM;
+        SKYC_Ground_Kick(ground); /* it comes at any time */
         (void)pthread_mutex_unlock(&ground->list);
         if (error == 0)
         {

@@ -6,6 +6,7 @@
  *     caller   SKYC_Ground_Submit puts operations into a list, and wakes the thread if it sleeps
  *     thread   takes the list, reads the socket, lets the ground run and send; what has ended goes to the box of who submitted it. It sleeps
  *              until a datagram comes, somebody submits, or the ground is due
+ *     alone    a caller of SKYC_Ground_Do that finds nothing else to do does what the thread does, until its operations have ended
  *     box      what has ended for one caller: a caller waits for it, a loop of events has a descriptor of it
  *
  * Loss, a dead satellite or a bad answer never makes a function fail: each operation says what happened to it.
@@ -113,6 +114,9 @@ int SKYC_Ground_SetSky(SKYC_Ground_t *ground, const SKY_GroundSky_t *sky, const 
  *         error none was taken
  */
 int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count);
+/** Submit operations, and wait as SKYC_Box_Await does, or until a signal comes. @param ended  receives what that returns @return as SKYC_Ground_Submit */
+int SKYC_Ground_Do(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count, uint32_t timeout_us,
+                   uint32_t *ended);
 /** Return true in a forked child. The locks may be held by threads that it does not have, so functions that tell nothing do nothing there. */
 bool SKYC_Ground_IsChild(const SKYC_Ground_t *ground);
 /** Return why the ground takes no operations: EBADF, ESHUTDOWN or ECHILD, as SKYC_Ground_Submit; 0: it does. */

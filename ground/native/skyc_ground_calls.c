@@ -12,18 +12,24 @@
 #include "skyc_ground_priv.h"
 
 #define NS_PER_US UINT64_C(1000)
-#define NS_PER_S  UINT64_C(1000000000)
+#define US_PER_S  UINT64_C(1000000)
 
 /* ---- lists and times ---------------------------------------------------------------------------------------------------- */
 
+uint64_t SKYC_Ground_ClockUs(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
+}
+
 void SKYC_Ground_After(uint32_t timeout_us, struct timespec *until)
 {
-    uint64_t ns;
+    const uint64_t until_us = SKYC_Ground_ClockUs() + timeout_us;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, until);
-    ns             = (uint64_t)until->tv_nsec + timeout_us * NS_PER_US;
-    until->tv_sec  = until->tv_sec + (time_t)(ns / NS_PER_S);
-    until->tv_nsec = (long)(ns % NS_PER_S);
+    until->tv_sec  = (time_t)(until_us / US_PER_S);
+    until->tv_nsec = (long)(until_us % US_PER_S * NS_PER_US);
 }
 
 void SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op)
@@ -129,7 +135,6 @@ void SKYC_Ground_TakeTurn(SKYC_Ground_t *ground)
 
 void SKYC_Ground_EndTurn(SKYC_Ground_t *ground)
 {
-    (void)pthread_mutex_lock(&ground->list);
     ++ground->turn;
     if (ground->turn != ground->asked)
     {
@@ -157,6 +162,7 @@ int SKYC_Ground_EnterTurn(SKYC_Ground_t *ground)
 
 void SKYC_Ground_LeaveTurn(SKYC_Ground_t *ground)
 {
+    (void)pthread_mutex_lock(&ground->list);
     SKYC_Ground_EndTurn(ground);
     SKYC_Ground_Leave(ground);
 }
@@ -167,6 +173,11 @@ void SKYC_Ground_Kick(SKYC_Ground_t *ground)
     {
         ground->sleeps = false;
         SKYC_Socket_Wake(ground->sock);
+    }
+    else if (!ground->is_led)
+    {
+        ground->is_called = true;
+        (void)pthread_cond_signal(&ground->rest);
     }
 }
 
@@ -273,12 +284,12 @@ static int submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops,
             ops[i]->state        = SKYC_OP_RUNS;
             SKYC_List_Append(&ground->submitted, ops[i]);
         }
-        SKYC_Ground_Kick(ground);
     }
     return error;
 }
 
-int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
+/* Enter a function with operations, and put them into the list. @return as SKYC_Ground_Submit: 0 with `list`, an error without */
+static int enter_with(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
 {
     uint32_t given = 0;
     int      error = 0;
@@ -299,11 +310,60 @@ int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const 
     if (error == 0)
     {
         error = submit(ground, box, ops, count);
-        SKYC_Ground_Leave(ground);
+        if (error != 0)
+        {
+            SKYC_Ground_Leave(ground);
+        }
     }
     for (uint32_t i = 0; error != 0 && i < given; ++i)
     {
         SKYC_Op_End(ops[i]);
+    }
+    return error;
+}
+
+int SKYC_Ground_Submit(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
+{
+    const int error = enter_with(ground, box, ops, count);
+
+    if (error == 0)
+    {
+        SKYC_Ground_Kick(ground);
+        SKYC_Ground_Leave(ground);
+    }
+    return error;
+}
+
+/* Wait until so many operations have ended in a box, or a time. With `list`. @return number of them */
+static uint32_t await(SKYC_Box_t *box, uint32_t count, const struct timespec *until)
+{
+    while (box->count < count && pthread_cond_timedwait(&box->more, &box->ground->list, until) == 0)
+    {
+        /* look again */
+    }
+    return box->count;
+}
+
+int SKYC_Ground_Do(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count, uint32_t timeout_us,
+                   uint32_t *ended)
+{
+    const int       error = enter_with(ground, box, ops, count);
+    struct timespec until;
+
+    if (error == 0)
+    {
+        if (ground->is_led || ground->is_called)
+        {
+            SKYC_Ground_Kick(ground);
+            SKYC_Ground_After(timeout_us, &until);
+            (void)await(box, count, &until);
+        }
+        else
+        {
+            SKYC_Ground_Lead(ground, box, count, SKYC_Ground_ClockUs() + timeout_us);
+        }
+        *ended = box->count;
+        SKYC_Ground_Leave(ground);
     }
     return error;
 }
@@ -353,6 +413,7 @@ void SKYC_Ground_Drop(SKYC_Ground_t *ground)
         (void)pthread_cond_destroy(&ground->left);
         (void)pthread_cond_destroy(&ground->told);
         (void)pthread_cond_destroy(&ground->turns);
+        (void)pthread_cond_destroy(&ground->rest);
         free(ground);
     }
 }
@@ -435,11 +496,7 @@ uint32_t SKYC_Box_Await(SKYC_Box_t *box, uint32_t count, uint32_t timeout_us)
     }
     SKYC_Ground_After(timeout_us, &until);
     (void)pthread_mutex_lock(&ground->list);
-    while (box->count < count && pthread_cond_timedwait(&box->more, &ground->list, &until) == 0)
-    {
-        /* look again */
-    }
-    const uint32_t ended = box->count;
+    const uint32_t ended = await(box, count, &until);
 
     (void)pthread_mutex_unlock(&ground->list);
     return ended;

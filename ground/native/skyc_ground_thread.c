@@ -1,6 +1,6 @@
 /**
  * @file
- * The thread of a ground: it takes what was submitted, reads the socket, lets the core run, and delivers what has ended.
+ * Who leads a ground, its thread or a caller: takes what was submitted, reads the socket, lets the core run, and delivers what has ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -9,17 +9,7 @@
 #include "sky_endpoint.h"
 #include "skyc_ground_priv.h"
 
-#define NS_PER_US      1000u
-#define US_PER_S       1000000u
 #define BACKLOG_MAX_US 100000u
-
-static uint64_t clock_us(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * US_PER_S + (uint64_t)now.tv_nsec / NS_PER_US;
-}
 
 static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data, size_t len)
 {
@@ -30,7 +20,7 @@ static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data
 
 /* ---- ends --------------------------------------------------------------------------------------------------------------- */
 
-/* Deliver all that has ended. In a turn. */
+/* Deliver all that has ended. In a turn, with `list`: whoever waits for it finds that free as soon as it wakes. */
 static void deliver_ended(SKYC_Ground_t *ground)
 {
     SKY_GroundOp_t *core = SKY_Ground_Ended(&ground->core);
@@ -41,27 +31,25 @@ static void deliver_ended(SKYC_Ground_t *ground)
         ground->words.losses    = ground->core.reach.losses;
         ground->words.is_silent = ground->core.reach.pause_us > 0;
         ground->words.is_blind  = ground->core.is_blind;
-        (void)pthread_mutex_lock(&ground->list);
-        for (; core != NULL; core = SKY_Ground_Ended(&ground->core))
-        {
-            SKYC_Op_t *op = (SKYC_Op_t *)(void *)core; /* `core` comes first in it */
+    }
+    for (; core != NULL; core = SKY_Ground_Ended(&ground->core))
+    {
+        SKYC_Op_t *op = (SKYC_Op_t *)(void *)core; /* `core` comes first in it */
 
-            op->words = ground->words;
-            SKYC_List_Remove(&ground->running, op);
-            SKYC_Box_Deliver(op);
-        }
-        (void)pthread_mutex_unlock(&ground->list);
+        op->words = ground->words;
+        SKYC_List_Remove(&ground->running, op);
+        SKYC_Box_Deliver(op);
     }
 }
 
-/* ---- the thread --------------------------------------------------------------------------------------------------------- */
+/* ---- rounds ------------------------------------------------------------------------------------------------------------- */
 
 /* Take what was submitted, and call back what is to be. In a turn, with `list`. */
 static void take_submitted(SKYC_Ground_t *ground)
 {
     SKYC_Op_t *op;
 
-    ground->now_us = clock_us();
+    ground->now_us = SKYC_Ground_ClockUs();
     while ((op = SKYC_List_Take(&ground->submitted)) != NULL)
     {
         SKYC_List_Append(&ground->running, op);
@@ -97,54 +85,92 @@ static bool timers_may_act(const SKYC_Ground_t *ground)
     return ground->empty_us == ground->now_us || ground->now_us - ground->empty_us >= BACKLOG_MAX_US;
 }
 
-/* Read, run and send once. In a turn. @return time at which it is due next; the past: at once */
-static uint64_t go_round(SKYC_Ground_t *ground)
+/* Read, run and send once. In a turn. @param reads  false: nothing has come @return time at which it is due next; the past: at once */
+static uint64_t go_round(SKYC_Ground_t *ground, bool reads)
 {
-    const bool has_come = SKYC_Socket_Receive(ground->sock, on_datagram, ground);
+    const uint32_t messages = reads ? SKYC_Socket_Receive(ground->sock, on_datagram, ground) : 0;
 
-    if (has_come)
+    if (messages > 0)
     {
-        ground->now_us = clock_us(); /* reading has taken time */
+        ground->now_us = SKYC_Ground_ClockUs(); /* reading has taken time */
     }
-    else
+    if (messages < SKYC_RX_MESSAGES)
     {
         ground->empty_us = ground->now_us;
     }
     const uint64_t due_us = SKY_Ground_Run(&ground->core, ground->now_us, timers_may_act(ground));
 
     SKYC_Socket_Flush(ground->sock);
-    const bool is_refused = refuse_too_large(ground);
-
-    deliver_ended(ground);
-    return has_come || is_refused ? 0 : due_us;
+    return refuse_too_large(ground) || messages == SKYC_RX_MESSAGES ? 0 : due_us;
 }
 
-/* Sleep until something happens, at most until @p due_us. With `list`. @return false: the ground is to be closed */
-static bool sleep_until(SKYC_Ground_t *ground, uint64_t due_us)
+/* Return true if nothing runs, and nothing is expected. With `list`. */
+static bool rests(const SKYC_Ground_t *ground, uint64_t due_us)
 {
-    const uint64_t now_us  = clock_us();
-    const bool     goes_on = !ground->is_closed && !ground->is_gone;
+    return due_us == UINT64_MAX && ground->running.first == NULL && ground->submitted.first == NULL && !ground->has_cancels &&
+           ground->telemetry == NULL;
+}
 
-    ground->is_gone = ground->is_gone || SKYC_Socket_IsGone(ground->sock);
-    ground->sleeps  = goes_on && !ground->is_gone && due_us > now_us && ground->submitted.first == NULL && !ground->has_cancels;
-    if (ground->sleeps)
+/* Sleep until something happens, at most until @p due_us, unless there is something to do. With `list`. */
+static SKYC_SocketEnd_t sleep_until(SKYC_Ground_t *ground, uint64_t due_us)
+{
+    const uint64_t   now_us = SKYC_Ground_ClockUs();
+    SKYC_SocketEnd_t end    = SKYC_SOCKET_READY; /* nobody has looked */
+
+    if (due_us > now_us && ground->submitted.first == NULL && !ground->has_cancels)
     {
+        ground->sleeps = true;
         (void)pthread_mutex_unlock(&ground->list);
-        SKYC_Socket_Wait(ground->sock, due_us - now_us < UINT32_MAX ? due_us - now_us : UINT32_MAX);
+        end = SKYC_Socket_Wait(ground->sock, due_us - now_us < UINT32_MAX ? due_us - now_us : UINT32_MAX);
         (void)pthread_mutex_lock(&ground->list);
         ground->sleeps = false;
     }
-    return goes_on;
+    return end;
 }
+
+/* Lead until something ends it. @param box  NULL: the thread leads, until there is nothing to do */
+void SKYC_Ground_Lead(SKYC_Ground_t *ground, const SKYC_Box_t *box, uint32_t count, uint64_t until_us)
+{
+    SKYC_SocketEnd_t end =
+        ground->running.first == NULL && ground->submitted.first != NULL ? SKYC_SOCKET_QUIET : SKYC_SOCKET_READY;
+    uint64_t due_us;
+    bool     goes_on;
+
+    ground->is_led = true;
+    do
+    {
+        SKYC_Ground_TakeTurn(ground);
+        take_submitted(ground);
+        (void)pthread_mutex_unlock(&ground->list);
+        due_us = go_round(ground, end == SKYC_SOCKET_READY);
+        (void)pthread_mutex_lock(&ground->list);
+        deliver_ended(ground);
+        SKYC_Ground_EndTurn(ground);
+        ground->is_gone = ground->is_gone || SKYC_Socket_IsGone(ground->sock);
+        goes_on         = !ground->is_closed && !ground->is_gone && (box == NULL ? !rests(ground, due_us) : box->count < count);
+        if (goes_on)
+        {
+            end     = sleep_until(ground, due_us < until_us ? due_us : until_us);
+            goes_on = end != SKYC_SOCKET_INTERRUPTED && SKYC_Ground_ClockUs() < until_us;
+        }
+    } while (goes_on);
+    ground->is_led = false;
+    if (ground->is_closed || ground->is_gone || !rests(ground, due_us))
+    {
+        SKYC_Ground_Kick(ground);
+    }
+}
+
+/* ---- the thread --------------------------------------------------------------------------------------------------------- */
 
 /* End all that runs: the core, which is never called again, uses its memory no more. In a turn. */
 static void end_all(SKYC_Ground_t *ground)
 {
     SKYC_Op_t *op;
 
+    (void)pthread_mutex_lock(&ground->list);
     deliver_ended(ground);
     ground->is_over = true;
-    (void)pthread_mutex_lock(&ground->list);
     while ((op = SKYC_List_Take(&ground->submitted)) != NULL || (op = SKYC_List_Take(&ground->running)) != NULL)
     {
         op->core.status = SKY_STATUS_CANCELLED;
@@ -157,20 +183,28 @@ static void end_all(SKYC_Ground_t *ground)
 static void *run(void *argument)
 {
     SKYC_Ground_t *ground = argument;
-    uint64_t       due_us;
 
     (void)pthread_mutex_lock(&ground->list);
-    do
+    while (!ground->is_closed && !ground->is_gone)
     {
-        SKYC_Ground_TakeTurn(ground);
-        take_submitted(ground);
-        (void)pthread_mutex_unlock(&ground->list);
-        due_us = go_round(ground);
-        SKYC_Ground_EndTurn(ground);
-    } while (sleep_until(ground, due_us));
+        if (ground->is_led || !ground->is_called)
+        {
+            (void)pthread_cond_wait(&ground->rest, &ground->list);
+        }
+        else
+        {
+            ground->is_called = false;
+            SKYC_Ground_Lead(ground, NULL, 0, UINT64_MAX);
+        }
+    }
+    while (ground->is_led)
+    {
+        (void)pthread_cond_wait(&ground->rest, &ground->list);
+    }
     SKYC_Ground_TakeTurn(ground);
     (void)pthread_mutex_unlock(&ground->list);
     end_all(ground);
+    (void)pthread_mutex_lock(&ground->list);
     SKYC_Ground_EndTurn(ground);
     (void)pthread_mutex_unlock(&ground->list);
     return NULL;

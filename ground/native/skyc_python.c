@@ -333,18 +333,22 @@ static PyObject *answers_of(const room_t *rooms, Py_ssize_t count)
     return answers;
 }
 
-/* Wait until all of these operations have ended in a box. All are cancelled if a signal raises. @return false with an exception */
-static bool await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops, uint32_t count)
+bool SKYC_Py_Do(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count)
 {
-    bool     raised = false;
-    uint32_t ended;
+    int         error  = 0;
+    uint32_t    ended  = 0;
+    bool        raised = false;
+    SKYC_Box_t *box    = SKYC_Box_New(ground, false, &error);
 
-    do
+    if (box != NULL)
     {
         Py_BEGIN_ALLOW_THREADS;
-        ended = SKYC_Box_Await(box, count, LOOK_US);
+        error = SKYC_Ground_Do(ground, box, ops, count, LOOK_US, &ended);
         Py_END_ALLOW_THREADS;
-        if (ended < count && !raised && PyErr_CheckSignals() != 0)
+    }
+    while (error == 0 && ended < count && !SKYC_Ground_IsChild(ground)) /* a handler of a signal may have forked */
+    {
+        if (!raised && PyErr_CheckSignals() != 0)
         {
             raised = true;
             for (uint32_t i = 0; i < count; ++i)
@@ -352,34 +356,20 @@ static bool await(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops,
                 SKYC_Ground_Cancel(ground, ops[i]);
             }
         }
-    } while (ended < count && !SKYC_Ground_IsChild(ground)); /* a handler of a signal may have forked */
-    while (SKYC_Box_Take(box) != NULL)
+        Py_BEGIN_ALLOW_THREADS;
+        ended = SKYC_Box_Await(box, count, LOOK_US);
+        Py_END_ALLOW_THREADS;
+    }
+    while (box != NULL && SKYC_Box_Take(box) != NULL)
     {
         /* callers look at all of them */
     }
-    return !raised && SKYC_Py_IsOurs(ground);
-}
-
-bool SKYC_Py_Finish(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count)
-{
-    int         error = 0;
-    SKYC_Box_t *box   = SKYC_Box_New(ground, false, &error);
-    bool        good  = false;
-
-    if (box != NULL)
-    {
-        error = SKYC_Ground_Submit(ground, box, ops, count);
-    }
-    if (error == 0)
-    {
-        good = await(ground, box, ops, count);
-    }
-    else
+    SKYC_Box_Free(box);
+    if (error != 0)
     {
         (void)SKYC_Py_Fail(error);
     }
-    SKYC_Box_Free(box);
-    return good;
+    return error == 0 && !raised && SKYC_Py_IsOurs(ground);
 }
 
 /* Return true if a question has waited behind those of other calls until its deadline. Of so many that not all can be on their way, some wait
@@ -427,7 +417,7 @@ static PyObject *ground_exchange(PyObject *object, PyObject *arguments)
     op->core.requests      = questions;
     op->core.request_count = (uint32_t)count;
     op->core.deadline_ms   = deadline_ms;
-    if (is_sound && SKYC_Py_Finish(self->ground, &op, 1))
+    if (is_sound && SKYC_Py_Do(self->ground, &op, 1))
     {
         if (op->core.status == SKY_STATUS_REFUSED)
         {

@@ -38,8 +38,8 @@ SKY_Addr_t *SKYC_Py_Satellites(PyObject *iterable, uint32_t *count);
 bool SKYC_Py_Key(PyObject *item, uint8_t key[SKY_KEY_BYTES]);
 /** Return satellites as a tuple of (plane, slot); NULL with an exception. */
 PyObject *SKYC_Py_TupleOf(const SKY_Addr_t *satellites, uint32_t count);
-/** Have operations done, and wait until all have ended. All are cancelled if a signal raises. @return false with an exception */
-bool SKYC_Py_Finish(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count);
+/** Have operations done. All are cancelled if a signal raises. @return false with an exception */
+bool SKYC_Py_Do(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count);
 
 /* ---- skyc_python_blocks.c: operations on blocks --------------------------------------------------------------------------------- */
 

@@ -410,7 +410,7 @@ PyObject *SKYC_Py_Run(PyObject *object, PyObject *requests)
     }
     if (is_sound)
     {
-        outcomes = SKYC_Py_Finish(self->ground, ops, (uint32_t)count) ? outcomes_of(runs, count) : NULL;
+        outcomes = SKYC_Py_Do(self->ground, ops, (uint32_t)count) ? outcomes_of(runs, count) : NULL;
     }
     else if (PyErr_Occurred() == NULL)
     {

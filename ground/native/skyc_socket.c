@@ -373,7 +373,7 @@ static size_t message_segment(struct msghdr *hdr, size_t len)
     return len;
 }
 
-bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context)
+uint32_t SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context)
 {
     for (uint32_t i = 0; i < SKYC_RX_MESSAGES; ++i)
     {
@@ -399,17 +399,19 @@ bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, voi
             on_datagram(context, from, &sock->rx_data[i][at], bytes);
         }
     }
-    return n > 0;
+    return n > 0 ? (uint32_t)n : 0;
 }
 
-void SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
+SKYC_SocketEnd_t SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
 {
     struct pollfd         pfd[2]  = {{sock->fd, POLLIN, 0}, {sock->wake_fd, POLLIN, 0}};
     const struct timespec timeout = {(time_t)(timeout_us / 1000000u), (long)(timeout_us % 1000000u) * 1000};
 
-    if (ppoll(pfd, 2, &timeout, NULL) <= 0)
+    const int ready = ppoll(pfd, 2, &timeout, NULL);
+
+    if (ready <= 0)
     {
-        return;
+        return ready < 0 ? SKYC_SOCKET_INTERRUPTED : SKYC_SOCKET_QUIET;
     }
     sock->is_gone = sock->is_gone || ((pfd[0].revents | pfd[1].revents) & POLLNVAL) != 0;
     if ((pfd[1].revents & POLLIN) != 0)
@@ -418,6 +420,7 @@ void SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
 
         (void)!read(sock->wake_fd, &count, sizeof(count)); /* the waker has left a flag; this only empties the counter */
     }
+    return pfd[0].revents != 0 ? SKYC_SOCKET_READY : SKYC_SOCKET_QUIET;
 }
 
 void SKYC_Socket_Wake(SKYC_Socket_t *sock)

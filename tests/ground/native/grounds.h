@@ -78,6 +78,22 @@ static inline SKYC_Op_t move_of(SKY_GroundKind_t kind, uint32_t number, uint8_t 
     return op;
 }
 
+/* An operation that asks a satellite one question: PING. */
+static inline SKYC_Op_t ping_of(SKY_HostQuestion_t *request, uint32_t satellite)
+{
+    SKYC_Op_t op = {0};
+
+    *request              = (SKY_HostQuestion_t){0};
+    request->place        = servers[satellite];
+    request->apid         = SKY_APID_KVC;
+    request->op           = SKY_OP_PING;
+    op.core.kind          = SKY_GROUND_EXCHANGE;
+    op.core.requests      = request;
+    op.core.request_count = 1;
+    op.core.deadline_ms   = 5000;
+    return op;
+}
+
 /* Have an operation done. The ground's memory of it is there until SKYC_Op_End. @return its status */
 static inline uint32_t status_of(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *op)
 {

@@ -65,13 +65,7 @@ static void set_sky(SKYC_Ground_t *ground)
 static SKYC_Op_t *ping(run_t *one, uint32_t satellite)
 {
     (void)memset(one, 0, sizeof(*one));
-    one->request.place         = servers[satellite];
-    one->request.apid          = SKY_APID_KVC;
-    one->request.op            = SKY_OP_PING;
-    one->op.core.kind          = SKY_GROUND_EXCHANGE;
-    one->op.core.requests      = &one->request;
-    one->op.core.request_count = 1;
-    one->op.core.deadline_ms   = 5000;
+    one->op = ping_of(&one->request, satellite);
     return &one->op;
 }
 
