@@ -225,7 +225,6 @@ SKYC_Ground_t *SKYC_Ground_Open(const SKYC_GroundConfig_t *config, const SKYC_Co
         *error = is_sound(config, client) ? ENOMEM : EINVAL;
         return NULL;
     }
-    ground->pid        = getpid();
     ground->references = 1;
     ground->config     = *config;
     (void)pthread_mutex_init(&ground->list, NULL);
@@ -233,7 +232,8 @@ SKYC_Ground_t *SKYC_Ground_Open(const SKYC_GroundConfig_t *config, const SKYC_Co
     SKYC_Ground_BeginCondition(&ground->told);
     SKYC_Ground_BeginCondition(&ground->turns);
     SKYC_Ground_BeginCondition(&ground->rest);
-    *error = begin_core(ground, client);
+    *error = SKYC_Ground_CountForks(&ground->forks);
+    *error = *error == 0 ? begin_core(ground, client) : *error;
     if (*error == 0)
     {
         ground->sock = SKYC_Socket_Open(client, &ground->counters, error);

@@ -92,9 +92,30 @@ void SKYC_Ground_BeginCondition(pthread_cond_t *condition)
 
 /* ---- who is inside ------------------------------------------------------------------------------------------------------ */
 
+static uint32_t forks; /* of this process's forebears, from the first ground on: a look at it is no system call, as getpid is */
+static int      forks_error;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void note_fork(void)
+{
+    ++forks;
+}
+
+static void count_forks(void)
+{
+    forks_error = pthread_atfork(NULL, NULL, note_fork);
+}
+
+int SKYC_Ground_CountForks(uint32_t *number)
+{
+    (void)pthread_once(&forks_once, count_forks);
+    *number = forks;
+    return forks_error;
+}
+
 bool SKYC_Ground_IsChild(const SKYC_Ground_t *ground)
 {
-    return getpid() != ground->pid;
+    return forks != ground->forks;
 }
 
 int SKYC_Ground_Enter(SKYC_Ground_t *ground)

@@ -18,7 +18,6 @@
 #define SKYC_GROUND_PRIV_H
 
 #include <pthread.h>
-#include <sys/types.h>
 #include <time.h>
 
 #include "skyc_ground.h"
@@ -52,7 +51,7 @@ struct SKYC_Box
 
 struct SKYC_Ground
 {
-    pid_t               pid; /* of the process that has the thread */
+    uint32_t            forks; /* of the process that has the thread */
     pthread_mutex_t     list;
     pthread_cond_t      left;  /* nobody is inside any more, or it was closed */
     pthread_cond_t      told;  /* telemetry has come */
@@ -96,6 +95,8 @@ struct SKYC_Ground
 void       SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op);
 SKYC_Op_t *SKYC_List_Take(SKYC_List_t *list); /**< the first; NULL: there is none */
 void       SKYC_List_Remove(SKYC_List_t *list, SKYC_Op_t *op);
+/** Let forks be counted from now on, in children, which must not take a lock to know that they are ones. @return 0 or ENOMEM */
+int SKYC_Ground_CountForks(uint32_t *forks);
 /** Begin a condition whose waits end by CLOCK_MONOTONIC. */
 void SKYC_Ground_BeginCondition(pthread_cond_t *condition);
 /** Return the time of CLOCK_MONOTONIC. */

@@ -6,8 +6,8 @@ may use a ground at once: nobody waits for another.
 
 import atexit
 import errno
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -125,22 +125,22 @@ class Ground:
         Raises:
             OSError: Somebody closed the socket's descriptor, the ground was closed, or this process was forked.
         """
-        with _told():
+        with _TOLD:
             self._native.set_number(number)
 
     def patience_s(self, satellites: Iterable[Satellite]) -> float:
         """Return the seconds after which these satellites count as silent. Errors are those of `set_number`."""
-        with _told():
+        with _TOLD:
             return float(self._native.patience_us(satellites) / 1e6)
 
     def hurry_s(self, satellites: Iterable[Satellite]) -> float:
         """Return the seconds to wait for dispensable answers. Errors are those of `set_number`."""
-        with _told():
+        with _TOLD:
             return float(self._native.hurry_us(satellites) / 1e6)
 
     def expect(self, satellite: Satellite, rtt_s: float) -> None:
         """Take over a round trip that another ground measured, if none was measured here. Errors are those of `set_number`."""
-        with _told():
+        with _TOLD:
             self._native.expect(*satellite, min(max(round(rtt_s * 1e6), 1), defaults.HOST_RTO_MAX_US))
 
     def ask(self, asks: Sequence[Ask], deadline_ms: int) -> list[SatelliteAnswer | None]:
@@ -162,7 +162,7 @@ class Ground:
             RuntimeError: The system gives no thread, which starts with the first request.
         """
         requests = [self._request(ask) for ask in asks]
-        with _told():
+        with _TOLD:
             try:
                 answers = self._native.exchange(requests, min(deadline_ms, _DEADLINE_MAX_MS))
             except OverflowError as error:
@@ -175,7 +175,7 @@ class Ground:
         Raises:
             OSError: The core refuses the schedule (EINVAL), the ground was closed, or this process was forked.
         """
-        with _told():
+        with _TOLD:
             self._native.set_sky(*sky)
 
     def run(self, operations: Sequence[Operation]) -> list[Outcome]:
@@ -190,7 +190,7 @@ class Ground:
             RuntimeError: The system gives no thread, which starts with the first operation.
             OSError: Somebody closed the socket's descriptor, the ground was closed before, or this process was forked.
         """
-        with _told():
+        with _TOLD:
             told = self._native.run([one.request() for one in operations])
         return [Outcome.of(one, outcome) for one, outcome in zip(operations, told, strict=True)]
 
@@ -203,7 +203,7 @@ class Ground:
         Raises:
             OSError: The system gives no descriptor, the ground was closed, or this process was forked.
         """
-        with _told():
+        with _TOLD:
             return Box(extension("ground").Box(self._native, has_descriptor))
 
     def reach(self) -> Reach:
@@ -217,12 +217,12 @@ class Ground:
         Raises:
             OSError: The ground was closed, or this process was forked.
         """
-        with _told():
+        with _TOLD:
             self._native.listen()
 
     def next_telemetry(self, timeout_s: float) -> tuple[Satellite, bytes] | None:
         """Return the oldest message of telemetry that was kept, and its satellite; None if none comes in time."""
-        with _told():
+        with _TOLD:
             told = self._native.next_telemetry(max(0, round(1e6 * timeout_s)))
         return None if told is None else (Satellite(told[0], told[1]), told[2])
 
@@ -269,12 +269,12 @@ class Box:
 
     def submit(self, operation: Operation) -> None:
         """Begin an operation, whose memory must not change until its outcome was taken. Errors are those of `Ground.run`."""
-        with _told():
+        with _TOLD:
             self._native.submit(operation.request(), operation)
 
     def cancel(self, operation: Operation) -> None:
         """Ask an operation to end: its outcome comes soon in any case, mostly CANCELLED. A put leaves old, new or nothing."""
-        with _told():
+        with _TOLD:
             self._native.cancel(operation)
 
     def wait(self, timeout_s: float) -> bool:
@@ -283,7 +283,7 @@ class Box:
         Raises:
             ChildProcessError: This process was forked.
         """
-        with _told():
+        with _TOLD:
             return bool(self._native.wait(max(0, round(1e6 * timeout_s))))
 
     def take(self) -> tuple[Operation, Outcome] | None:
@@ -292,7 +292,7 @@ class Box:
         Raises:
             ChildProcessError: This process was forked.
         """
-        with _told():
+        with _TOLD:
             told = self._native.take()
         return None if told is None else (told[0], Outcome.of(*told))
 
@@ -310,21 +310,26 @@ class Box:
         return int(self._native.fileno())
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Say of an error what it means here."""
-    try:
-        yield
-    except ChildProcessError as error:
-        raise ChildProcessError(errno.ECHILD, _FORKED) from error
-    except TimeoutError as error:
-        raise TimeoutError(errno.ETIMEDOUT, _CROWDED) from error
+class _Told:
+    """A context that says of an error what it means here."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ChildProcessError):
+            raise ChildProcessError(errno.ECHILD, _FORKED) from error
+        if isinstance(error, TimeoutError):
+            raise TimeoutError(errno.ETIMEDOUT, _CROWDED) from error
+
+
+_TOLD: Final = _Told()
 
 
 def _known(read: Callable[[], T], otherwise: T) -> T:
     """Return what the host knows. It knows nothing any more once it was closed."""
     try:
-        with _told():
+        with _TOLD:
             return read()
     except OSError as error:
         if error.errno in (errno.ESHUTDOWN, errno.EBADF):

@@ -19,6 +19,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 
 _STATUSES: Final = icd.STATUSES | icd.HOST_STATUSES
+_VERDICTS: Final = tuple(Verdict)
 _TIMES: Final = 2**64
 """Modulus of the core's clock: a schedule may have begun before it."""
 _US_A_S: Final = 1_000_000
@@ -240,16 +241,13 @@ class Outcome:
     def of(cls, operation: Operation, told: tuple[int, int, tuple[Any, ...], tuple[int, ...], tuple[Any, ...], Any]) -> Self:
         """Return the outcome of an operation, of which the extension has told."""
         status, verdict, facts, (began_us, queue_us, network_us, rest_us, tries), words, rest = told
-        before, kind = operation.entry, operation.kind
-        block_len, chunk_len, chunk_total, code_k, code_m, epoch, content, version = facts
-        lengths, code = (before.block_len, before.chunk_len, before.chunk_total), (before.code_k, before.code_m)
-        if facts == (*lengths, *code, before.epoch, before.content, before.version):
-            entry = before
-        else:
+        entry, kind = operation.entry, operation.kind
+        if facts != _facts(entry):
+            block_len, chunk_len, chunk_total, code_k, code_m, epoch, content, version = facts
             lengths, code = (block_len, chunk_len, chunk_total), (code_k, code_m)
-            entry = BlockEntry(before.key, *lengths, epoch, before.set_at, version, content, *code)
+            entry = BlockEntry(entry.key, *lengths, epoch, entry.set_at, version, content, *code)
         times_s = queue_us / 1e6, network_us / 1e6, rest_us / 1e6
-        one = cls(_STATUSES[status], Verdict(verdict), entry, began_us, *times_s, tries, Words._make(words))
+        one = cls(_STATUSES[status], _VERDICTS[verdict], entry, began_us, *times_s, tries, Words(*words))
         if kind in (Kind.GET, Kind.PUT):
             (
                 one.last_status,
@@ -278,6 +276,11 @@ class Outcome:
         else:
             one.touched = rest
         return one
+
+
+def _facts(one: BlockEntry) -> tuple[int, ...]:
+    """Return what an outcome tells of a block, in the same order."""
+    return one.block_len, one.chunk_len, one.chunk_total, one.code_k, one.code_m, one.epoch, one.content, one.version
 
 
 def _found(keys: bytes, raw: bytes) -> Iterator[Found]:

@@ -6,8 +6,8 @@ the steps of a store (`Steps`) in the thread of the caller; `skymemory.store.asy
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, suppress
 from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
@@ -62,6 +62,20 @@ class Moved(NamedTuple):
     """Satellites of servers 0 to n - 1. While the window moves, shares may have come from other satellites."""
 
 
+class _Told:
+    """A context that says of an error that the store was closed, if that is why."""
+
+    def __init__(self, control: ControlPlane) -> None:
+        self._control = control
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, BlockingIOError):
+            self._control.check_open()
+
+
 class Runner:
     """Operations of one store. Thread-safe."""
 
@@ -79,6 +93,7 @@ class Runner:
         self._where = where
         self._control = control
         self._ground = control.ground
+        self._told = _Told(control)
         self._count = count
         self._watch = watch
         self._sky: tuple[int, Sequence[Satellite], int] | None = None
@@ -96,7 +111,7 @@ class Runner:
         known = self._sky
         if known is not None and known[0] == self._where.changes and known[1] == seen and abs(known[2] - _lead_us()) < _DRIFT_US:
             return
-        with self._sky_lock, self._told():
+        with self._sky_lock, self._told:
             changes, lead_us = self._where.changes, _lead_us()
             self._ground.set_sky(Sky.of(self._where, time.time()))
             self._sky = changes, seen, lead_us
@@ -127,7 +142,7 @@ class Runner:
             CancelledLookupError: Nobody waits any more. What ran was called back.
             ValueError: The store was closed.
         """
-        with self._told():
+        with self._told:
             try:
                 if progress is None and cancelled is None and until_s is None:
                     outcomes = self._ground.run(operations)
@@ -175,7 +190,7 @@ class Runner:
         Raises:
             ValueError: The store was closed.
         """
-        with self._told():
+        with self._told:
             return self._ground.box(has_descriptor=has_descriptor)
 
     def submit(self, box: Box, operation: Operation) -> None:
@@ -185,12 +200,12 @@ class Runner:
             BlockingIOError: There is no room for it now.
             ValueError: The store was closed.
         """
-        with self._told():
+        with self._told:
             box.submit(operation)
 
     def is_news(self, outcomes: Sequence[Outcome]) -> bool:
         """Return True if `note` has something to log, for which it may have to ask satellites."""
-        words = max((one.words for one in outcomes), key=lambda words: words.number)
+        words = max([one.words for one in outcomes])  # the last one, by its number
         return words[1:] != self._words[1:]
 
     def note(self, kind: Kind, outcomes: Sequence[Outcome]) -> Moved | None:
@@ -207,7 +222,7 @@ class Runner:
     def _note_words(self, outcomes: Sequence[Outcome]) -> None:
         if not self.is_news(outcomes):
             return
-        words = max((one.words for one in outcomes), key=lambda words: words.number)
+        words = max([one.words for one in outcomes])
         if words.is_silent and not self._words.is_silent:
             self._ask_why()
         with self._lock:
@@ -218,17 +233,16 @@ class Runner:
 
     def _note_moved(self, kind: Kind, moved: Sequence[Outcome]) -> Moved | None:
         up = kind is Kind.PUT
-        way = "up" if up else "down"
-        self._count(
-            **{
-                f"chunks_{way}": sum(one.chunks for one in moved),
-                f"bytes_{way}": sum(one.bytes for one in moved),
-                "retries": sum(one.repeats for one in moved),
-                "corrupt": sum(one.corrupt for one in moved),
-                "lost": sum(one.lost for one in moved if one.status is Status.DONE),
-                "decoded": sum(one.decoded for one in moved),
-            }
-        )
+        chunks, moved_bytes, retries, corrupt, lost, decoded = 0, 0, 0, 0, 0, 0
+        for one in moved:
+            chunks += one.chunks
+            moved_bytes += one.bytes
+            retries += one.repeats
+            corrupt += one.corrupt
+            lost += one.lost if one.status is Status.DONE else 0
+            decoded += one.decoded
+        ways = {"chunks_up": chunks, "bytes_up": moved_bytes} if up else {"chunks_down": chunks, "bytes_down": moved_bytes}
+        self._count(**ways, retries=retries, corrupt=corrupt, lost=lost, decoded=decoded)
         if self._watch is None:
             return None
         now_ns, now_us = time.time_ns(), time.monotonic_ns() // 1000
@@ -238,17 +252,6 @@ class Runner:
         told = Moved(up, call, moved, self._where.servers(self._where.row(now_ns / 1e9)))
         self._watch(told)
         return told
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say of an error that the store was closed, if that is why."""
-        try:
-            yield
-        except BlockingIOError:
-            raise
-        except OSError:
-            self._control.check_open()
-            raise
 
     def _run_watched(
         self,
