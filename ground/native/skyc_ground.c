@@ -43,10 +43,28 @@ static uint8_t *payload(void *context)
 }
 
 /* So few bytes come whole, or not at all. */
+static bool draw(void *bytes, size_t count)
+{
+    return getrandom(bytes, count, 0) == (ssize_t)count;
+}
+
+/* Each request has a number by chance, and a draw is a system call: so bytes for many are drawn at once. */
 static bool random_bytes(void *context, uint8_t *bytes, size_t count)
 {
-    (void)context;
-    return getrandom(bytes, count, 0) == (ssize_t)count;
+    SKYC_Ground_t *ground = context;
+
+    if (count > ground->random_left)
+    {
+        ground->random_left = draw(ground->random, sizeof(ground->random)) ? (uint32_t)sizeof(ground->random) : 0u;
+    }
+    if (count > ground->random_left)
+    {
+        return false;
+    }
+    ground->random_left -= (uint32_t)count;
+    (void)memcpy(bytes, &ground->random[ground->random_left], count);
+    (void)memset(&ground->random[ground->random_left], 0, count); /* nobody finds it here afterwards */
+    return true;
 }
 
 static uint64_t endpoint_of(void *context, SKY_Addr_t entry)
@@ -170,7 +188,7 @@ static int begin_core(SKYC_Ground_t *ground, const SKYC_Config_t *client)
     {
         return EINVAL;
     }
-    if (!random_bytes(NULL, (uint8_t *)&number, sizeof(number)))
+    if (!draw(&number, sizeof(number)))
     {
         return errno;
     }
@@ -450,7 +468,7 @@ int SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number)
 
     if (error == 0)
     {
-        if (number == 0 && !random_bytes(NULL, (uint8_t *)&drawn, sizeof(drawn)))
+        if (number == 0 && !draw(&drawn, sizeof(drawn)))
         {
             drawn = ground->core.host.self.slot; /* the next one, as this one is taken */
         }

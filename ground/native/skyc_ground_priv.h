@@ -82,6 +82,8 @@ struct SKYC_Ground
     void              *memory;
     SKYC_Socket_t     *sock;
     SKYC_Counters_t    counters;
+    uint8_t            random[256]; /* bytes by chance, */
+    uint32_t           random_left; /* and how many were not used */
     uint64_t           now_us;
     uint64_t           empty_us; /* last time at which nothing was left to read */
     SKY_Schedule_t     schedule;
