@@ -10,6 +10,7 @@
 #include "skyc_ground_priv.h"
 
 #define BACKLOG_MAX_US 100000u
+#define READING_US     1000u /* if reading has taken longer, this thread was held up, and more may have come */
 
 static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data, size_t len)
 {
@@ -85,16 +86,17 @@ static bool timers_may_act(const SKYC_Ground_t *ground)
     return ground->empty_us == ground->now_us || ground->now_us - ground->empty_us >= BACKLOG_MAX_US;
 }
 
-/* Read, run and send once. In a turn. @param reads  false: nothing has come @return time at which it is due next; the past: at once */
+/* Read, run and send once. In a turn. @param reads  false: nothing can be late @return time at which it is due next; the past: at once */
 static uint64_t go_round(SKYC_Ground_t *ground, bool reads)
 {
+    const uint64_t began_us = ground->now_us;
     const uint32_t messages = reads ? SKYC_Socket_Receive(ground->sock, on_datagram, ground) : 0;
 
     if (messages > 0)
     {
         ground->now_us = SKYC_Ground_ClockUs(); /* reading has taken time */
     }
-    if (messages < SKYC_RX_MESSAGES)
+    if (messages < SKYC_RX_MESSAGES && ground->now_us - began_us < READING_US)
     {
         ground->empty_us = ground->now_us;
     }
@@ -111,28 +113,27 @@ static bool rests(const SKYC_Ground_t *ground, uint64_t due_us)
            ground->telemetry == NULL;
 }
 
-/* Sleep until something happens, at most until @p due_us, unless there is something to do. With `list`. */
-static SKYC_SocketEnd_t sleep_until(SKYC_Ground_t *ground, uint64_t due_us)
+/* Sleep until something happens, at most until @p due_us, unless there is something to do. With `list`. @return false: a signal has come */
+static bool sleep_until(SKYC_Ground_t *ground, uint64_t due_us)
 {
-    const uint64_t   now_us = SKYC_Ground_ClockUs();
-    SKYC_SocketEnd_t end    = SKYC_SOCKET_READY; /* nobody has looked */
+    const uint64_t now_us = SKYC_Ground_ClockUs();
+    bool           slept  = true;
 
     if (due_us > now_us && ground->submitted.first == NULL && !ground->has_cancels)
     {
         ground->sleeps = true;
         (void)pthread_mutex_unlock(&ground->list);
-        end = SKYC_Socket_Wait(ground->sock, due_us - now_us < UINT32_MAX ? due_us - now_us : UINT32_MAX);
+        slept = SKYC_Socket_Wait(ground->sock, due_us - now_us < UINT32_MAX ? due_us - now_us : UINT32_MAX);
         (void)pthread_mutex_lock(&ground->list);
         ground->sleeps = false;
     }
-    return end;
+    return slept;
 }
 
 /* Lead until something ends it. @param box  NULL: the thread leads, until there is nothing to do */
 void SKYC_Ground_Lead(SKYC_Ground_t *ground, const SKYC_Box_t *box, uint32_t count, uint64_t until_us)
 {
-    SKYC_SocketEnd_t end =
-        ground->running.first == NULL && ground->submitted.first != NULL ? SKYC_SOCKET_QUIET : SKYC_SOCKET_READY;
+    bool     reads = ground->running.first != NULL || ground->submitted.first == NULL; /* else nothing is expected yet */
     uint64_t due_us;
     bool     goes_on;
 
@@ -142,7 +143,8 @@ void SKYC_Ground_Lead(SKYC_Ground_t *ground, const SKYC_Box_t *box, uint32_t cou
         SKYC_Ground_TakeTurn(ground);
         take_submitted(ground);
         (void)pthread_mutex_unlock(&ground->list);
-        due_us = go_round(ground, end == SKYC_SOCKET_READY);
+        due_us = go_round(ground, reads);
+        reads  = true;
         (void)pthread_mutex_lock(&ground->list);
         deliver_ended(ground);
         SKYC_Ground_EndTurn(ground);
@@ -150,8 +152,7 @@ void SKYC_Ground_Lead(SKYC_Ground_t *ground, const SKYC_Box_t *box, uint32_t cou
         goes_on         = !ground->is_closed && !ground->is_gone && (box == NULL ? !rests(ground, due_us) : box->count < count);
         if (goes_on)
         {
-            end     = sleep_until(ground, due_us < until_us ? due_us : until_us);
-            goes_on = end != SKYC_SOCKET_INTERRUPTED && SKYC_Ground_ClockUs() < until_us;
+            goes_on = sleep_until(ground, due_us < until_us ? due_us : until_us) && SKYC_Ground_ClockUs() < until_us;
         }
     } while (goes_on);
     ground->is_led = false;

@@ -402,7 +402,7 @@ uint32_t SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram,
     return n > 0 ? (uint32_t)n : 0;
 }
 
-SKYC_SocketEnd_t SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
+bool SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
 {
     struct pollfd         pfd[2]  = {{sock->fd, POLLIN, 0}, {sock->wake_fd, POLLIN, 0}};
     const struct timespec timeout = {(time_t)(timeout_us / 1000000u), (long)(timeout_us % 1000000u) * 1000};
@@ -411,7 +411,7 @@ SKYC_SocketEnd_t SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
 
     if (ready <= 0)
     {
-        return ready < 0 ? SKYC_SOCKET_INTERRUPTED : SKYC_SOCKET_QUIET;
+        return ready == 0;
     }
     sock->is_gone = sock->is_gone || ((pfd[0].revents | pfd[1].revents) & POLLNVAL) != 0;
     if ((pfd[1].revents & POLLIN) != 0)
@@ -420,7 +420,7 @@ SKYC_SocketEnd_t SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
 
         (void)!read(sock->wake_fd, &count, sizeof(count)); /* the waker has left a flag; this only empties the counter */
     }
-    return pfd[0].revents != 0 ? SKYC_SOCKET_READY : SKYC_SOCKET_QUIET;
+    return true;
 }
 
 void SKYC_Socket_Wake(SKYC_Socket_t *sock)

@@ -38,17 +38,8 @@ bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id);
 /** Hand over the datagrams that have come; do not wait. @return number of messages, which are bundles or datagrams: of SKYC_RX_MESSAGES
  *  there may be more, after fewer nothing is left */
 uint32_t SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context);
-
-/** End of a wait. */
-typedef enum
-{
-    SKYC_SOCKET_QUIET = 0,  /**< nothing has come */
-    SKYC_SOCKET_READY,      /**< there is something to receive */
-    SKYC_SOCKET_INTERRUPTED /**< a signal has come */
-} SKYC_SocketEnd_t;
-
-/** Wait until a datagram comes, SKYC_Socket_Wake is called, a signal comes, or the time is over. */
-SKYC_SocketEnd_t SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us);
+/** Wait until a datagram comes, SKYC_Socket_Wake is called, a signal comes, or the time is over. @return false: a signal has come */
+bool SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us);
 /** End a wait, from any thread or signal handler. */
 void SKYC_Socket_Wake(SKYC_Socket_t *sock);
 
