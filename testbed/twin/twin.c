@@ -196,7 +196,6 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     {
         SKYT_Keys_Free(twin);
     }
-    free(twin->known);
     SKYT_Queue_Free(&twin->queue);
     for (Owned_t *owned = twin->owned; owned != NULL; owned = next)
     {
@@ -276,14 +275,14 @@ bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t coun
         twin->truth[i].epoch = blocks[i].epoch;
     }
     twin->block_count = count;
-    return SKYT_Use_Init(twin) && SKYT_Version_Init(twin) && SKYT_Words_Init(twin) && SKYT_Rows_Init(twin);
+    return SKYT_Use_Init(twin) && SKYT_Words_Init(twin) && SKYT_Rows_Init(twin);
 }
 
 bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)
 {
     twin->ops     = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->ops));
     twin->results = SKYT_Take(twin, (size_t)count + 1u, sizeof(*twin->results));
-    if (twin->is_short)
+    if (twin->is_short || !SKYT_Register_Init(twin, count))
     {
         return false;
     }

@@ -267,6 +267,7 @@ typedef struct
     uint64_t puts, puts_failed, gets, hits, purges;
     uint64_t touches, touched;       /**< chains, and their blocks that satellites took for used */
     uint64_t prefetches, prefetched; /**< and those that ended well */
+    uint64_t mends;                  /**< blocks that were put again well, as a get lacked shares */
     uint64_t misses[SKYT_CAUSES];
     uint64_t fallback_hits; /**< gets that needed more than the first place of each server */
     uint64_t handovers;     /**< rows that have begun to hold, but for the first */

@@ -33,7 +33,7 @@ static void note(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t number)
     other.kind     = SKYT_OP_GET;
     other.block    = active->looked[number].block;
     other.silences = 0;
-    SKYT_Version_Begin(twin, &other);
+    SKYT_Register_Begin(twin, &other);
     SKYT_Outcome_Begin(twin, &other);
     active->looked[number].excuse       = other.excuse;
     active->looked[number].promised     = other.promised;
@@ -76,7 +76,7 @@ static void check_facts(SKYT_Twin_t *twin, const SKYT_Active_t *other, const SKY
     }
     if (is_value)
     {
-        SKYT_Version_Found(twin, other, facts->version);
+        SKYT_Register_Got(twin, other, facts->version);
     }
 }
 
@@ -92,7 +92,7 @@ static void judge(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t numbe
             check_facts(twin, &other, &found->facts);
             break;
         case SKY_STATUS_MISS:
-            SKYT_Version_Found(twin, &other, 0);
+            SKYT_Register_Got(twin, &other, 0);
             (void)SKYT_Outcome_Missed(twin, &other);
             break;
         case SKY_STATUS_RUNNING: /* behind the end of a chain */

@@ -144,6 +144,7 @@ void SKYT_Finish(SKYT_Twin_t *twin)
     free(census.seen);
     for (uint32_t active = 0; active < twin->config.active_max; ++active)
     {
+        SKYT_Op_CheckMemory(twin, &twin->active[active]);
         if (twin->active[active].is_active)
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_DEADLINE, SKYT_NONE, twin->active[active].op, twin->active[active].block,

@@ -76,12 +76,15 @@ struct SKYT_Active
     uint64_t       mark;        /**< digest of how far it has come */
     uint32_t       tries;       /**< pieces, their moves to another place, and questions, of the phases that are over */
     bool           fell_back;
-    bool           is_lazy;     /**< a purge that follows a miss */
-    bool           is_deletion; /**< a put deletes a value */
-    bool           is_above;    /**< a put goes on under a version above one that was in its way */
-    bool           is_renewed;  /**< a get goes on for another version, which has another length */
-    SKYT_Cause_t   excuse;      /**< excuse for a miss that was known at the begin of a get */
-    uint32_t       denied;      /**< chunk that nobody held, or SKYT_NONE */
+    bool           is_lazy;        /**< a purge that follows a miss */
+    bool           is_deletion;    /**< a put deletes a value */
+    bool           is_mending;     /**< a put of a block that was got without some shares */
+    bool           is_called_back; /**< when it ended, */
+    uint32_t       left;           /**< with this digest of its memory */
+    bool           is_above;       /**< a put goes on under a version above one that was in its way */
+    bool           is_renewed;     /**< a get goes on for another version, which has another length */
+    SKYT_Cause_t   excuse;         /**< excuse for a miss that was known at the begin of a get */
+    uint32_t       denied;         /**< chunk that nobody held, or SKYT_NONE */
     SKYT_Cause_t   failed;
     uint8_t       *buffer;
     uint8_t       *have;     /**< memory of the core */
@@ -107,6 +110,8 @@ struct SKYT_Active
 
 /** Begin the operations that are due, as many as there is room for. */
 void SKYT_Op_Next(SKYT_Twin_t *twin);
+/** Check that the memory of an operation that was called back is as it was when that ended. */
+void SKYT_Op_CheckMemory(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Call an operation back, if it is time for that. Else its deadline has passed: end it. */
 void SKYT_Op_Due(SKYT_Twin_t *twin, uint32_t index);
 /** Return the operation of a block. */

@@ -12,6 +12,7 @@
 /* Operations are called back within so long, most of them much earlier. */
 #define CANCEL_US    UINT64_C(800000)
 #define CANCEL_SHARP 10u
+#define MENDED       2u /* one of so many gets without some shares puts its block again */
 
 static SKYT_Ground_t *ground_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
@@ -97,7 +98,7 @@ static void submit(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Phase_t phase)
     core->facts.epoch   = active->epoch;
     core->facts.version = active->version;
     core->facts.content = SKYT_Content_Instance(active->block, active->version);
-    core->known         = SKYT_Version_Known(twin, active);
+    core->known         = SKYT_Register_Known(twin, active);
     core->deadline_ms   = active->deadline_ms;
     core->data          = active->buffer;
     core->parity        = twin->parities + index * SKYT_Content_ParityBytes(&twin->config);
@@ -176,8 +177,9 @@ static void count(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t c
     switch (active->kind)
     {
         case SKYT_OP_PUT:
-            ++counters->puts;
-            counters->puts_failed += cause != SKYT_CAUSE_NONE ? 1u : 0u;
+            counters->puts += active->is_mending ? 0u : 1u;
+            counters->puts_failed += !active->is_mending && cause != SKYT_CAUSE_NONE ? 1u : 0u;
+            counters->mends += active->is_mending && cause == SKYT_CAUSE_NONE ? 1u : 0u;
             break;
         case SKYT_OP_GET:
             ++counters->gets;
@@ -212,6 +214,34 @@ static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->is_useless = false;
 }
 
+/* Let a host put a block again that it has got without some shares: it holds the keys of the block's seal (skymemory.store.put_again). */
+static void become_mending(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    active->kind       = SKYT_OP_PUT;
+    active->is_mending = true;
+    active->started_us = twin->now_us;
+    active->failed     = SKYT_CAUSE_NONE;
+    SKYT_Outcome_Begin(twin, active);
+    begin_phase(twin, active);
+}
+
+/* Return a digest of an operation's memory. */
+static uint32_t digest_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint32_t data = SKY_Crc32c(0, active->buffer, twin->config.block_bytes);
+
+    return SKY_Crc32c(data, active->parity, SKYT_Content_ParityBytes(&twin->config));
+}
+
+void SKYT_Op_CheckMemory(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    if (active->is_called_back && digest_of(twin, active) != active->left)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_DEADLINE, SKYT_NONE, active->op, active->block, SKYT_NONE,
+                        "a host writes into the memory of an operation that was called back");
+    }
+}
+
 static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed)
 {
     const uint32_t index = (uint32_t)(active - twin->active);
@@ -228,7 +258,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
     SKYT_Digest(twin, (uint32_t)cause, NULL, 0);
     SKYT_Pace_Restart(twin);
     count(twin, active, cause);
-    if (!active->is_lazy)
+    if (!active->is_lazy && !active->is_mending)
     {
         SKYT_Result_t *result = &twin->results[active->op];
 
@@ -243,7 +273,14 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
         become_purge(twin, active);
         return;
     }
+    if (active->kind == SKYT_OP_GET && cause == SKYT_CAUSE_NONE && active->core.block.lost > 0u && active->op % MENDED == 0u)
+    {
+        become_mending(twin, active);
+        return;
+    }
     active->is_active                            = false;
+    active->is_called_back                       = cause == SKYT_CAUSE_CANCELLED;
+    active->left                                 = active->is_called_back ? digest_of(twin, active) : 0u;
     twin->active_free[twin->active_free_count++] = index;
     SKYT_Queue_SetBy(&twin->queue, SKYT_EventOfScript(twin, 0), twin->now_us); /* there is room for another operation */
 }
@@ -288,7 +325,7 @@ static void end_find(SKYT_Twin_t *twin, SKYT_Active_t *active)
     switch (active->found[0].status)
     {
         case SKY_STATUS_DONE:
-            if (!SKYT_Version_IsValue(twin, active->block) || SKYT_Version_Take(twin, active))
+            if (!SKYT_Version_IsValue(twin, active->block) || SKYT_Register_Take(twin, active))
             {
                 begin_phase(twin, active);
                 return;
@@ -296,7 +333,7 @@ static void end_find(SKYT_Twin_t *twin, SKYT_Active_t *active)
             active->failed = SKYT_CAUSE_REPLACED; /* the host knows that there was a newer one */
             break;
         case SKY_STATUS_MISS:
-            SKYT_Version_Found(twin, active, 0);
+            SKYT_Register_Got(twin, active, 0);
             active->failed = SKYT_CAUSE_ABSENT;
             break;
         default:
@@ -331,13 +368,14 @@ static void end_check(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* Put a value once more if a newer version was in its way, above that one. @return false if it is no such put */
 static bool put_above(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    if (active->kind != SKYT_OP_PUT || active->failed != SKYT_CAUSE_REPLACED || active->is_above)
+    if (active->kind != SKYT_OP_PUT || active->failed != SKYT_CAUSE_REPLACED || active->is_above || active->is_mending)
     {
         return false;
     }
     active->is_above = true;
     active->version  = SKYT_Version_Next(twin, active, active->core.block.held_version);
-    active->failed   = SKYT_CAUSE_NONE;
+    SKYT_Register_Put(twin, active);
+    active->failed = SKYT_CAUSE_NONE;
     begin_phase(twin, active);
     return true;
 }
@@ -350,7 +388,7 @@ static bool get_again(SKYT_Twin_t *twin, SKYT_Active_t *active)
         return false;
     }
     active->is_renewed = true;
-    if (!SKYT_Version_Take(twin, active))
+    if (!SKYT_Register_Take(twin, active))
     {
         return false;
     }
@@ -368,7 +406,7 @@ static void end_move(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->fell_back = active->fell_back || active->core.is_passed;
     if (active->failed == SKYT_CAUSE_ABSENT)
     {
-        SKYT_Words_Check(twin, active, 0);
+        SKYT_Register_Got(twin, active, 0);
     }
     if (!get_again(twin, active) && !put_above(twin, active))
     {
@@ -382,7 +420,7 @@ static void end_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
     if (is_done)
     {
-        SKYT_Version_Ended(twin, active);
+        SKYT_Register_Ended(twin, active);
         SKYT_Truth_Cleared(twin, active);
     }
     finish(twin, active, is_done ? SKYT_CAUSE_NONE : cause_of(twin, active, active->core.status));
@@ -451,6 +489,7 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     SKYT_Active_t      *active = &twin->active[twin->active_free[--twin->active_free_count]];
     const SKYT_Active_t keep   = *active;
 
+    SKYT_Op_CheckMemory(twin, active);
     (void)memset(active, 0, sizeof(*active));
     active->buffer      = keep.buffer;
     active->have        = keep.have;
@@ -471,7 +510,11 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     const bool is_get = active->kind == SKYT_OP_GET;
 
     active->version = is_get || active->kind == SKYT_OP_TOUCH ? 0u : SKYT_Version_Next(twin, active, 0);
-    SKYT_Version_Begin(twin, active);
+    SKYT_Register_Begin(twin, active);
+    if (active->kind == SKYT_OP_PUT)
+    {
+        SKYT_Register_Put(twin, active);
+    }
 
     active->checks = is_get && !is_value && twin->config.ask_first > 0u && number % twin->config.ask_first == 0u;
     active->looks_up =
@@ -510,6 +553,6 @@ void SKYT_Op_Due(SKYT_Twin_t *twin, uint32_t index)
     }
     SKYT_Check_Fail(twin, SKYT_INVARIANT_DEADLINE, SKYT_NONE, active->op, active->block, SKYT_NONE,
                     "an operation goes on after its deadline");
-    SKY_Host_Stop(&twin->grounds[active->host - 1u].core.host, twin->now_us, &active->core.block, SKY_STATUS_EXPIRED);
+    SKY_Ground_Cancel(&ground_of(twin, active)->core, &active->core);
     SKYT_Ground_Run(twin, active->host - 1u);
 }

@@ -22,7 +22,7 @@ void SKYT_Op_Placed(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t share, SK
         {
             if (active->kind == SKYT_OP_GET && active->core.facts.version != active->version)
             {
-                SKYT_Version_Found(twin, active, active->core.facts.version);
+                SKYT_Register_Got(twin, active, active->core.facts.version);
             }
             active->deadline_us  = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
             active->is_unsettled = false;
@@ -55,7 +55,7 @@ void SKYT_Op_Moved(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_done)
     }
     if (is_done)
     {
-        SKYT_Version_Ended(twin, active);
+        SKYT_Register_Ended(twin, active);
     }
     block->is_unsettled = block->is_unsettled && twin->broken != SKYT_BREAK_RUTHLESS;
 }

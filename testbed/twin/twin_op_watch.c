@@ -32,7 +32,11 @@ static uint64_t limit_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     const SKY_GroundOp_t *core  = &active->core;
     uint64_t              until = twin->now_us;
 
-    if (core->is_queued || core->wants > 0u || core->waits != SKY_GROUND_WAIT_NOT)
+    if (core->is_queued) /* a large one has no deadline before it begins: it waits for all that are ahead of it */
+    {
+        return twin->now_us + WAIT_US + (uint64_t)twin->config.active_max * active->deadline_ms * US_PER_MS;
+    }
+    if (core->wants > 0u || core->waits != SKY_GROUND_WAIT_NOT)
     {
         return twin->now_us + WAIT_US;
     }

@@ -93,7 +93,10 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
                                 "a host purged the rest of a block by the word of a satellite that was not settled");
             }
             ++truth->purging;
-            truth->acknowledged = 0;
+            if (!active->is_lazy)
+            {
+                SKYT_Register_Purged(twin, active);
+            }
             SKYT_Truth_Taint(twin, active->block, SKYT_CAUSE_PURGED);
             break;
         default:

@@ -10,6 +10,8 @@
  *     twin_hello.c    hellos and news of links    twin_pace.c     does it get anywhere?
  *     twin_use.c      what makes room, and what is kept where for how long
  *     twin_rows.c     which chunks of a block's rows are held
+ *     twin_version.c  versions of values at satellites
+ *     twin_register.c what hosts get of values
  *     twin_outcome.c  why a get may miss, and an operation may fail
  *     twin_listen.c   telemetry, for as long as somebody listens
  *
@@ -122,13 +124,24 @@ typedef struct
     uint16_t putting, purging;
     uint64_t purged_us;
     uint64_t put_us;        /**< time at which a put last began or ended; 0: never */
-    uint64_t acknowledged;  /**< newest version of a value of which a put ended well, since it was last purged; 0: none */
+    uint64_t acknowledged;  /**< newest version of a value of which a put ended well, and that no purge has named; 0: none */
+    uint64_t purged;        /**< newest version that a purge has named */
+    uint32_t written;       /**< number of the last put of the value, from 1; 0: there is none */
     uint32_t epoch;         /**< epoch of the last put that ended well: hosts know it */
     uint32_t astray;        /**< bits as SKYT_ShareRecord_Bit: servers whose chunks a put left at stand-ins */
     bool     is_degraded;   /**< the last put that ended well left out chunks, as the erasure code bears it */
     uint32_t prefetching;   /**< prefetches that go on */
     uint64_t prefetched_us; /**< time at which the last one ended */
 } SKYT_Truth_t;
+
+/** A put of a version of a value, as it is written down. */
+typedef struct
+{
+    uint64_t version;
+    uint32_t before; /**< number of the put of the value before, from 1; 0: there is none */
+    uint32_t gone;   /**< bits as SKYT_ShareRecord_Bit: shares that crashes took since; all: a store has made room */
+    bool     is_done;
+} SKYT_Write_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private to twin_use.c */
 
@@ -197,6 +210,7 @@ struct SKYT_Twin
     uint64_t     *known; /**< host x block_count + block: newest version of a value that the host knows */
     uint64_t *
         words; /**< (host x block_count + block) x nodes + node: time at which the satellite last said what it holds of the value */
+    SKYT_Write_t  *writes; /**< two an operation */
     SKYT_Op_t     *ops;
     SKYT_Result_t *results;
     SKYT_Fault_t  *faults;
@@ -531,28 +545,38 @@ void SKYT_Purge_Served(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt
 
 /* ---- twin_version.c -------------------------------------------------------------------------------------------------- */
 
-/** Begin, once the blocks are known. @return false if there is no memory */
-bool SKYT_Version_Init(SKYT_Twin_t *twin);
 /** Return true if a block is a value, which has versions. */
 bool SKYT_Version_IsValue(const SKYT_Twin_t *twin, uint32_t block);
 /** Return the version under which a host puts a value, or purges it, now; 0 for other blocks. @param above  a version that it is to be above */
 uint64_t SKYT_Version_Next(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t above);
 /** Return true if a version is that of a deletion. */
 bool SKYT_Version_IsDeletion(uint64_t version);
-/** Return the newest version of the operation's value that its host knows; 0 for other blocks, or if it knows none. */
-uint64_t SKYT_Version_Known(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
-/** Let a get go on with the version that satellites have named. @return false if the host knows a newer one */
-bool SKYT_Version_Take(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** Note what a get of a value has to find. */
-void SKYT_Version_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** Check what the look-up of a get has found. @param version  0: nothing */
-void SKYT_Version_Found(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t version);
-/** Note that an operation with a version has ended well. */
-void SKYT_Version_Ended(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Return the version of the value of a PUT or PURGE that a satellite holds; 0: it holds none, or it is no value. */
 uint64_t SKYT_Version_Held(const SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 /** Check what a satellite has made of a PUT or PURGE of a value. */
 void SKYT_Version_Served(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before);
+
+/* ---- twin_register.c ------------------------------------------------------------------------------------------------- */
+
+/** Begin, once blocks and operations are known. @return false if there is no memory */
+bool SKYT_Register_Init(SKYT_Twin_t *twin, uint32_t ops);
+/** Return the newest version of the operation's value that its host knows; 0 for other blocks, or if it knows none. */
+uint64_t SKYT_Register_Known(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Note that a host begins to put a version of a value. */
+void SKYT_Register_Put(SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Note that shares of a block are gone: bits as SKYT_ShareRecord_Bit; or that a store has made room for others. */
+void SKYT_Register_Gone(SKYT_Twin_t *twin, uint32_t block, uint32_t shares);
+void SKYT_Register_MadeRoom(SKYT_Twin_t *twin, uint32_t block);
+/** Note that a host begins to purge what is not newer than a version. */
+void SKYT_Register_Purged(SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Note what a get of a value has to find. */
+void SKYT_Register_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Check what a look-up or a get has found. @param version  0: it takes the value for absent */
+void SKYT_Register_Got(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t version);
+/** Let a get go on with the version that satellites have named. @return false if the host knows a newer one */
+bool SKYT_Register_Take(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Note that an operation with a version has ended well. */
+void SKYT_Register_Ended(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 
 /* ---- twin_listen.c --------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,10 @@ void SKYT_Truth_Taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
     {
         twin->truth[block].taint |= SKYT_BIT(cause);
         twin->truth[block].fresh |= SKYT_BIT(cause);
+        if (cause == SKYT_CAUSE_EVICTED)
+        {
+            SKYT_Register_MadeRoom(twin, block);
+        }
     }
 }
 
@@ -64,12 +68,26 @@ static bool any_waits(const SKYT_Twin_t *twin, uint32_t block)
 
 void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node)
 {
-    SKY_BlockInfo_t info;
-    uint32_t        cursor = 0;
+    const SKY_Store_t *store  = &twin->nodes[node].store;
+    uint32_t           cursor = 0;
+    SKY_BlockInfo_t    info;
 
-    while (SKY_Store_NextBlock(&twin->nodes[node].store, &cursor, &info))
+    while (SKY_Store_NextBlock(store, &cursor, &info))
     {
-        SKYT_Truth_Taint(twin, SKYT_Content_BlockOf(twin, info.tenant, info.key), SKYT_CAUSE_CRASHED);
+        const uint32_t block  = SKYT_Content_BlockOf(twin, info.tenant, info.key);
+        uint32_t       at     = 0;
+        uint32_t       chunk  = 0;
+        uint32_t       shares = 0;
+
+        while (SKY_Store_EachChunk(store, cursor - 1u, &at, &chunk))
+        {
+            shares |= SKYT_ShareRecord_Bit(twin, chunk);
+        }
+        SKYT_Truth_Taint(twin, block, SKYT_CAUSE_CRASHED);
+        if (block != SKYT_NONE)
+        {
+            SKYT_Register_Gone(twin, block, shares);
+        }
     }
 }
 

@@ -272,6 +272,7 @@ def _table(told: dict[str, Any]) -> Table:
         ("purges", f"{told['purges']:,}"),
         ("touches", f"{told['touches']:,}, of {told['touched']:,} blocks"),
         ("prefetches", f"{told['prefetches']:,}, of which {told['prefetches'] - told['prefetched']:,} failed"),
+        ("put again", f"{told['mends']:,} blocks of which a get lacked shares"),
         ("handovers", f"{told['handovers']:,}; until the last chunk {told['handover_mean_s']:,.1f} s"),
         ("longest handover", f"{told['handover_most_s']:,.1f} s"),
         ("migrated", f"{told['migrated_chunks']:,} chunks, {told['migrated_bytes'] / 1e6:,.1f} MB"),

@@ -207,6 +207,8 @@ class Report:
     prefetches: int
     prefetched: int
     """Prefetches that ended well."""
+    mends: int
+    """Blocks that were put again well, as a get lacked shares."""
     handovers: int
     migrated_chunks: int
     migrated_bytes: int

@@ -608,6 +608,8 @@ class Counters(Structure):
     """and those that ended well"""
     prefetched: int
     """and those that ended well"""
+    mends: int
+    """blocks that were put again well, as a get lacked shares"""
     misses: Array[c_uint64]
     fallback_hits: int
     """gets that needed more than the first place of each server"""
@@ -669,6 +671,7 @@ class Counters(Structure):
         ("touched", c_uint64),
         ("prefetches", c_uint64),
         ("prefetched", c_uint64),
+        ("mends", c_uint64),
         ("misses", c_uint64 * 14),
         ("fallback_hits", c_uint64),
         ("handovers", c_uint64),
