@@ -7,7 +7,6 @@
 #include "twin_priv.h"
 
 #define HARD_LOSS_PPM 200000u /* above this rate transfers do not get through in time */
-#define LOSS_PPM      1000u   /* below this rate, over all hops, seconds of repeats in vain are as good as impossible */
 
 static bool is_hard(const SKYT_Model_t *model)
 {
@@ -16,7 +15,7 @@ static bool is_hard(const SKYT_Model_t *model)
 
 static bool is_lossy(const SKYT_Model_t *model)
 {
-    return model->loss_ppm + model->flip_ppm + model->corrupt_ppm + model->attack_ppm > LOSS_PPM;
+    return model->loss_ppm + model->flip_ppm + model->corrupt_ppm + model->attack_ppm > SKYT_LOSS_PPM;
 }
 
 /* Faults that explain a miss are counted while they last, and remembered. */

@@ -63,12 +63,14 @@ struct SKYT_Active
     uint32_t       op; /**< number of the operation */
     uint32_t       kind;
     uint32_t       block, host;
-    uint32_t       epoch;        /**< row that the host takes the block to be prefetched for */
-    uint64_t       version;      /**< of a value; 0: the block has none, or it is not known yet */
-    uint64_t       known;        /**< newest version that the host knew when it began */
-    uint64_t       promised;     /**< version that it has to find at least; 0: any */
-    uint64_t       acknowledged; /**< newest version of which a put had ended well when it began; 0: none */
-    uint32_t       silences;     /**< questions of its look-up without an answer */
+    uint32_t       epoch;          /**< row that the host takes the block to be prefetched for */
+    uint64_t       version;        /**< of a value; 0: the block has none, or it is not known yet */
+    uint64_t       known;          /**< newest version that the host knew when it began */
+    uint64_t       promised;       /**< version that it has to find at least; 0: any */
+    uint64_t       acknowledged;   /**< newest version of which a put had ended well when it began; 0: none */
+    uint64_t       packets_before; /**< packets over all links until it began, */
+    uint64_t       crowded_before; /**< and those for which a link had no room */
+    uint32_t       silences;       /**< questions of its look-up without an answer */
     uint64_t       started_us;
     uint32_t       deadline_ms; /**< deadline of an attempt */
     uint64_t       deadline_us; /**< deadline of the running attempt */

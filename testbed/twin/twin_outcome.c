@@ -62,6 +62,8 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Truth_t *truth = &twin->truth[active->block];
 
+    active->packets_before = twin->counters.packets;
+    active->crowded_before = twin->counters.lost_queue;
     switch (active->kind)
     {
         case SKYT_OP_PUT:
@@ -109,6 +111,14 @@ void SKYT_Outcome_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
+/* Return true if links had no room for more packets than are lost by chance now and then, since an operation began. */
+static bool is_crowded(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint64_t packets = twin->counters.packets - active->packets_before;
+
+    return (twin->counters.lost_queue - active->crowded_before) * PPM > SKYT_LOSS_PPM * packets;
+}
+
 /* Return true if a fault that keeps packets from getting through explains why an operation expired or was unreachable, or a sky
  * whose links are behind the earth. Disorder, copies or a packet lost now and then explain neither. */
 static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
@@ -124,7 +134,7 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
         case SKYT_CAUSE_UNREACHABLE:
             return is_hard || twin->sky_links_down > 0;
         case SKYT_CAUSE_EXPIRED:
-            return is_hard || SKYT_Fault_Since(&twin->lossy, SKYT_SettlingSince(active)) ||
+            return is_hard || SKYT_Fault_Since(&twin->lossy, SKYT_SettlingSince(active)) || is_crowded(twin, active) ||
                    active->core.attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each search */
         default:
             return false;

@@ -34,6 +34,7 @@
 #define SKYT_LEASE_US       30000000u /**< time for which a host listens to a satellite */
 #define US_PER_MS           1000u
 #define PPM                 1000000u
+#define SKYT_LOSS_PPM       1000u     /**< below this rate, over all hops, seconds of repeats in vain are as good as impossible */
 #define SKYT_SETTLING_US    60000000u /**< time after a fault in which its traces may last: timers that have backed off, queues */
 #define SKYT_BIT(cause)     ((uint16_t)(1u << (cause)))
 

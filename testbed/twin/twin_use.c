@@ -246,6 +246,7 @@ void SKYT_Use_Moved(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
     if (block != SKYT_NONE && twin->arriving != SKYT_NONE && use->raised_us < twin->packets[twin->arriving].began_us &&
         use->sent_us < use->raised_us && use->epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us) &&
         use->epoch <= twin->schedule.count &&
+        pkt->epoch <= use->epoch && /* else a prefetch sent it on before that row was named */
         SKY_Addr_Equal(SKYT_Content_Home(twin, use->epoch, block, pkt->block_version, pkt->chunk_id), pkt->src))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_WAITS, from, SKYT_NONE, block, pkt->chunk_id,
