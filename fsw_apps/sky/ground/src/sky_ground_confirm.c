@@ -130,9 +130,10 @@ static bool TakeFacts(const SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     SKY_ASSERT(op->kind == SKY_GROUND_GET);
     SKY_ASSERT(one->status != SKY_STATUS_RUNNING);
-    /* What stand-ins alone know and do not give may be at the homes. */
+    /* What stand-ins alone know and do not give may be at the homes, and so may the shares that stand-ins deny of what homes know. */
     op->has_words =
-        is_found ? op->find.parity == 0u || SKY_GroundFirst_IsAnyHome(ground, op, one) : one->status == SKY_STATUS_MISS;
+        is_found ? !op->attempts.denied.at_stand_in && (op->find.parity == 0u || SKY_GroundFirst_IsAnyHome(ground, op, one))
+                 : one->status == SKY_STATUS_MISS;
     if (is_found && SKY_Word_IsOther(&one->facts, &op->facts) && one->facts.version >= op->known)
     {
         op->facts = one->facts; /* it is the operation's from now on */

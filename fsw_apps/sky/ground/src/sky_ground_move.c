@@ -169,18 +169,6 @@ static bool Search(SKY_Ground_t *ground, SKY_GroundOp_t *op)
     return false;
 }
 
-/* Return true if a value that was missed may be there: who is silent may know it, or have what stand-ins deny of the version that is told; or it has
- * changed twice meanwhile. */
-static bool MayBeThere(const SKY_GroundOp_t *op)
-{
-    const SKY_Denied_t *denied = &op->attempts.denied;
-
-    SKY_ASSERT(op->outcome == SKY_STATUS_MISS);
-    SKY_ASSERT(IsValue(op));
-    return !op->has_words || (denied->at_stand_in && op->find.one.status == SKY_STATUS_DONE) ||
-           (denied->is_other && !op->is_ahead);
-}
-
 /* Find out what became of the block. @return true if the operation waits */
 static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
@@ -199,9 +187,9 @@ static bool Confirm(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         op->outcome = SKY_STATUS_BAD_LENGTH;
         SKY_TransferAttempts_GiveUp(attempts);
     }
-    else if (op->outcome == SKY_STATUS_MISS && IsValue(op) && MayBeThere(op))
+    else if (op->outcome == SKY_STATUS_MISS && IsValue(op) && (!op->has_words || (attempts->denied.is_other && !op->is_ahead)))
     {
-        op->outcome = SKY_STATUS_UNANSWERED;
+        op->outcome = SKY_STATUS_UNANSWERED; /* who is silent may know it, or it has changed twice meanwhile */
         SKY_TransferAttempts_GiveUp(attempts);
     }
     else
