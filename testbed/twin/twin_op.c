@@ -230,7 +230,7 @@ static uint32_t digest_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const uint32_t data = SKY_Crc32c(0, active->buffer, twin->config.block_bytes);
 
-    return SKY_Crc32c(data, active->parity, SKYT_Content_ParityBytes(&twin->config));
+    return SKY_Crc32c(data, active->core.parity, SKYT_Content_ParityBytes(&twin->config));
 }
 
 void SKYT_Op_CheckMemory(SKYT_Twin_t *twin, const SKYT_Active_t *active)
