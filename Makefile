@@ -1,6 +1,7 @@
 # make demo    build, start 95 satellites, run a prompt without and with the cache
 # make test    check all that CI checks; say what a missing tool leaves out, which is a failure if CI is set
 # make mutants plant faults one by one, and say which of them the unit tests and the twin find; this takes half an hour
+# make soak    use values for ten minutes while satellites, links and clients fail, and judge what was seen: SECONDS=600 SEED=1
 # make docs    make a site of the documents and the reference of the Python names, in build-docs/
 # make wheel   make wheels in dist/ for x86-64 and aarch64 that install without a compiler; docs/releasing.md has the rest
 # make test-engines  test vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
@@ -26,7 +27,7 @@ SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.tom
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
 
 .PHONY: all demo test test-host test-tools beside-python bench bench-compare docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c \
-        test-sanitized coverage test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines wheel release-check clean
+        test-sanitized coverage test-aarch64 fuzz twin soak mutants mutants-few test-python test-docker test-engines wheel release-check clean
 
 all: $(VENV)/.installed
 
@@ -207,6 +208,13 @@ test-engines: $(ENGINES)/.installed
 # Each seed is a run in virtual time with its own faults. A run that violates an invariant says how to replay it.
 twin: $(VENV)/.installed
 	$(BIN)/skymem twin --seeds $(TWIN_SEEDS)
+
+# The same at the level of processes: real satellites, stores, agents and commands, in real time. SOAK has more of its arguments.
+SECONDS ?= 600
+SEED ?= 1
+SOAK ?=
+soak: $(VENV)/.installed $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python -m soak --seconds $(SECONDS) --seed $(SEED) $(SOAK)
 
 # Tests and twin have to find planted faults: all of them, or three that the commit chooses. Three run with fewer seeds, because only
 # the tests have to find each. All patches have to apply in any case.
