@@ -9,7 +9,8 @@ from pathlib import Path
 
 from skymemory.common.state_folder import SECRET_VARIABLE
 from skymemory.common.tenant_secrets import made_secret
-from soak.run import Settings, Soak, as_json, table
+from soak.report import Settings, as_json, table
+from soak.run import Soak
 
 
 def main() -> int:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from soak.log import Log, operations
-from soak.run import Settings, Soak, table
+from soak.report import Settings, table
+from soak.run import Soak
 from support.register import ABSENT, violations
 
 SHORT = Settings(seconds=20.0, seed=7, keys=12, fault_s=1.5, bound_s=60.0)
