@@ -32,7 +32,7 @@ from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import ChunkSet
-from soak.paths import Cut, Paths
+from support.paths import Cut, Paths
 
 _ANSWER_S: Final = 2.0
 _LOOK_S: Final = 0.2

@@ -28,9 +28,9 @@ from skymemory.testbed.run_record import Running, RunRecord
 from soak import clients
 from soak.faults import Fault, Faults, Homes, beliefs
 from soak.log import operations
-from soak.paths import Paths
 from soak.report import Report, Settings, overlap
 from support.agents import AgentProcess
+from support.paths import Paths
 from support.ports import free_ports
 from support.register import ABSENT, Operation, Violation, violations
 from support.waiting import wait_until
