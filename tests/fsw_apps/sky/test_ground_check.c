@@ -49,6 +49,22 @@ static void test_a_block_is_whole_or_broken(void)
     close_ground();
 }
 
+/* Another host has replaced it: of a value that says nothing, as there is one. A block by its content is not there as it was. */
+static void test_what_was_replaced_is_not_gone(void)
+{
+    open_ground(1);
+    forge = is_settled;
+    CHECK_EQ(put(&runs[0], 1, 950, 5), SKY_STATUS_DONE);
+    CHECK_EQ(put(&runs[0], 1, 250, 6), SKY_STATUS_DONE);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 950, 5)), SKY_STATUS_UNANSWERED);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
+    CHECK_EQ(finish(prepare_check(&runs[1], 1, 250, 6)), SKY_STATUS_DONE);
+    CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_MISS);
+    CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_FORGET);
+    CHECK_EQ(finish(prepare_check(&runs[1], 2, 950, 5)), SKY_STATUS_MISS);
+    close_ground();
+}
+
 /* Who was silent is left alone for a while, and a block of which nobody is asked is not known to be whole. */
 static void test_nobody_is_asked_who_was_silent_lately(void)
 {
@@ -524,6 +540,7 @@ int main(void)
     RUN(test_the_rest_of_a_share_is_left_out_once_the_time_is_over);
     RUN(test_a_share_goes_on_whose_satellite_turned_out_silent_meanwhile);
     RUN(test_no_place_is_asked_once_the_time_is_over);
+    RUN(test_what_was_replaced_is_not_gone);
     RUN(test_a_block_is_kept_if_other_places_count_meanwhile);
     RUN(test_nobody_is_asked_while_shares_may_be_on_their_way);
     RUN(test_nobody_can_be_asked);

@@ -403,7 +403,9 @@ static void Judge(SKY_Ground_t *ground, SKY_GroundOp_t *op)
                                      .lazy_purge   = ground->sky.lazy_purge};
 
         op->verdict = (uint32_t)SKY_Verdict_Of(&denied);
-        op->outcome = SKY_STATUS_MISS;
+        op->outcome = told->is_other && op->facts.version != 0u
+                          ? SKY_STATUS_UNANSWERED /* a value that was replaced is not gone */
+                          : SKY_STATUS_MISS;
         return;
     }
     op->gone    = SKY_HOST_NONE;
