@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from soak.log import Log, operations
 from soak.report import Settings, table
 from soak.run import Soak
@@ -13,9 +11,8 @@ from support.register import ABSENT, violations
 SHORT = Settings(seconds=20.0, seed=7, keys=12, fault_s=1.5, bound_s=60.0)
 
 
-@pytest.mark.parametrize("turns", [True, False], ids=["turning", "still"])
-def test_clients_see_a_register(tmp_path: Path, turns: bool) -> None:
-    with Soak(tmp_path, replace(SHORT, turns=turns)) as soak:
+def test_clients_see_a_register(tmp_path: Path) -> None:
+    with Soak(tmp_path, SHORT) as soak:
         report = soak.run()
     print(told := table(report))
     assert report.is_right, told
