@@ -32,6 +32,8 @@ class Known(NamedTuple):
     expires_unix_ms: int
     """Time when it expires; 0: never."""
     serial: int
+    version: int = 0
+    """Version of the value that was seen."""
 
 
 class _Names:
@@ -123,7 +125,9 @@ class Directory:
             return None
         return known
 
-    def put(self, database: int, name: bytes, length: int, expires_unix_ms: int, *, is_exact: bool = True) -> None:
+    def put(
+        self, database: int, name: bytes, length: int, expires_unix_ms: int, version: int = 0, *, is_exact: bool = True
+    ) -> None:
         """Note that a value is there."""
         names = self._databases.get(database)
         if names is None:
@@ -134,7 +138,7 @@ class Directory:
             self._count += 1
             self._bytes += len(name)
         serial = self._serial if known is None else known.serial
-        names.put(name, Known(length, is_exact, expires_unix_ms, serial))
+        names.put(name, Known(length, is_exact, expires_unix_ms, serial, version))
         if expires_unix_ms and (known is None or known.expires_unix_ms != expires_unix_ms):
             heappush(self._ends, (expires_unix_ms, database, serial))
             self._sort_out()

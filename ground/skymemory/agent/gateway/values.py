@@ -19,6 +19,7 @@ from skymemory.agent.gateway.tally import Tally
 from skymemory.agent.gateway.users import Tenancy
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.whole_file import Buffer
+from skymemory.link.block_entry import BlockEntry
 from skymemory.store.deletions import is_deletion
 from skymemory.store.keyvalue import (
     FRAME_BYTES_MAX,
@@ -257,8 +258,8 @@ class Values:
             self._refuse(line, self._silence)
         elif needs is Needs.NOTHING:
             self._apply(line, State())
-        elif not asks and not deletes and (entry := store.index.get(line.key)) is not None:
-            self._looked(line, needs, entry.block_len)
+        elif needs is Needs.DATA and not asks and not deletes and (entry := store.index.get(line.key)) is not None:
+            self._fetch(line, entry.block_len)  # its homes are asked for the newest version then
         else:
             if deletes:  # it is counted what goes, and what this host knew may be out of date
                 store.index.remove(line.key)
@@ -270,15 +271,18 @@ class Values:
         elif found.entry is None or (is_deletion(found.entry.block_len) and needs is not Needs.DATA):
             self._missed(line)
         else:
-            self._looked(line, needs, found.entry.block_len)
+            self._looked(line, needs, found.entry)
 
-    def _looked(self, line: _Line, needs: Needs, block_len: int) -> None:
-        """Go on: the satellites, or this host's index, know of a block of this length.
+    def _looked(self, line: _Line, needs: Needs, entry: BlockEntry) -> None:
+        """Go on: the satellites know of a block.
 
         A deletion is fetched: another host may have put a value since this one saw it, or it is old, and is to be purged.
         """
         known = self.directory.get(line.database, line.name, now_unix_ms())
-        if known is not None and block_length(known.length, known.expires_unix_ms) != block_len:
+        block_len = entry.block_len
+        if known is not None and (
+            known.version != entry.version or block_length(known.length, known.expires_unix_ms) != block_len
+        ):
             known = None  # another host put another value
         if known is None:
             is_enough = needs is Needs.TERMS and not may_expire(block_len) and not is_deletion(block_len)
@@ -288,7 +292,7 @@ class Values:
             self._fetch(line, block_len)
         elif known is None:
             length = max(0, block_len - HEAD_BYTES)
-            self.directory.put(line.database, line.name, length, 0, is_exact=False)
+            self.directory.put(line.database, line.name, length, 0, entry.version, is_exact=False)
             self._apply(line, State(is_there=True, length=length))
         else:
             self._apply(line, State(is_there=True, length=known.length, expires_unix_ms=known.expires_unix_ms))
@@ -339,7 +343,7 @@ class Values:
             self._puts.ask((line.key, deletion), lambda _: self._missed(line))
         else:
             length = len(value.data)
-            self.directory.put(line.database, line.name, length, value.expires_unix_ms)
+            self.directory.put(line.database, line.name, length, value.expires_unix_ms, value.version)
             self._apply(line, State(True, value.data, length, value.expires_unix_ms, held=line.held))
 
     def _missed(self, line: _Line) -> None:
@@ -426,7 +430,7 @@ class Values:
                 if length is None:
                     self.directory.remove(line.database, line.name)
                 else:
-                    self.directory.put(line.database, line.name, length, terms)
+                    self.directory.put(line.database, line.name, length, terms, version)
                 self._finish(line)
                 return
             above = self._versions.choose_above(line.key, result.held_version)

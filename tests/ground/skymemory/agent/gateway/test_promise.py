@@ -78,17 +78,10 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-GOES_BY_THE_INDEX = pytest.mark.xfail(reason="TYPE, TTL and PTTL go by what the agent knows", strict=False)
-
-
 @pytest.mark.parametrize("knows", ["put", "put with terms", "read"])
 @pytest.mark.parametrize(
     ("change", "command"),
-    [
-        pytest.param(change, command, marks=[GOES_BY_THE_INDEX] if command in ("TYPE", "TTL", "PTTL") else [])
-        for change, some in ANSWERS.items()
-        for command in some
-    ],
+    [(change, command) for change, some in ANSWERS.items() for command in some],
 )
 def test_what_another_agent_changed_is_told(two: Agents, knows: str, change: str, command: str) -> None:
     """The agent that is asked has known the value from before, and is asked once."""
