@@ -186,6 +186,8 @@ static void test_the_rest_of_a_share_is_left_out_once_the_time_is_over(void)
         open_ground(1);
         forge        = says_all;
         denied_chunk = UINT32_MAX;
+        CHECK_EQ(finish(prepare_long(&runs[0])), SKY_STATUS_DONE); /* nothing is handed over */
+        asked_count = 0;
         (void)prepare_long(&runs[0]);
         runs[0].op.holders = wants > 0u ? holders : NULL;
         silence_all(true);
@@ -275,6 +277,39 @@ static void test_nobody_is_asked_while_shares_may_be_on_their_way(void)
     CHECK(asked_of(SKY_OP_HAS, 0) == 0 && ground.late_count > 0);
     CHECK_EQ(runs[1].op.verdict, SKY_VERDICT_KEEP);
     close_ground();
+}
+
+/* A satellite that may have something to hand over is silent: a check in a hurry waits for it no longer than for servers, nor does the next one. The
+ * search goes on, and the third one knows what it has found. */
+static void test_a_check_in_a_hurry_waits_no_longer_than_its_hurry(void)
+{
+    for (uint32_t is_warm = 0; is_warm < 2u; ++is_warm)
+    {
+        open_ground(2);
+        now_us = START_US + 10u * SECOND_US;
+        poll_all();
+        CHECK(is_warm == 0u || check_block(&runs[1], 1, 950) == SKY_STATUS_MISS);
+        now_us += ROW_US;
+        poll_all();
+        CHECK_EQ(put(&runs[0], 1, 950, 0), SKY_STATUS_DONE);
+        silence(home_of(&runs[0].op, 1, 0), true);
+        const uint64_t began_us = now_us;
+
+        asked_count = 0;
+        CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+        const uint64_t waited_us = now_us - began_us;
+
+        CHECK(waited_us >= 3u * RTT_US && waited_us < SECOND_US);
+        CHECK(asked_of(SKY_OP_HAS, 0) == 0u && ground.inquiry.kind == SKY_GROUND_WAIT_LATE && told_searched == is_warm);
+        CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_UNANSWERED);
+        CHECK(now_us - began_us == waited_us && runs[1].op.verdict == SKY_VERDICT_KEEP);
+        rest();
+        const uint64_t rested_us = now_us;
+
+        CHECK_EQ(check_block(&runs[1], 1, 950), SKY_STATUS_DONE);
+        CHECK(now_us - rested_us < 2u * RTT_US && told_searched == is_warm + 1u);
+        close_ground();
+    }
 }
 
 static void test_nobody_can_be_asked(void)
@@ -543,6 +578,7 @@ int main(void)
     RUN(test_what_was_replaced_is_not_gone);
     RUN(test_a_block_is_kept_if_other_places_count_meanwhile);
     RUN(test_nobody_is_asked_while_shares_may_be_on_their_way);
+    RUN(test_a_check_in_a_hurry_waits_no_longer_than_its_hurry);
     RUN(test_nobody_can_be_asked);
     RUN(test_a_lost_server_may_have_what_its_stand_in_denies);
     RUN(test_a_host_that_knows_no_schedule_purges_nothing);

@@ -387,6 +387,7 @@ static uint64_t Wake(const SKY_Ground_t *ground, bool timers)
         if (timers && op->wakes_us != 0u && op->wakes_us <= ground->now_us)
         {
             op->wakes_us = 0;
+            op->waits    = SKY_GROUND_WAIT_NOT; /* it waits for an inquiry no longer */
             op->is_due   = true;
         }
         next_us = op->wakes_us != 0u && op->wakes_us < next_us ? op->wakes_us : next_us;

@@ -435,6 +435,27 @@ static bool MayAsk(const SKY_Ground_t *ground, SKY_GroundOp_t *op, SKY_GroundMay
     return op->is_hurried ? !check->is_moving && ground->reach.pause_us == 0u : may == SKY_GROUND_MAY_NOW;
 }
 
+/* In a hurry: wait for the search for late satellites no longer than for answers of servers. It goes on, for others. @return true if the operation
+ * waits */
+static bool WaitsLate(SKY_Ground_t *ground, SKY_GroundOp_t *op)
+{
+    const uint32_t row = SKY_GroundWays_Row(ground);
+
+    SKY_ASSERT(op->is_hurried);
+    SKY_ASSERT(op->wakes_us == 0u);
+    SKY_GroundWays_Servers(ground, row);
+    const uint64_t hurry_us = SKY_Host_HurryUs(&ground->host, ground->placed, ground->limits.servers);
+    const bool     goes_on  = ground->inquiry.kind == SKY_GROUND_WAIT_LATE;
+    const uint64_t end_us   = (goes_on ? ground->inquiry.began_us : ground->now_us) + hurry_us;
+
+    if (end_us <= ground->now_us || !SKY_GroundInquiry_WaitsLate(ground, op))
+    {
+        return false;
+    }
+    op->wakes_us = end_us;
+    return true;
+}
+
 /* Ask the servers. @return true if the operation waits */
 static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 {
@@ -442,7 +463,8 @@ static bool Ask(SKY_Ground_t *ground, SKY_GroundOp_t *op)
 
     SKY_ASSERT(op->check.step == SKY_GROUND_CHECK_LATE);
     SKY_ASSERT(op->asking == 0u);
-    if (may == SKY_GROUND_MAY_LATER || SKY_GroundInquiry_WaitsLate(ground, op))
+    op->wakes_us = 0; /* it may have waited for a shorter time */
+    if (may == SKY_GROUND_MAY_LATER || (op->is_hurried ? WaitsLate(ground, op) : SKY_GroundInquiry_WaitsLate(ground, op)))
     {
         return true;
     }

@@ -119,7 +119,7 @@ def test_a_satellite_that_is_not_settled_denies_nothing_for_sure(start_sky: Star
         local.kill(anew)
         local.restart(anew)
         assert not are_settled(store, [Route(anew, anew)])
-        assert store.still_there([[put.entry]]) == [[]]
+        wait_until(lambda: store.still_there([[put.entry]]) == [[]])  # a check does not wait for the spare, a search goes on
         assert store.get([put.entry])[0].status == "miss"
         assert store.stats().purges == 0
         local.restart(spare)
