@@ -236,9 +236,14 @@ static void TakeUsual(const SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_
     op->find.usual_us = SKY_Host_HurryUs(&ground->host, &satellite, 1);
     for (uint32_t slot = 0; slot < op->find.fresh; ++slot)
     {
-        if (IsAsking(op, slot) && op->questions[slot].first_us != 0u)
+        const SKY_HostQuestion_t *question = &op->questions[slot];
+
+        if (IsAsking(op, slot) && question->request_id != 0u)
         {
-            const uint64_t late_us  = op->questions[slot].first_us + LateUs(ground, &op->find, &op->questions[slot].place);
+            const uint64_t asked_us = question->first_us != 0u
+                                          ? question->first_us
+                                          : question->deadline_us - SKY_GROUND_US_PER_MS * question->deadline_ms;
+            const uint64_t late_us  = asked_us + LateUs(ground, &op->find, &question->place);
             op->slots[slot].late_us = late_us < op->slots[slot].late_us ? late_us : op->slots[slot].late_us;
         }
     }
@@ -302,13 +307,13 @@ static void GiveUpOn(SKY_Ground_t *ground, SKY_GroundOp_t *op, const SKY_HostPla
     }
 }
 
-/* The answer to a question is late, unless it was not sent yet. */
+/* The answer to a question is late, unless its turn has not come. */
 static void TakeLate(SKY_Ground_t *ground, SKY_GroundOp_t *op, uint32_t slot)
 {
     const SKY_HostQuestion_t *question = &op->questions[slot];
     const uint32_t            number   = op->slots[slot].found;
     SKY_GroundFound_t        *found    = SKY_GroundKeys_Of(op, number);
-    const bool                is_late  = question->first_us != 0u;
+    const bool is_late = question->request_id != 0u; /* it may not be sent before its satellite lets this host in */
 
     SKY_ASSERT(found->is_passing);
     SKY_ASSERT(question->place.plane != 0u);

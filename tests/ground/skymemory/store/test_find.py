@@ -7,9 +7,11 @@ from hashlib import sha256
 
 import pytest
 
+from skymemory.link.timing import Timing
 from skymemory.store.results import CancelledLookupError
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from support.spread import shares_of
 from support.waiting import PATIENCE_S
 
 KEYS = [sha256(f"{__name__} {index}".encode()).digest() for index in range(4)]
@@ -44,3 +46,19 @@ def test_what_is_known_needs_no_question(full_sky: LocalConstellation) -> None:
         assert [one.data for one in store.get([stored.entry])] == [b"known"]
         assert (store.find([]), store.find_longest([]).entries) == ([], [])
         assert store.stats().questions == 0
+
+
+def test_a_new_host_waits_once_for_one_that_is_silent(
+    start_sky: Callable[..., LocalConstellation], stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    """The first look-up beside it takes as long as a satellite may be silent, not twice that; later ones do not wait."""
+    local = start_sky(cache={"parity": 2})
+    silent = shares_of(local.constellation, KEYS[0])[0]
+    with SkyStore(local.constellation, timing=Timing(silence_s=6.0)) as store, stopped(local, silent):
+        begun_s = time.monotonic()
+        assert store.find_longest(KEYS[:1]).entries == []
+        assert 6.0 <= time.monotonic() - begun_s < 11.0
+        assert store.lost == {silent}
+        begun_s = time.monotonic()
+        assert store.find_longest(KEYS[:1]).unanswered == []
+        assert time.monotonic() - begun_s < 5.0
