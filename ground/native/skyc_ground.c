@@ -461,6 +461,41 @@ int SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt
     return error;
 }
 
+int SKYC_Ground_TakeHints(SKYC_Ground_t *ground, const SKY_GroundHint_t *hints, uint32_t count)
+{
+    const int error = SKYC_Ground_EnterTurn(ground);
+
+    if (error == 0)
+    {
+        const uint64_t now_us = SKYC_Ground_ClockUs();
+
+        for (uint32_t i = 0; i < count; ++i)
+        {
+            SKY_Ground_TakeHint(&ground->core, now_us, &hints[i]);
+        }
+        SKYC_Ground_LeaveTurn(ground);
+    }
+    return error;
+}
+
+int SKYC_Ground_Hints(SKYC_Ground_t *ground, SKY_GroundHint_t *hints)
+{
+    const int error = SKYC_Ground_EnterTurn(ground);
+
+    if (error == 0)
+    {
+        const uint32_t satellites = (uint32_t)ground->config.planes * ground->config.slots;
+        const uint64_t now_us     = SKYC_Ground_ClockUs();
+
+        for (uint32_t number = 0; number < satellites; ++number)
+        {
+            hints[number] = SKY_Ground_Hint(&ground->core, now_us, number);
+        }
+        SKYC_Ground_LeaveTurn(ground);
+    }
+    return error;
+}
+
 int SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number)
 {
     const int error = SKYC_Ground_EnterTurn(ground);

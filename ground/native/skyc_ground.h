@@ -54,6 +54,7 @@ typedef struct
 {
     uint32_t number;    /**< counts up: a larger one was said later */
     uint32_t losses;    /**< times that a satellite was found lost */
+    uint32_t lost;      /**< satellites that are lost now */
     bool     is_silent; /**< nobody answers */
     bool     is_blind;  /**< satellites follow a schedule, and this host follows none */
     /* satellites with something to hand over, by their last word */
@@ -157,6 +158,10 @@ int SKYC_Ground_Reach(SKYC_Ground_t *ground, SKYC_Reach_t *reach);
 uint32_t SKYC_Ground_Progress(SKYC_Ground_t *ground, const SKYC_Op_t *op, uint32_t *total);
 /** See SKY_Host_Expect. */
 int SKYC_Ground_Expect(SKYC_Ground_t *ground, SKY_Addr_t satellite, uint32_t rtt_us);
+/** Take in hints of other processes of this machine (SKY_Ground_TakeHint), with times by CLOCK_MONOTONIC. */
+int SKYC_Ground_TakeHints(SKYC_Ground_t *ground, const SKY_GroundHint_t *hints, uint32_t count);
+/** Get what the host knows of each satellite, plane after plane (SKY_Ground_Hint). @param hints  room for all of them */
+int SKYC_Ground_Hints(SKYC_Ground_t *ground, SKY_GroundHint_t *hints);
 /** Take another host number, from 1 on; 0 draws one at random. Questions on their way are asked again under it. */
 int SKYC_Ground_SetNumber(SKYC_Ground_t *ground, uint16_t number);
 /** @param counters  receives zeros after an error */

@@ -30,6 +30,7 @@ static void deliver_ended(SKYC_Ground_t *ground)
     {
         ++ground->words.number;
         ground->words.losses    = ground->core.reach.losses;
+        ground->words.lost      = ground->core.reach.lost_count;
         ground->words.is_silent = ground->core.reach.pause_us > 0;
         ground->words.is_blind  = ground->core.is_blind;
     }

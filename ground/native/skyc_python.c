@@ -230,8 +230,9 @@ static PyObject *ground_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         SKYC_Ground_Free(ground);
         return NULL;
     }
-    ((SKYC_PyGround_t *)(void *)object)->ground  = ground;
-    ((SKYC_PyGround_t *)(void *)object)->servers = config.servers;
+    ((SKYC_PyGround_t *)(void *)object)->ground     = ground;
+    ((SKYC_PyGround_t *)(void *)object)->servers    = config.servers;
+    ((SKYC_PyGround_t *)(void *)object)->satellites = (uint32_t)satellites;
     return object;
 }
 
@@ -543,6 +544,9 @@ static PyMethodDef ground_methods[] = {
      "SKY_GroundSky_t."},
     {"run", SKYC_Py_Run, METH_O, "Have operations on blocks done, all at once, and return the outcome of each."},
     {"reach", SKYC_Py_Reach, METH_NOARGS, "Return (is_silent, losses, lost satellites)."},
+    {"take_hints", SKYC_Py_TakeHints, METH_O,
+     "Take in a list of (plane, slot, rtt_us, silent_us, is_lost): see SKY_GroundHint_t."},
+    {"hints", SKYC_Py_Hints, METH_NOARGS, "Return what is known of satellites, as take_hints takes it."},
     {"listen", SKYC_Py_Listen, METH_NOARGS, "Keep telemetry from now on."},
     {"next_telemetry", SKYC_Py_NextTelemetry, METH_O,
      "next_telemetry(timeout_us): return the oldest message as (plane, slot, message), or None."},

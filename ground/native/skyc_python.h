@@ -15,6 +15,7 @@ typedef struct
 {
     PyObject_HEAD SKYC_Ground_t *ground;
     uint32_t                     servers; /* of a block */
+    uint32_t                     satellites;
 } SKYC_PyGround_t;
 
 /* ---- skyc_python.c: numbers from Python, errors to it, waits ---------------------------------------------------------------- */
@@ -72,6 +73,8 @@ PyObject *SKYC_Py_Run(PyObject *object, PyObject *requests);
 
 PyObject *SKYC_Py_SetSky(PyObject *object, PyObject *arguments);
 PyObject *SKYC_Py_Reach(PyObject *object, PyObject *unused);
+PyObject *SKYC_Py_TakeHints(PyObject *object, PyObject *hints);
+PyObject *SKYC_Py_Hints(PyObject *object, PyObject *unused);
 
 /* ---- skyc_python_telemetry.c: methods of a ground ----------------------------------------------------------------------------- */
 

@@ -354,12 +354,12 @@ PyObject *SKYC_PyRun_Outcome(const SKYC_PyRun_t *run)
     const SKYC_Words_t *words = &run->op.words;
 
     return Py_BuildValue(
-        "(II(IIIBBIIK)(KKKKI)(IIOOIIK)N)", (unsigned int)core->status, (unsigned int)core->verdict,
+        "(II(IIIBBIIK)(KKKKI)(IIIOOIIK)N)", (unsigned int)core->status, (unsigned int)core->verdict,
         (unsigned int)facts->stripe.block_len, (unsigned int)facts->stripe.chunk_len, (unsigned int)facts->stripe.chunk_total,
         (unsigned char)facts->stripe.code_k, (unsigned char)facts->stripe.code_m, (unsigned int)facts->epoch,
         (unsigned int)facts->content, (unsigned long long)facts->version, (unsigned long long)core->submitted_us,
         (unsigned long long)core->queue_us, (unsigned long long)core->network_us, (unsigned long long)core->rest_us,
-        (unsigned int)core->tries, (unsigned int)words->number, (unsigned int)words->losses,
+        (unsigned int)core->tries, (unsigned int)words->number, (unsigned int)words->losses, (unsigned int)words->lost,
         words->is_silent ? Py_True : Py_False, words->is_blind ? Py_True : Py_False, (unsigned int)words->late,
         (unsigned int)words->late_chunks, (unsigned long long)words->late_ms, rest_of(run));
 }

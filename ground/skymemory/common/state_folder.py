@@ -15,7 +15,9 @@ SECRET_VARIABLE: Final = "SKYMEM_TENANT_SECRET_FILE"
 SOCKET_NAME: Final = "agent.sock"
 _MODE: Final = 0o700
 _OTHERS: Final = 0o077
-_OURS: Final = re.compile(r"\.?(constellation\.|agent\.sock|gate-|segments-|tenant-|values-|draft-).*|logs|replays|weights")
+_OURS: Final = re.compile(
+    r"\.?(constellation\.|agent\.sock|gate-|hints-|segments-|tenant-|values-|draft-).*|logs|replays|weights"
+)
 """Names of what programs of this package have in a state folder."""
 
 

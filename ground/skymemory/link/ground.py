@@ -18,6 +18,7 @@ from skymemory.common.compiled import extension
 from skymemory.link import structures
 from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.association_keys import AssociationKeys, suite_names
+from skymemory.link.hints import Hint, HintFile
 from skymemory.link.operations import Operation, Outcome, Sky
 from skymemory.link.timing import Timing
 from skymemory.sky.constellation import Constellation
@@ -96,10 +97,16 @@ class Ground:
         self._last = self._counters()
         self.port = int(self._last.port)
         """The host's UDP port."""
+        self._hints = HintFile(constellation)
+        self._has_sky = False
         _open.add(self)
 
     def close(self) -> None:
-        """End what runs, and close the socket; safe to call twice, also at once: each call returns when that is done."""
+        """End what runs, and close the socket; safe to call twice, also at once: each call returns when that is done.
+
+        Other processes of this user get a hint of what this one knows of the sky.
+        """
+        self.share_hints()
         with suppress(ChildProcessError):
             self._last = self._counters()
         self._native.close()
@@ -177,6 +184,16 @@ class Ground:
         """
         with _TOLD:
             self._native.set_sky(*sky)
+            if not self._has_sky:
+                self._has_sky = True
+                self._native.take_hints(self._hints.read())
+
+    def share_hints(self) -> None:
+        """Leave a hint for other processes of this user: which satellites are silent, and how long answers take (`HintFile`)."""
+        if self._has_sky:
+            with suppress(OSError):  # it was closed, or this process was forked
+                self._native.take_hints(self._hints.read())  # what others know, too
+                self._hints.write([Hint._make(one) for one in self._native.hints()])
 
     def run(self, operations: Sequence[Operation]) -> list[Outcome]:
         """Have operations on blocks done, all at once, and wait for all of them. A sky was set before.

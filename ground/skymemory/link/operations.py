@@ -56,6 +56,8 @@ class Words(NamedTuple):
     """Number that counts up: a larger one was said later. 0: nothing was."""
     losses: int
     """Times that a satellite was found lost."""
+    lost: int
+    """Satellites that are lost now."""
     is_silent: bool
     """True if nobody answers."""
     is_blind: bool

@@ -25,7 +25,7 @@ from skymemory.wire.address import Satellite
 from skymemory.wire.packets import NOWHERE
 
 _log = logging.getLogger(__name__)
-_CALM: Final = Words(0, 0, False, False, 0, 0, 0)
+_CALM: Final = Words(0, 0, 0, False, False, 0, 0, 0)
 _DRIFT_US: Final = 50_000
 """Difference between the system's clock and the ground's after which the ground is told of the schedule again."""
 _PROGRESS_S: Final = 0.05
@@ -307,6 +307,8 @@ class Runner:
             _log.warning("%s: every block is a miss until one does; the host asks again after a while", why)
         elif before.is_silent and not words.is_silent:
             _log.warning("satellites answer again")
+        if (words.losses, words.lost) != (before.losses, before.lost):
+            self._ground.share_hints()
         if words.losses != before.losses:
             lost = self._ground.reach().lost
             new, self._told_lost = lost - self._told_lost, lost

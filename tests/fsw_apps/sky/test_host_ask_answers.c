@@ -263,6 +263,8 @@ static void test_satellites_for_which_there_is_no_memory(void)
         peers.peers[i].active = 0; /* as if all had something to do */
     }
     SKY_Host_Expect(&host, satellite(4), 30000);
+    SKY_Host_Doubt(&host, satellite(4), UINT64_MAX, true);
+    CHECK(SKY_Host_PeerOf(&host, satellite(4)) == NULL);
     ask(&one);
     (void)run();
     answer(0, SKY_STATUS_OK);

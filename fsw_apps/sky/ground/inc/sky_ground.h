@@ -526,6 +526,15 @@ typedef struct
     SKY_Addr_t          *held_addrs;  /**< operation x places, twice: of all shares, and those that were silent */
 } SKY_Ground_t;
 
+/** What a host knows of a satellite that other processes of its machine may use: a hint, which they check. */
+typedef struct
+{
+    SKY_Addr_t satellite;
+    uint32_t   rtt_us;    /**< its round trip; 0: none was measured */
+    uint64_t   silent_us; /**< time, on the clock of now_us, at which it was found silent last; 0: it was not */
+    bool       is_lost;   /**< it did not answer as many questions as make it lost; else it was late while others answered */
+} SKY_GroundHint_t;
+
 /** Return how many questions may be on their way if none is ever to wait. */
 uint32_t SKY_Ground_QuestionsMost(const SKY_GroundLimits_t *limits);
 /** Return the bytes of memory that a ground host needs. The numbers of @p limits are from 1. */
@@ -574,10 +583,18 @@ uint32_t SKY_Ground_Progress(const SKY_GroundOp_t *op, uint32_t *total);
 /** Return the operation to whose transfer a block belongs. */
 SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block);
 
-/* ---- what it knows: sky_ground_ways.c ------------------------------------------------------------------------------------------ */
+/* ---- what it knows: sky_ground_ways.c, sky_ground_hints.c ------------------------------------------------------------------------------------------ */
 
 /** Return true if this host calls a satellite lost. */
 bool SKY_Ground_IsLost(const SKY_Ground_t *ground, SKY_Addr_t satellite);
+/**
+ * Take in what another process of this machine knew. Its round trip counts if none was measured here. A satellite that it found silent less than
+ * `lost_us` ago is asked as any other, but counts as late from the first question on, until it says something. What is no satellite, or
+ * was said after now_us, is left out. Nothing counts as absent because of a hint, and nothing is purged.
+ */
+void SKY_Ground_TakeHint(SKY_Ground_t *ground, uint64_t now_us, const SKY_GroundHint_t *hint);
+/** Return what this host knows of a satellite, by its number, plane after plane; and what it was told, as long as that holds. */
+SKY_GroundHint_t SKY_Ground_Hint(const SKY_Ground_t *ground, uint64_t now_us, uint32_t number);
 /** Find the satellites that stand in first at a time: marks in `aside`. @return number of them */
 uint32_t SKY_Ground_Spares(SKY_Ground_t *ground, uint64_t time_us);
 

@@ -163,6 +163,9 @@ typedef struct
     bool           is_suspect; /**< SKY_Host_NextSuspect is to tell of it */
     uint64_t
         missed_us; /**< time of the first request with which a block went on without it, since it has said something; 0: there is none */
+    uint64_t
+        doubt_us; /**< until then it is late from its first request on: another process of this machine found it silent; 0: it is not */
+    bool              is_doubt_lost; /**< so silent that it was lost */
     SKY_HostOpening_t opening;
     uint64_t          lease_endpoint; /**< endpoint through which its telemetry was asked for; 0: it was not */
     uint64_t          lease_ids[2];   /**< request ids of the last two questions for it */
@@ -393,6 +396,12 @@ bool SKY_Host_NextSuspect(SKY_Host_t *host, SKY_Addr_t *satellite);
 bool SKY_Host_Replace(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t share);
 /** Wait no longer for a satellite that is lost, unless it has said something since then. */
 void SKY_Host_GiveUp(SKY_Host_t *host, uint64_t now_us, SKY_Addr_t satellite, uint64_t since_us);
+
+/** Take a satellite for late from its first request on, until it says something, or until a time: another host found it silent.
+ *  @param is_lost  that host had as many questions without an answer as make it lost */
+void SKY_Host_Doubt(SKY_Host_t *host, SKY_Addr_t satellite, uint64_t until_us, bool is_lost);
+/** Return what is known of a satellite, or NULL. */
+const SKY_HostPeer_t *SKY_Host_PeerOf(const SKY_Host_t *host, SKY_Addr_t satellite);
 
 /* ---- questions: sky_host_questions.c ------------------------------------------------------------------------------------------ */
 

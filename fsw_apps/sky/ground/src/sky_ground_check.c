@@ -453,6 +453,8 @@ static bool WaitsLate(SKY_Ground_t *ground, SKY_GroundOp_t *op)
         return false;
     }
     op->wakes_us = end_us;
+    SKY_ASSERT(op->wakes_us > ground->now_us);
+    SKY_ASSERT(op->waits == SKY_GROUND_WAIT_LATE);
     return true;
 }
 

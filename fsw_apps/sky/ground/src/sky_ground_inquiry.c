@@ -134,7 +134,8 @@ static SKY_GroundOp_t *FirstWaiting(const SKY_Ground_t *ground)
 static bool IsLookDue(const SKY_Ground_t *ground)
 {
     SKY_ASSERT(ground->inquiry.kind == SKY_GROUND_WAIT_NOT);
-    return ground->doubted.plane != 0u && ground->reach.pause_us == 0u && !SKY_Ground_IsLost(ground, ground->doubted);
+    return ground->doubted.plane != 0u && ground->sky.schedule != NULL && ground->reach.pause_us == 0u &&
+           !SKY_Ground_IsLost(ground, ground->doubted);
 }
 
 /* Begin the next inquiry: what the first operation waits for that waits, or a look at the satellite that is doubted. @return false if there is

@@ -9,9 +9,36 @@
 
 #define STATS_BYTES ((uint32_t)(8u * SKY_STATS_KVC_COUNT))
 
-void SKY_GroundInquiryAsk_All(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
+/* Return true if another process of this machine found a satellite lost, and it has said nothing since. */
+static bool IsDoubted(const SKY_Ground_t *ground, SKY_Addr_t satellite)
+{
+    const SKY_HostPeer_t *peer = SKY_Host_PeerOf(&ground->host, satellite);
+
+    SKY_ASSERT(satellite.plane != 0u);
+    SKY_ASSERT(peer == NULL || SKY_Addr_Equal(peer->peer.addr, satellite));
+    return peer != NULL && peer->is_doubt_lost && ground->now_us < peer->doubt_us;
+}
+
+/* Return how long to wait for satellites that are doubted: as one does in a hurry for the others that are asked. @param wait_us  if there are none */
+static uint64_t DoubtedUs(SKY_Ground_t *ground, uint64_t wait_us)
 {
     SKY_GroundInquiry_t *inquiry = &ground->inquiry;
+    uint32_t             count   = 0;
+
+    SKY_ASSERT(inquiry->running == 0u);
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        inquiry->addrs[count] = inquiry->asks[i].satellite;
+        count += IsDoubted(ground, inquiry->asks[i].satellite) ? 0u : 1u;
+    }
+    SKY_ASSERT(count <= inquiry->count);
+    return count > 0u ? SKY_Host_HurryUs(&ground->host, inquiry->addrs, count) : wait_us;
+}
+
+void SKY_GroundInquiryAsk_All(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us)
+{
+    SKY_GroundInquiry_t *inquiry    = &ground->inquiry;
+    uint64_t             doubted_us = wait_us;
 
     SKY_ASSERT(inquiry->running == 0u);
     SKY_ASSERT(op == SKY_OP_PING || op == SKY_OP_STATS);
@@ -22,7 +49,8 @@ void SKY_GroundInquiryAsk_All(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us
     }
     if (wait_us == 0u)
     {
-        wait_us = SKY_Host_PatienceUs(&ground->host, inquiry->addrs, inquiry->count);
+        wait_us    = SKY_Host_PatienceUs(&ground->host, inquiry->addrs, inquiry->count);
+        doubted_us = DoubtedUs(ground, wait_us);
     }
     inquiry->began_us = ground->now_us;
     for (uint32_t i = 0; i < inquiry->count; ++i)
@@ -38,10 +66,11 @@ void SKY_GroundInquiryAsk_All(SKY_Ground_t *ground, uint8_t op, uint64_t wait_us
         question->place.endpoint    = ground->shell.EndpointOf(ground->shell.context, ask->entry);
         question->apid              = SKY_APID_KVC;
         question->op                = op;
-        question->deadline_ms       = (uint32_t)(wait_us / SKY_GROUND_US_PER_MS + 1u);
-        question->room_bytes        = op == SKY_OP_STATS ? STATS_BYTES : 0u;
-        question->room              = op == SKY_OP_STATS ? inquiry->stats + (size_t)i * STATS_BYTES : NULL;
-        question->owner             = inquiry;
+        question->deadline_ms =
+            (uint32_t)((IsDoubted(ground, ask->satellite) ? doubted_us : wait_us) / SKY_GROUND_US_PER_MS + 1u);
+        question->room_bytes = op == SKY_OP_STATS ? STATS_BYTES : 0u;
+        question->room       = op == SKY_OP_STATS ? inquiry->stats + (size_t)i * STATS_BYTES : NULL;
+        question->owner      = inquiry;
         SKY_ASSERT(question->place.plane != 0u);
         SKY_ASSERT(question->deadline_ms >= 1u);
         inquiry->running += SKY_GroundQuestion_Ask(ground, question) ? 1u : 0u;

@@ -25,7 +25,7 @@ static bool IsOpen(SKY_Host_t *host, SKY_HostQuestion_t *question, SKY_Addr_t ad
     {
         return true;
     }
-    const uint64_t due_us = SKY_HostOpen_DueUs(host, SKY_HostPieces_FindPeer(host, addr), entry);
+    const uint64_t due_us = SKY_HostOpen_DueUs(host, SKY_Host_PeerOf(host, addr), entry);
 
     question->due_us = due_us < question->deadline_us ? due_us : question->deadline_us;
     SKY_ASSERT(question->due_us > host->now_us);
@@ -58,7 +58,7 @@ static void SendQuestion(SKY_Host_t *host, SKY_HostQuestion_t *question)
     {
         return;
     }
-    const uint64_t wait_us = SKY_HostQuestions_TimeoutUs(host, SKY_HostPieces_FindPeer(host, addr), question->tries);
+    const uint64_t wait_us = SKY_HostQuestions_TimeoutUs(host, SKY_Host_PeerOf(host, addr), question->tries);
 
     (void)memset(&pkt, 0, sizeof(pkt));
     pkt.is_request    = true;
@@ -262,17 +262,16 @@ bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t 
 /*
  * Measure the round trip of an answer. Of a question that was sent again one cannot tell which sending was answered (Karn). The last one gives a
  * guess, because a lost packet is likelier than a long way. If the next question was sent again, too, the first sending gives the upper bound.
+ * @param peer  the satellite, or NULL
  * @return time from the sending that counts
  */
-static uint64_t Measure(SKY_Host_t *host, const SKY_HostQuestion_t *question)
+static uint64_t Measure(SKY_Host_t *host, const SKY_HostQuestion_t *question, SKY_HostPeer_t *peer)
 {
-    const SKY_Addr_t addr     = {question->place.plane, question->place.slot};
-    SKY_HostPeer_t  *peer     = SKY_HostPieces_KnowPeer(host, addr);
-    const bool       again    = question->tries > 1u;
-    const bool       is_known = peer == NULL || peer->peer.srtt_us != 0u;
-    const bool       is_guess = peer != NULL && peer->peer.is_guess;
-    const uint64_t   since_us = host->now_us - (again && is_guess ? question->first_us : question->last_us);
-    const uint32_t   rtt_us   = since_us < UINT32_MAX ? (uint32_t)since_us : UINT32_MAX;
+    const bool     again    = question->tries > 1u;
+    const bool     is_known = peer == NULL || peer->peer.srtt_us != 0u;
+    const bool     is_guess = peer != NULL && peer->peer.is_guess;
+    const uint64_t since_us = host->now_us - (again && is_guess ? question->first_us : question->last_us);
+    const uint32_t rtt_us   = since_us < UINT32_MAX ? (uint32_t)since_us : UINT32_MAX;
     SKY_ASSERT(question->sent > 0u);
     SKY_ASSERT(question->last_us <= host->now_us);
 
@@ -289,13 +288,20 @@ static uint64_t Measure(SKY_Host_t *host, const SKY_HostQuestion_t *question)
 
 void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const SKY_Packet_t *pkt)
 {
+    const SKY_Addr_t addr = {question->place.plane, question->place.slot};
+    SKY_HostPeer_t  *peer = SKY_HostPieces_KnowPeer(host, addr);
+
     SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
     SKY_ASSERT(question->request_id == pkt->request_id);
+    if (peer != NULL && SKY_Addr_Equal(pkt->src, addr)) /* another one may say why it cannot be reached */
+    {
+        peer->doubt_us = 0;
+    }
     if (pkt->status == SKY_STATUS_BUSY)
     {
         return; /* the question is sent again when its timer says so */
     }
-    question->rtt_us         = Measure(host, question);
+    question->rtt_us         = Measure(host, question, peer);
     question->answer         = *pkt;
     question->answer.payload = NULL;
     if (pkt->length > 0u && pkt->length <= question->room_bytes)

@@ -367,6 +367,7 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
     lane->first_us                                     = lane->first_us == 0u ? host->now_us : lane->first_us;
     lane->last_us                                      = host->now_us;
     peer->slow                                         = false;
+    peer->doubt_us                                     = 0;
     peer->heard_us                                     = host->now_us;
     SKY_HostPieces_WorkOf(host, lane)->block->heard_us = host->now_us;
     peer->silent                                       = false;

@@ -133,7 +133,7 @@ static bool Prepare(SKY_Host_t *host, SKY_Packet_t *pkt, SKY_TagKey_t *room, con
     {
         return true;
     }
-    const SKY_HostPeer_t *gate = SKY_HostPieces_FindPeer(host, pkt->gateway);
+    const SKY_HostPeer_t *gate = SKY_Host_PeerOf(host, pkt->gateway);
 
     SKY_ASSERT(SKY_Addr_Equal(gate->peer.addr, pkt->gateway)); /* it is open, so it is known */
     pkt->cookie = gate->opening.cookie;
@@ -281,7 +281,7 @@ bool SKY_HostOpen_Doubt(SKY_Host_t *host, SKY_HostPeer_t *peer)
     opening->request_id = 0;
     opening->tries      = 0;
     opening->next_us    = host->now_us;
-    if (SKY_HostPieces_FindPeer(host, opening->entry) != NULL) /* else it is asked with the next packet */
+    if (SKY_Host_PeerOf(host, opening->entry) != NULL) /* else it is asked with the next packet */
     {
         Ask(host, peer, SKY_HostPieces_KnowPeer(host, opening->entry), opening->endpoint);
     }
@@ -329,7 +329,7 @@ uint64_t SKY_HostOpen_DueUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, 
     {
         return UINT64_MAX;
     }
-    gate = SKY_HostPieces_FindPeer(host, entry);
+    gate = SKY_Host_PeerOf(host, entry);
     if (peer == NULL || gate == NULL) /* there may be memory for them later */
     {
         return host->now_us + SKY_HostQuestions_TimeoutUs(host, NULL, 0);

@@ -196,6 +196,7 @@ static void TakeCookie(SKY_Host_t *host, SKY_HostPeer_t *peer, const SKY_Packet_
     opening->next_us    = host->now_us;
     opening->keep_us    = host->now_us;
     peer->heard_us      = host->now_us;
+    peer->doubt_us      = 0;
     peer->silent        = false;
     if (woken)
     {

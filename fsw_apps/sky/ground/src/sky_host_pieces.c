@@ -266,7 +266,7 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
     return i;
 }
 
-const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
+const SKY_HostPeer_t *SKY_Host_PeerOf(const SKY_Host_t *host, SKY_Addr_t addr)
 {
     const uint32_t i = FindPeer(host, addr);
     SKY_ASSERT(host->peer_used <= host->peers.peer_count);

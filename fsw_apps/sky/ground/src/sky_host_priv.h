@@ -83,8 +83,6 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece);
 void SKY_HostPieces_Rest(SKY_Host_t *host);
 /** Find out which active satellites share a way in. */
 void SKY_HostPieces_FindWays(SKY_Host_t *host);
-/** Return the record of a satellite; NULL if there is none. */
-const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr);
 /** Remember a satellite, if it is not known. @return NULL if there is no memory */
 SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr);
 

@@ -54,7 +54,7 @@ static uint64_t LongestUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, 
 
     for (uint32_t i = 0; i < count; ++i)
     {
-        const SKY_HostPeer_t *peer   = SKY_HostPieces_FindPeer(host, satellites[i]);
+        const SKY_HostPeer_t *peer   = SKY_Host_PeerOf(host, satellites[i]);
         uint64_t              sum_us = 0;
 
         for (uint32_t doublings = 0; doublings < timers; ++doublings)

@@ -193,7 +193,7 @@ static bool IsNews(SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_Packe
 /* Hand telemetry over that was asked for. */
 static void TakeTelemetry(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
-    const SKY_HostPeer_t *peer = SKY_HostPieces_FindPeer(host, pkt->src);
+    const SKY_HostPeer_t *peer = SKY_Host_PeerOf(host, pkt->src);
     SKY_ASSERT((pkt->flags & SKY_FLAG_TLM) != 0u);
 
     if (peer == NULL || host->listener == NULL || pkt->is_request || pkt->status != SKY_STATUS_OK ||

@@ -10,6 +10,8 @@
  *        else --------------------------------> SUSPECT: the shell is told, and may name another place <----+ (SKY_Host_Replace),
  *                                               or say that the satellite is lost                             (SKY_Host_GiveUp)
  *
+ * A satellite that another process of this machine found silent (SKY_Host_Doubt) is late from its first request on, until it has said something.
+ *
  * Blocks with parity may go on without a satellite again and again, before it is late. It is suspect once it has said nothing for its
  * patience meanwhile.
  *
@@ -102,17 +104,21 @@ uint64_t SKY_HostReplace_LateUs(const SKY_Host_t *host, const SKY_HostLane_t *la
 
 uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
-    const SKY_HostWork_t *work    = SKY_HostPieces_WorkOf(host, lane);
-    const uint64_t        late_us = SKY_HostReplace_LateUs(host, lane);
-    SKY_HostPeer_t       *peer    = &host->peers.peers[lane->peer];
+    const SKY_HostWork_t *work       = SKY_HostPieces_WorkOf(host, lane);
+    SKY_HostPeer_t       *peer       = &host->peers.peers[lane->peer];
+    const bool            has_parity = lane->kind == SKY_HOST_GET && work->block->stripe.code_m > 0u;
+    const bool            is_doubted = !has_parity && host->now_us < peer->doubt_us;
+    const uint64_t        late_us    = SKY_HostReplace_LateUs(host, lane);
 
-    if (late_us == 0u || lane->asked_us == 0u || lane->is_overdue || work->held != SKY_HOST_NONE ||
+    if ((late_us == 0u && !is_doubted) || lane->asked_us == 0u || lane->is_overdue || work->held != SKY_HOST_NONE ||
         SKY_HostExchange_State(lane) != SKY_SHARE_RUNNING)
     {
         return UINT64_MAX;
     }
-    const bool     has_parity = lane->kind == SKY_HOST_GET && work->block->stripe.code_m > 0u; /* which was asked for */
-    const uint64_t due_us     = SinceUs(host, lane) + (has_parity ? 2u * late_us : late_us);
+    const uint64_t due_us = is_doubted   ? lane->asked_us
+                            : has_parity ? SinceUs(host, lane) + 2u * late_us /* parity was asked for */
+                                         : SinceUs(host, lane) + late_us;
+
     SKY_ASSERT(due_us >= lane->asked_us);
     SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
@@ -125,6 +131,20 @@ uint64_t SKY_HostReplace_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
     peer->is_suspect   = true;
     host->has_suspects = true;
     return UINT64_MAX;
+}
+
+void SKY_Host_Doubt(SKY_Host_t *host, SKY_Addr_t satellite, uint64_t until_us, bool is_lost)
+{
+    SKY_HostPeer_t *peer = SKY_HostPieces_KnowPeer(host, satellite);
+
+    SKY_ASSERT(satellite.plane != 0u);
+    SKY_ASSERT(until_us > 0u);
+    if (peer != NULL)
+    {
+        peer->doubt_us      = until_us;
+        peer->is_doubt_lost = is_lost;
+        peer->slow          = true; /* gets ask for parity at once */
+    }
 }
 
 bool SKY_Host_NextSuspect(SKY_Host_t *host, SKY_Addr_t *satellite)
@@ -148,7 +168,7 @@ bool SKY_Host_NextSuspect(SKY_Host_t *host, SKY_Addr_t *satellite)
 
 void SKY_Host_GiveUp(SKY_Host_t *host, uint64_t now_us, SKY_Addr_t satellite, uint64_t since_us)
 {
-    const SKY_HostPeer_t *peer = SKY_HostPieces_FindPeer(host, satellite);
+    const SKY_HostPeer_t *peer = SKY_Host_PeerOf(host, satellite);
 
     host->now_us = now_us;
     SKY_ASSERT(since_us <= now_us);
