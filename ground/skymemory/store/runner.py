@@ -38,7 +38,7 @@ T = TypeVar("T")
 PAUSE: Final[Sequence[Operation]] = ()
 """No operations: the steps look again a little later whether they can go on."""
 Steps = Generator[Sequence[Operation], list[Outcome], T]
-"""What a call to a store does, without I/O: it yields operations of one kind that are done together, is sent their outcomes in
+"""Steps of a call to a store, without I/O: it yields operations of one kind that are done together, is sent their outcomes in
 order, and returns the call's result."""
 
 

@@ -111,7 +111,7 @@ class SkyStore(BlockStore):
 
     @property
     def steps(self) -> StoreSteps:
-        """What the store's calls do, without I/O."""
+        """Steps of the store's calls, without I/O."""
         return self._steps
 
     def set_tenant(self, tenant: int) -> None:

@@ -39,7 +39,7 @@ class _Job:
     failed: set[int] = field(default_factory=set)
     over: bool = False
     runs: list[Question[list[Outcome]]] = field(default_factory=list)
-    """What the agent was asked for; those that are answered are left out now and then."""
+    """Requests to the agent; those that are answered are left out now and then."""
 
 
 _Run = list[tuple[_Job, PagedBlock, Lease]]
