@@ -139,9 +139,9 @@ typedef struct
 typedef struct
 {
     uint64_t version;
-    uint32_t before; /**< number of the put of the value before, from 1; 0: there is none */
-    uint32_t gone;   /**< bits as SKYT_ShareRecord_Bit: shares that crashes took since; all: a store has made room */
-    bool     is_done;
+    uint32_t before;  /**< number of the put of the value before, from 1; 0: there is none */
+    uint32_t gone;    /**< bits as SKYT_ShareRecord_Bit: shares that crashes took since; all: a store has made room */
+    uint64_t done_us; /**< time at which it has ended well; 0: it has not */
 } SKYT_Write_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private to twin_use.c */

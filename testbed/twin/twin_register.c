@@ -67,7 +67,7 @@ void SKYT_Register_Put(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
     if (active->version != 0u)
     {
-        twin->writes[number]               = (SKYT_Write_t){active->version, twin->truth[active->block].written, 0u, false};
+        twin->writes[number]               = (SKYT_Write_t){active->version, twin->truth[active->block].written, 0u, 0u};
         twin->truth[active->block].written = number + 1u;
     }
 }
@@ -118,7 +118,10 @@ static bool is_away(const SKYT_Twin_t *twin, const SKYT_Active_t *active, const 
     {
         return true;
     }
-    return SKYT_VersionAt(twin, home, active->block) < write->version &&
+    const uint64_t told = SKYT_VersionAt(twin, home, active->block);
+    const bool lacks = told < write->version || (told == write->version && !SKYT_Truth_Holds(twin, home, active->block, chunk));
+
+    return lacks &&
            ((write->gone & SKYT_ShareRecord_Bit(twin, chunk)) != 0u || (node->service.core.word & WHOLE_WORD) != WHOLE_WORD ||
             node->late != NULL || is_owed(twin, home, active->block, write->version, chunk));
 }
@@ -142,15 +145,16 @@ static bool is_promised(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
     return away <= twin->config.parity;
 }
 
-/* Return true if a deletion from this version on is the newest, or may be; or if a put above it has not ended well: that leaves the older version, its
+/* Return true if a deletion from this version on is the newest, or may be; or if a put above it had not ended well before the get began: that leaves the older version, its
  * own or nothing, as it replaces share by share. */
-static bool may_be_absent(const SKYT_Twin_t *twin, uint32_t block, uint64_t version)
+static bool may_be_absent(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     bool may = false;
 
-    for (const SKYT_Write_t *write = last_of(twin, block); !may && write != NULL; write = before(twin, write))
+    for (const SKYT_Write_t *write = last_of(twin, active->block); !may && write != NULL; write = before(twin, write))
     {
-        may = write->version >= version && (!write->is_done || SKYT_Version_IsDeletion(write->version));
+        may = write->version >= active->promised &&
+              (write->done_us == 0u || write->done_us >= active->started_us || SKYT_Version_IsDeletion(write->version));
     }
     return may;
 }
@@ -182,7 +186,7 @@ void SKYT_Register_Got(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t 
         fail(twin, active, "satellites tell a version of a value that nobody has put");
     }
     if (version < active->promised && is_one_row && is_promised(twin, active, active->promised) &&
-        !(version == 0u && may_be_absent(twin, active->block, active->promised)))
+        !(version == 0u && may_be_absent(twin, active)))
     {
         fail(twin, active, "a host gets an older version of a value than was acknowledged before, or none");
     }
@@ -218,7 +222,7 @@ void SKYT_Register_Ended(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
     if (active->kind == SKYT_OP_PUT)
     {
-        write_of(twin, active->block, active->version)->is_done = true;
+        write_of(twin, active->block, active->version)->done_us = twin->now_us;
         truth->acknowledged =
             active->version > truth->acknowledged && active->version > truth->purged ? active->version : truth->acknowledged;
     }
