@@ -35,7 +35,6 @@ from skymemory.store.put_again import PutsAgain
 from skymemory.store.radix import RadixIndex
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
 from skymemory.store.runner import Moved, Runner
-from skymemory.store.sizing import capacity_bytes
 from skymemory.store.steps import PREFETCH_S, StoreSteps, checked_room
 from skymemory.store.tidying import Tidying
 from skymemory.store.touch import Touches
@@ -166,7 +165,7 @@ class SkyStore(BlockStore):
     @property
     def capacity_bytes(self) -> int:
         """Bytes of the longest block that the servers surely hold, if all other blocks make room for it."""
-        return capacity_bytes(self.constellation)
+        return self._steps.capacity_bytes
 
     @property
     def follows(self) -> bool:

@@ -47,15 +47,16 @@ class StoreSteps:
         self._touches = touches
         self.gets = Gets(parts, self._lookups)
         """Gets of the store, which can be streamed, too."""
+        self.capacity_bytes = capacity_bytes(parts.where.constellation)
+        """Bytes of the longest block that the servers surely hold."""
 
     def put(self, items: Sequence[tuple[bytes, Buffer]]) -> Steps[list[PutResult]]:
         """Store blocks."""
-        constellation = self._where.constellation
-        most = capacity_bytes(constellation)
+        most = self.capacity_bytes
         check_keys([key for key, _ in items])
         for _, data in items:
             if not 1 <= memoryview(data).nbytes <= most:  # a larger block would evict all others and then not fit
-                stores = stores_words(constellation)
+                stores = stores_words(self._where.constellation)
                 raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
         return (yield from self._puts.put(items))
 
