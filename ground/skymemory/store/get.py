@@ -10,7 +10,7 @@ from typing import Final
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.ground import Box
-from skymemory.link.operations import LAZY, Operation, Outcome
+from skymemory.link.operations import HURRIED, LAZY, Operation, Outcome
 from skymemory.link.structures import Kind
 from skymemory.sky.placement.structures import Verdict
 from skymemory.store.find import Lookups
@@ -105,15 +105,14 @@ class Gets(Part):
                 del result  # else the memory of this block would stay until the next one is there
                 start_s = time.perf_counter()
 
-    def give_up(self, gone: Iterable[tuple[BlockEntry, Verdict]], ways: int = LAZY) -> None:
-        """Forget blocks by the verdicts on them, and begin to purge the rest of those that are of no use: nobody waits for that.
+    def give_up(self, gone: Iterable[tuple[BlockEntry, Verdict]]) -> None:
+        """Forget blocks by the verdicts on them, and begin to purge the rest of those that are of no use.
 
-        Args:
-            ways: `LAZY`, and `HURRIED` if nobody waits for satellites that are late.
+        Nobody waits for that, nor for satellites that are late: purges of many blocks would hold up what others ask for.
         """
         useless = [entry for entry, verdict in gone if self._settle(entry, verdict)]
         if useless:
-            self._tidying.begin([self._operation(Kind.PURGE, entry, ways) for entry in useless])
+            self._tidying.begin([self._operation(Kind.PURGE, entry, LAZY | HURRIED) for entry in useless])
             self._count(purges=len(useless))
 
     # ---- for the stream ---------------------------------------------------------------------------------------------

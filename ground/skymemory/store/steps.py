@@ -12,7 +12,6 @@ from typing import Final
 from skymemory.common.whole_file import Buffer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
-from skymemory.link.operations import HURRIED, LAZY
 from skymemory.store.block_store import BLOCK_BYTES_MAX, check_keys
 from skymemory.store.find import Lookups
 from skymemory.store.get import Gets
@@ -115,7 +114,7 @@ class StoreSteps:
             chains = yield from self._with_replaced(chains, sorted(checked.others))
             checked = yield from self._checks.check(chains)
         self._touches.crowded |= bool(checked.gone)
-        self.gets.give_up(checked.gone.values(), LAZY | HURRIED)
+        self.gets.give_up(checked.gone.values())
         return checked.there
 
     def touch(self, keys: Sequence[bytes]) -> Steps[int]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from skymemory.sky.placement.structures import Verdict
 from skymemory.store.async_store import AsyncStore
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.results import GetResult, Status
@@ -243,3 +244,19 @@ def test_a_missed_block_is_told_before_its_rest_is_purged(patient: LocalConstell
         assert data_of(await store.get([name])) == data
 
     with_store(patient, work)
+
+
+def test_purges_of_many_blocks_hold_nobody_up(start_sky: StartSky, stopped: Stopped) -> None:
+    """They ask a silent satellite, too, and only some run at a time: with patience it would take a quarter of a minute."""
+    local, data = start_sky(), bytes(2000)
+    names = [key(("many", number)) for number in range(2000)]
+
+    async def work(store: AsyncStore) -> None:
+        entries = [one.entry for one in await store.put([(name, data) for name in names])]
+        with stopped(local, store.store.whereabouts.servers(0)[3]):
+            begun_s = time.monotonic()
+            store.store.steps.gets.give_up([(entry, Verdict.PURGE) for entry in entries if entry is not None])
+            assert len(await store.put([(names[-1], data)])) == 1  # it waits for the purge of the block
+            assert time.monotonic() - begun_s < 4 * SOON_S
+
+    with_store(local, work)
