@@ -122,8 +122,8 @@ int SKYC_Ground_Do(SKYC_Ground_t *ground, SKYC_Box_t *box, SKYC_Op_t *const *ops
 bool SKYC_Ground_IsChild(const SKYC_Ground_t *ground);
 /** Return why the ground takes no operations: EBADF, ESHUTDOWN or ECHILD, as SKYC_Ground_Submit; 0: it does. */
 int SKYC_Ground_Error(SKYC_Ground_t *ground);
-/** Ask an operation to end; it ends in its box in any case. One that has ended already stays as it is. */
-void SKYC_Ground_Cancel(SKYC_Ground_t *ground, SKYC_Op_t *op);
+/** Ask operations to end; each ends in its box in any case. One that has ended already stays as it is. */
+void SKYC_Ground_Cancel(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count);
 
 /** Make a box. @param has_descriptor  true: SKYC_Box_Descriptor is readable while something has ended and was not taken. @return NULL with an errno */
 SKYC_Box_t *SKYC_Box_New(SKYC_Ground_t *ground, bool has_descriptor, int *error);

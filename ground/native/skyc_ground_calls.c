@@ -401,14 +401,20 @@ int SKYC_Ground_Error(SKYC_Ground_t *ground)
     return error;
 }
 
-void SKYC_Ground_Cancel(SKYC_Ground_t *ground, SKYC_Op_t *op)
+void SKYC_Ground_Cancel(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count)
 {
     if (SKYC_Ground_Enter(ground) == 0)
     {
-        if (op->state == SKYC_OP_RUNS)
+        for (uint32_t i = 0; i < count; ++i)
         {
-            op->is_cancelled    = true;
-            ground->has_cancels = true;
+            if (ops[i]->state == SKYC_OP_RUNS)
+            {
+                ops[i]->is_cancelled = true;
+                ground->has_cancels  = true;
+            }
+        }
+        if (ground->has_cancels)
+        {
             SKYC_Ground_Kick(ground);
         }
         SKYC_Ground_Leave(ground);

@@ -352,10 +352,7 @@ bool SKYC_Py_Do(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count)
         if (!raised && PyErr_CheckSignals() != 0)
         {
             raised = true;
-            for (uint32_t i = 0; i < count; ++i)
-            {
-                SKYC_Ground_Cancel(ground, ops[i]);
-            }
+            SKYC_Ground_Cancel(ground, ops, count);
         }
         Py_BEGIN_ALLOW_THREADS;
         ended = SKYC_Box_Await(box, count, LOOK_US);

@@ -47,11 +47,12 @@ bool SKYC_Py_Do(SKYC_Ground_t *ground, SKYC_Op_t *const *ops, uint32_t count);
 /** An operation, the memory of its block, and whose it is. */
 typedef struct
 {
-    SKYC_Op_t op; /**< it comes first */
-    Py_buffer data;
-    bool      has_data;
-    uint32_t  servers; /**< of a block */
-    PyObject *user;    /**< of a box; may be NULL */
+    SKYC_Op_t  op; /**< it comes first */
+    Py_buffer  data;
+    bool       has_data;
+    uint32_t   servers; /**< of a block */
+    PyObject  *user;    /**< of a box; may be NULL */
+    Py_ssize_t ticket;  /**< its place in a box */
 } SKYC_PyRun_t;
 
 /** Read a request (skymemory/link/operations.py). @return NULL with an exception */

@@ -10,12 +10,20 @@
 
 #define LOOK_US 100000u /* between two looks at signals */
 
+/* A place for an operation that was submitted and not taken. Its number is the operation's ticket. */
+typedef struct
+{
+    SKYC_PyRun_t *run;  /* NULL: the place is free */
+    Py_ssize_t    next; /* of a free place: the next one that is free; -1: there is none */
+} place_t;
+
 typedef struct
 {
     PyObject_HEAD SKYC_PyGround_t *ground;
     SKYC_Box_t                    *box;
-    SKYC_PyRun_t                 **runs; /* those that were submitted and not taken */
+    place_t                       *places;
     Py_ssize_t                     count, room;
+    Py_ssize_t                     free; /* the first free place; -1: there is none */
 } box_t;
 
 static PyTypeObject *ground_type;
@@ -50,50 +58,48 @@ static PyObject *box_new(PyTypeObject *type, PyObject *arguments, PyObject *name
     }
     Py_INCREF(ground);
     self->box    = box;
+    self->free   = -1;
     self->ground = (SKYC_PyGround_t *)(void *)ground;
     return (PyObject *)self;
 }
 
-/* Note an operation that was submitted. @return false with an exception; there is room after this for one that failed */
-static bool make_room(box_t *self, Py_ssize_t count)
+/* Have a free place. @return false with an exception */
+static bool make_room(box_t *self)
 {
-    const Py_ssize_t room = self->count + count;
-    SKYC_PyRun_t   **runs = self->runs;
+    const Py_ssize_t room = self->free < 0 ? 2 * self->room + 1 : self->room;
 
     if (room > self->room)
     {
-        runs = realloc(runs, (size_t)(2 * room) * sizeof(SKYC_PyRun_t *));
-        if (runs == NULL)
+        place_t *places = realloc(self->places, (size_t)room * sizeof(place_t));
+
+        if (places == NULL)
         {
             (void)PyErr_NoMemory();
             return false;
         }
-        self->runs = runs;
-        self->room = 2 * room;
+        for (Py_ssize_t i = self->room; i < room; ++i)
+        {
+            places[i] = (place_t){.next = i + 1 < room ? i + 1 : -1};
+        }
+        self->free   = self->room;
+        self->places = places;
+        self->room   = room;
     }
     return true;
 }
 
-static void forget(box_t *self, const SKYC_PyRun_t *run)
+static void forget(box_t *self, Py_ssize_t ticket)
 {
-    Py_ssize_t at = 0;
-
-    while (at < self->count && self->runs[at] != run)
-    {
-        ++at;
-    }
-    if (at < self->count)
-    {
-        --self->count;
-        self->runs[at] = self->runs[self->count];
-    }
+    self->places[ticket] = (place_t){.next = self->free};
+    self->free           = ticket;
+    --self->count;
 }
 
 /* submit(request, user) */
 static PyObject *box_submit(PyObject *object, PyObject *arguments)
 {
     box_t        *self = (box_t *)(void *)object;
-    PyObject     *request, *user;
+    PyObject     *request, *user, *ticket;
     SKYC_PyRun_t *run;
 
     if (!PyArg_ParseTuple(arguments, "OO", &request, &user))
@@ -102,41 +108,72 @@ static PyObject *box_submit(PyObject *object, PyObject *arguments)
     }
     run = SKYC_PyRun_New(
         request, self->ground->servers); /* memory of a block may be an object of Python, whose methods may submit others */
-    if (run == NULL || !make_room(self, 1))
+    if (run == NULL || !make_room(self) || (ticket = PyLong_FromSsize_t(self->free)) == NULL)
     {
         SKYC_PyRun_Free(run);
         return NULL;
     }
     Py_INCREF(user);
     run->user              = user;
+    run->ticket            = self->free;
     SKYC_Op_t *const op    = &run->op;
     const int        error = SKYC_Ground_Submit(self->ground->ground, self->box, &op, 1);
 
     if (error != 0)
     {
+        Py_DECREF(ticket);
         SKYC_PyRun_Free(run);
         return SKYC_Py_Fail(error);
     }
-    self->runs[self->count] = run;
+    self->free                = self->places[run->ticket].next;
+    self->places[run->ticket] = (place_t){.run = run};
     ++self->count;
-    Py_RETURN_NONE;
+    return ticket;
 }
 
-/* cancel(user): all operations of this user */
-static PyObject *box_cancel(PyObject *object, PyObject *user)
+/* Call back the operations with these tickets, in one step: the ground's thread is held up once. @return false with an exception */
+static bool cancel(const box_t *self, PyObject *tickets)
 {
-    box_t *self = (box_t *)(void *)object;
+    const Py_ssize_t count = PyTuple_Size(tickets);
+    SKYC_Op_t      **ops   = malloc(((size_t)count + 1u) * sizeof(SKYC_Op_t *));
+    uint32_t         given = 0;
 
-    if (!SKYC_Py_IsOurs(self->ground->ground))
+    if (ops == NULL)
     {
+        (void)PyErr_NoMemory();
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count && PyErr_Occurred() == NULL; ++i)
+    {
+        const Py_ssize_t ticket = PyLong_AsSsize_t(PyTuple_GetItem(tickets, i));
+
+        if (ticket >= 0 && ticket < self->room && self->places[ticket].run != NULL)
+        {
+            ops[given] = &self->places[ticket].run->op;
+            ++given;
+        }
+    }
+    if (PyErr_Occurred() == NULL)
+    {
+        SKYC_Ground_Cancel(self->ground->ground, ops, given);
+    }
+    free(ops);
+    return PyErr_Occurred() == NULL;
+}
+
+/* cancel(tickets): a tuple of what `submit` returned */
+static PyObject *box_cancel(PyObject *object, PyObject *tickets)
+{
+    const box_t *self = (const box_t *)(const void *)object;
+
+    if (!PyTuple_Check(tickets))
+    {
+        PyErr_SetString(PyExc_TypeError, "tickets are a tuple");
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < self->count; ++i)
+    if (!SKYC_Py_IsOurs(self->ground->ground) || !cancel(self, tickets))
     {
-        if (self->runs[i]->user == user)
-        {
-            SKYC_Ground_Cancel(self->ground->ground, &self->runs[i]->op);
-        }
+        return NULL;
     }
     Py_RETURN_NONE;
 }
@@ -184,7 +221,7 @@ static PyObject *box_take(PyObject *object, PyObject *unused)
     {
         Py_RETURN_NONE;
     }
-    forget(self, run);
+    forget(self, run->ticket);
     told = Py_BuildValue("(ON)", run->user, SKYC_PyRun_Outcome(run));
     SKYC_PyRun_Free(run);
     return told;
@@ -198,14 +235,14 @@ static PyObject *box_progress(PyObject *object, PyObject *unused)
 
     (void)unused;
     Py_BEGIN_ALLOW_THREADS;
-    for (Py_ssize_t i = 0; i < self->count; ++i)
+    for (Py_ssize_t i = 0; i < self->room; ++i)
     {
-        const SKYC_Op_t *op  = &self->runs[i]->op;
-        uint32_t         one = 0;
+        const SKYC_PyRun_t *run = self->places[i].run;
+        uint32_t            one = 0;
 
-        if (op->core.kind == SKY_GROUND_GET || op->core.kind == SKY_GROUND_PUT)
+        if (run != NULL && (run->op.core.kind == SKY_GROUND_GET || run->op.core.kind == SKY_GROUND_PUT))
         {
-            moved += SKYC_Ground_Progress(self->ground->ground, op, &one);
+            moved += SKYC_Ground_Progress(self->ground->ground, &run->op, &one);
         }
         total += one;
     }
@@ -226,9 +263,12 @@ static void end_runs(box_t *self)
 {
     const Py_ssize_t count = self->count;
 
-    for (Py_ssize_t i = 0; i < self->count; ++i)
+    for (Py_ssize_t i = 0; i < self->room; ++i)
     {
-        SKYC_Ground_Cancel(self->ground->ground, &self->runs[i]->op);
+        SKYC_PyRun_t    *run = self->places[i].run;
+        SKYC_Op_t *const op  = run == NULL ? NULL : &run->op;
+
+        SKYC_Ground_Cancel(self->ground->ground, &op, run == NULL ? 0u : 1u);
     }
     if (self->count > 0)
     {
@@ -240,13 +280,17 @@ static void end_runs(box_t *self)
         }
         Py_END_ALLOW_THREADS;
     }
-    self->count = 0;
     for (Py_ssize_t i = 0; i < count; ++i)
     {
-        SKYC_Op_t *op = SKYC_Box_Take(self->box);
+        SKYC_PyRun_t *run = (SKYC_PyRun_t *)(void *)SKYC_Box_Take(self->box);
 
-        SKYC_PyRun_Free((SKYC_PyRun_t *)(void *)op); /* nothing in a forked child, which has no thread that uses the memory */
+        if (run != NULL) /* else this is a forked child, which has no thread that uses the memory */
+        {
+            forget(self, run->ticket);
+            SKYC_PyRun_Free(run);
+        }
     }
+    self->count = 0;
 }
 
 static PyObject *box_close(PyObject *object, PyObject *unused)
@@ -263,15 +307,16 @@ static void box_dealloc(PyObject *object)
 
     end_runs(self);
     SKYC_Box_Free(self->box);
-    free(self->runs);
+    free(self->places);
     Py_XDECREF((PyObject *)self->ground);
     PyObject_Free(object);
     Py_DECREF(type);
 }
 
 static PyMethodDef box_methods[] = {
-    {"submit", box_submit, METH_VARARGS, "submit(request, user): begin an operation, whose outcome comes with `user`."},
-    {"cancel", box_cancel, METH_O, "Ask all operations of a user to end; their outcomes come in any case."},
+    {"submit", box_submit, METH_VARARGS,
+     "submit(request, user): begin an operation, whose outcome comes with `user`, and return a ticket until that is taken."},
+    {"cancel", box_cancel, METH_O, "Ask the operations with these tickets, a tuple, to end; their outcomes come in any case."},
     {"wait", box_wait, METH_O,
      "wait(timeout_us): wait until an outcome can be taken, and return True; False: nothing runs, or it is late."},
     {"take", box_take, METH_NOARGS, "Return (user, outcome) of the operation that ended first, or None."},

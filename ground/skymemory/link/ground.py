@@ -284,15 +284,19 @@ class Box:
     def __init__(self, native: Any) -> None:
         self._native = native
 
-    def submit(self, operation: Operation) -> None:
-        """Begin an operation, whose memory must not change until its outcome was taken. Errors are those of `Ground.run`."""
-        with _TOLD:
-            self._native.submit(operation.request(), operation)
+    def submit(self, operation: Operation) -> int:
+        """Begin an operation, whose memory must not change until its outcome was taken. Errors are those of `Ground.run`.
 
-    def cancel(self, operation: Operation) -> None:
-        """Ask an operation to end: its outcome comes soon in any case, mostly CANCELLED. A put leaves old, new or nothing."""
+        Returns:
+            A ticket for `cancel`. Once the outcome was taken, another operation may get it.
+        """
         with _TOLD:
-            self._native.cancel(operation)
+            return int(self._native.submit(operation.request(), operation))
+
+    def cancel(self, tickets: Iterable[int]) -> None:
+        """Ask operations to end: their outcomes come soon in any case, mostly CANCELLED. A put leaves old, new or nothing."""
+        with _TOLD:
+            self._native.cancel(tuple(tickets))
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until an outcome can be taken, and return True; return False if nothing runs, or none comes in time.

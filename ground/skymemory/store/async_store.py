@@ -272,23 +272,21 @@ class AsyncStore:
                 await asyncio.sleep(0)
             while True:
                 try:
-                    self._runner.submit(self._box, one)
+                    run.tickets[index] = ticket = self._runner.submit(self._box, one)
                     break
                 except BlockingIOError:
                     await asyncio.sleep(FULL_S)
             self._runs[id(one)] = run, index
             run.begun += 1
             if run.is_late:
-                self._box.cancel(one)
+                self._box.cancel([ticket])
 
     def _expire(self, run: "_Run") -> None:
         run.is_late = True
         self._call_back(run)
 
     def _call_back(self, run: "_Run") -> None:
-        for one in run.operations:
-            if id(one) in self._runs:
-                self._box.cancel(one)
+        self._box.cancel(run.tickets.values())
 
     def _take(self) -> None:
         """Hand over outcomes that have come. The descriptor stays readable while there are more."""
@@ -323,13 +321,15 @@ def _begin(steps: Steps[Any]) -> Sequence[Operation]:
 class _Run:
     """Operations that were begun together."""
 
-    __slots__ = ("begun", "ended", "is_late", "left", "operations", "outcomes")
+    __slots__ = ("begun", "ended", "is_late", "left", "operations", "outcomes", "tickets")
 
     def __init__(self, operations: Sequence[Operation], ended: asyncio.Future[None]) -> None:
         self.operations = operations
         self.outcomes: list[Outcome | None] = [None] * len(operations)
         self.ended = ended
         """Done when all have ended."""
+        self.tickets: dict[int, int] = {}
+        """Tickets of operations that run, by their indices."""
         self.begun = 0
         """Operations that were begun: they come first."""
         self.left = len(operations)
@@ -342,6 +342,7 @@ class _Run:
         if self.is_late and outcome.status is Status.CANCELLED:
             outcome.status = Status.EXPIRED
         self.outcomes[index] = outcome
+        del self.tickets[index]
         self.left -= 1
         if not self.left and not self.ended.done():
             self.ended.set_result(None)

@@ -193,15 +193,15 @@ class Runner:
         with self._told:
             return self._ground.box(has_descriptor=has_descriptor)
 
-    def submit(self, box: Box, operation: Operation) -> None:
-        """Begin an operation in a box.
+    def submit(self, box: Box, operation: Operation) -> int:
+        """Begin an operation in a box, and return its ticket.
 
         Raises:
             BlockingIOError: There is no room for it now.
             ValueError: The store was closed.
         """
         with self._told:
-            box.submit(operation)
+            return box.submit(operation)
 
     def is_news(self, outcomes: Sequence[Outcome]) -> bool:
         """Return True if `note` has something to log, for which it may have to ask satellites."""
@@ -267,27 +267,29 @@ class Runner:
         total = sum(one.chunks for one in operations) if progress is not None else 0
         begun = done = 0
         ids = {id(one): index for index, one in enumerate(operations)}
+        tickets: dict[int, int] = {}  # of those that run, by their indices
         with closing(box):  # whoever raises, nothing writes into the memory of blocks afterwards
             while len(outcomes) < len(operations):
                 if cancelled is not None and cancelled():
                     raise CancelledLookupError
                 try:
                     while begun < len(operations):
-                        box.submit(operations[begun])
+                        tickets[begun] = box.submit(operations[begun])
                         begun += 1
                 except BlockingIOError:
                     time.sleep(FULL_S)
                 left_s = _PROGRESS_S if until_s is None else until_s - time.monotonic()
                 if left_s <= 0:
                     is_late, left_s = True, _PROGRESS_S
-                    for operation in operations[:begun]:
-                        box.cancel(operation)
+                    box.cancel(tickets.values())
                 box.wait(min(_PROGRESS_S, left_s))
                 while (ended := box.take()) is not None:
                     operation, outcome = ended
                     if is_late and outcome.status is Status.CANCELLED:
                         outcome.status = Status.EXPIRED
-                    outcomes[ids[id(operation)]] = outcome
+                    index = ids[id(operation)]
+                    outcomes[index] = outcome
+                    del tickets[index]
                     done += operation.chunks if progress is not None else 0
                 if progress is not None:
                     moved, _ = box.progress()

@@ -174,7 +174,9 @@ static void test_what_others_began_goes_on_after_the_caller(void)
 
     begin(&caller, ground, WAIT_US);
     CHECK_EQ(SKYC_Ground_Submit(ground, box, &op, 1), 0);
-    SKYC_Ground_Cancel(ground, &caller.op);
+    SKYC_Op_t *const called = &caller.op;
+
+    SKYC_Ground_Cancel(ground, &called, 1);
     (void)pthread_join(caller.thread, NULL);
     CHECK(caller.ended == 1 && SKYC_Box_Take(caller.box) == &caller.op && caller.op.core.status == SKY_STATUS_CANCELLED);
     CHECK_EQ(SKYC_Box_Await(box, 1, 0), 0);

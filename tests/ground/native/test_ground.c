@@ -150,7 +150,7 @@ static void test_no_block_waits_for_another(void)
     CHECK_EQ(SKYC_Ground_Submit(ground, box, &ops[2], 1), 0);
     CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
     CHECK(SKYC_Box_Take(box) == ops[2] && ops[2]->core.status == SKY_STATUS_MISS);
-    SKYC_Ground_Cancel(ground, ops[0]);
+    SKYC_Ground_Cancel(ground, &ops[0], 1);
     CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
     CHECK(SKYC_Box_Take(box) == ops[0] && ops[0]->core.status == SKY_STATUS_CANCELLED);
     __atomic_store_n(&keeps_chunk, false, __ATOMIC_RELAXED);
@@ -255,11 +255,10 @@ static void test_cancel_ends_what_runs_and_what_waits(void)
 
     __atomic_store_n(&is_mute, true, __ATOMIC_RELAXED);
     CHECK_EQ(SKYC_Ground_Submit(ground, box, ops, 3), 0);
-    SKYC_Ground_Cancel(ground, ops[1]);
+    SKYC_Ground_Cancel(ground, &ops[1], 1);
     CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
     CHECK(SKYC_Box_Take(box) == ops[1] && ops[1]->core.status == SKY_STATUS_CANCELLED);
-    SKYC_Ground_Cancel(ground, ops[1]); /* it has ended */
-    SKYC_Ground_Cancel(ground, ops[0]);
+    SKYC_Ground_Cancel(ground, ops, 2); /* one has ended */
     CHECK_EQ(SKYC_Box_Await(box, 1, WAIT_US), 1);
     CHECK(SKYC_Box_Take(box) == ops[0] && ops[0]->core.status == SKY_STATUS_CANCELLED);
     __atomic_store_n(&is_mute, false, __ATOMIC_RELAXED);
@@ -369,7 +368,7 @@ static void test_a_forked_child_gets_an_error(void)
         const bool is_told = all_fail(ground, box, op, ECHILD) && SKYC_Ground_IsChild(ground) &&
                              SKYC_Box_Await(box, 1, WAIT_US) == 0 && SKYC_Box_Take(box) == NULL;
 
-        SKYC_Ground_Cancel(ground, op);
+        SKYC_Ground_Cancel(ground, &op, 1);
         SKYC_Box_Free(box);
         SKYC_Ground_Close(ground);
         SKYC_Ground_Free(ground);

@@ -213,7 +213,7 @@ def test_a_child_of_this_process_is_told_so_by_everything_else() -> None:
             opened_here.box,
             lambda: opened_here.run([operation]),
             lambda: box.submit(operation),
-            lambda: box.cancel(operation),
+            lambda: box.cancel([0]),
             lambda: box.wait(60),
             box.take,
         ]

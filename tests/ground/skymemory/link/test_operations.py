@@ -168,12 +168,12 @@ def test_an_operation_is_called_back_and_memory_comes_free(start_sky: StartSky) 
         room = bytearray(100_000)
         box = ground.box()
         one = Operation(Kind.GET, entry_of(sky, bytes(32), len(room)), sky.cache.tenant, 600_000, room)
-        box.submit(one)
+        ticket = box.submit(one)
         assert not box.wait(0.2)
         with pytest.raises(BufferError):
             room.append(0)  # the ground has it
         began_s = time.monotonic()
-        box.cancel(one)
+        box.cancel([ticket])
         assert box.wait(60)
         assert time.monotonic() - began_s < 10
         told = box.take()
@@ -185,6 +185,35 @@ def test_an_operation_is_called_back_and_memory_comes_free(start_sky: StartSky) 
         box.submit(one.__class__(Kind.GET, one.entry, one.tenant, 600_000, memory := bytearray(100_000)))
         del box  # what runs ends
         memory.append(0)
+
+
+def test_many_operations_are_called_back_at_once(start_sky: StartSky) -> None:
+    local = start_sky()
+    sky = local.constellation
+    with opened(sky) as ground:
+        for satellite in sky.torus.satellites():
+            local.kill(satellite)
+        box = ground.box()
+        entry = entry_of(sky, bytes(32), 1)
+        operations = [Operation(Kind.GET, entry, sky.cache.tenant, 600_000, bytearray(1)) for _ in range(1000)]
+        tickets = [box.submit(one) for one in operations]
+        assert len(set(tickets)) == 1000
+        box.cancel(tickets[1:])
+        box.cancel([-1, 1 << 40])  # nobody has these
+        for wrong in (["no number"], [1 << 80]):
+            with pytest.raises((TypeError, OverflowError)):
+                box.cancel(wrong)  # type: ignore[arg-type]
+        ended = []
+        while len(ended) < 999:
+            assert box.wait(60)
+            if (told := box.take()) is not None:
+                ended.append(told)
+        assert {one.status for _, one in ended} == {Status.CANCELLED}
+        assert all(one is not operations[0] for one, _ in ended)
+        assert box.submit(operations[1]) in tickets[1:]
+        box.close()
+        assert box.take() is None
+        assert box.submit(operations[2]) in tickets  # all are free again
 
 
 def test_a_loop_of_events_awaits_outcomes(start_sky: StartSky) -> None:
