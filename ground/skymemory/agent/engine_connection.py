@@ -73,6 +73,8 @@ class EngineConnection:
         """Requests in work that can be called back, by their numbers."""
         self._work_bytes = 0
         self._ended_one = asyncio.Event()
+        self._ends = False
+        """True once nothing is answered any more."""
         self.why = ""
         """Reason why the agent ended the connection; empty: the engine did, or nobody yet."""
 
@@ -98,6 +100,7 @@ class EngineConnection:
                 if not reading.done() and self._tasks:
                     await asyncio.wait(self._tasks, timeout=DRAIN_S)
             finally:
+                self._ends = True
                 await _cancelled({watch, beat, reading, *self._tasks})
             if not reading.cancelled():
                 reading.result()
@@ -192,7 +195,7 @@ class EngineConnection:
             if answer is not None:
                 await self._send(answer)
         except asyncio.CancelledError:
-            if not isinstance(asked, protocol.Get | protocol.LookUp) or asked.id in self._called:  # the connection ends
+            if self._ends or not isinstance(asked, protocol.Get | protocol.LookUp):
                 raise
             with suppress(OSError):
                 await self._send(self._nothing(asked))

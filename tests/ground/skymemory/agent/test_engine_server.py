@@ -7,10 +7,13 @@ import stat
 import struct
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, suppress
+from fcntl import ioctl
 from hashlib import sha256
 from pathlib import Path
+from termios import FIONREAD
 
 import pytest
 
@@ -219,6 +222,41 @@ def test_an_engine_that_goes_calls_its_gets_back(
             engine.send(protocol.Get(1, [(name, 0, 1000)]))
             wait_until(lambda: arenas() > before, "it is mapped")
         wait_until(lambda: arenas() == before, "it is given back")
+
+
+def test_an_engine_that_calls_back_and_goes_without_reading_is_let_go(
+    slow: tuple[LocalConstellation, AgentClient], stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    """It keeps its end of the socket open, where answers to what was called back find no room."""
+    local, client = slow
+    [name] = store(client, [key("unread")], 1000)
+
+    def arenas() -> int:
+        return Path(f"/proc/{agent_pid(client)}/maps").read_text().count("memfd:")
+
+    before = arenas()
+    with RawEngine(client.path) as engine:
+        assert isinstance(engine.greet(), protocol.Welcome)
+        for number in range(3):  # each answer is longer than what a socket and a writer take
+            engine.send(protocol.Get(number, [(name, 0, 1000)] * protocol.BLOCKS_MAX))
+        wait_until(lambda: waits_for_room(engine), "nothing more is sent")
+        with stopped(local):
+            for number in range(10, 50):
+                engine.send(protocol.Get(number, [(key(("unread", number)), 0, 1000)]))
+            time.sleep(0.1)  # they run
+            engine.send(b"".join(protocol.frame(protocol.CallBack(number)) for number in range(10, 50)))
+            engine.link.shutdown(socket.SHUT_WR)
+            wait_until(lambda: arenas() == before, "the agent ends the connection")
+
+
+def waits_for_room(engine: RawEngine) -> bool:
+    """Return True if the engine's socket is so full that the agent has stopped to send."""
+    waiting = array("i", [0])
+    ioctl(engine.link, FIONREAD, waiting)
+    time.sleep(0.05)
+    full = waiting[0]
+    ioctl(engine.link, FIONREAD, waiting)
+    return waiting[0] == full > 1 << 16
 
 
 def agent_pid(client: AgentClient) -> int:
