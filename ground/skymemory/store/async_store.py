@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from skymemory.common.whole_file import Buffer
@@ -220,7 +221,7 @@ class AsyncStore:
         try:
             self._runner.refresh()
             if is_begun_beside:
-                operations = await asyncio.to_thread(_begin, steps)
+                operations = await self._beside(partial(_begin, steps))
             else:
                 operations = next(steps)
             while True:
@@ -237,6 +238,17 @@ class AsyncStore:
             steps.close()
             self._calls -= 1
             self._let_go()
+
+    async def _beside(self, work: Callable[[], T]) -> T:
+        """Do work beside the event loop. Who is cancelled meanwhile waits for its end: steps that run cannot be closed."""
+        done = self._loop.run_in_executor(None, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            while not done.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([done])
+            raise
 
     async def _run(self, operations: Sequence[Operation], until_s: float | None, watch: Watch | None) -> list[Outcome]:
         """Have operations of one kind done, all at once, and wait for all of them."""

@@ -178,6 +178,22 @@ def test_who_fetches_for_others_may_go(patient: LocalConstellation, stopped: Sto
     with_store(patient, work)
 
 
+def test_a_call_may_be_cancelled_while_its_memory_is_taken(full_sky: LocalConstellation) -> None:
+    name, data = key("begins"), os.urandom(8_000_000)
+
+    async def work(store: AsyncStore) -> None:
+        assert (await store.put([(name, data)]))[0].ok
+        for _ in range(3):
+            call = asyncio.create_task(store.get([name]))
+            await asyncio.sleep(0)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        assert data_of(await store.get([name])) == data
+
+    with_store(full_sky, work)
+
+
 def test_a_get_of_a_value_waits_for_no_other_one(patient: LocalConstellation, stopped: Stopped) -> None:
     """The other one may have begun before another host's put, whose end somebody has seen since."""
 
