@@ -83,8 +83,9 @@ class AsyncStore:
             watch: Told of what was moved.
         """
         room = [None] * len(keys) if into is None else into
+        start_s = self._loop.time()
         results: dict[int, GetResult] = {}
-        left = list(range(len(keys)))
+        left, left_s = list(range(len(keys))), deadline_s
         while left:
             follows = {index: self._follow(keys[index], room[index], block_bytes_max) for index in left}
             own = [index for index, follower in follows.items() if follower is None]
@@ -92,14 +93,19 @@ class AsyncStore:
                 if own:
                     mine, its = [keys[index] for index in own], [room[index] for index in own]
                     steps = self._steps(tenant).get(mine, its, block_bytes_max)
-                    results |= zip(own, await self._lead(mine, its, steps, deadline_s, watch), strict=True)
-                told = {index: await one.result for index, one in follows.items() if one is not None}
+                    results |= zip(own, await self._lead(mine, its, steps, left_s, watch), strict=True)
+                left_s = None if deadline_s is None else max(0.0, start_s + deadline_s - self._loop.time())
+                if waits := [one.result for one in follows.values() if one is not None]:
+                    await asyncio.wait(waits, timeout=left_s)
+                late = [index for index, one in follows.items() if one is not None and not one.result.done()]
+                told = {index: one.result.result() for index, one in follows.items() if one is not None and one.result.done()}
             finally:
                 for one in follows.values():
                     if one is not None:
                         one.result.cancel()  # nobody writes into its memory any more
-            left = [index for index, result in told.items() if result is None]  # who fetched it has no use for it any more
+            left = [index for index, result in told.items() if result is None]
             results |= {index: result for index, result in told.items() if result is not None}
+            results |= {index: GetResult(keys[index], None, Status.EXPIRED, self._loop.time() - start_s) for index in late}
         return [results[index] for index in range(len(keys))]
 
     async def put(
@@ -178,7 +184,11 @@ class AsyncStore:
         deadline_s: float | None,
         watch: Watch | None,
     ) -> list[GetResult]:
-        """Fetch blocks, and hand each to those that wait for it."""
+        """Fetch blocks, and hand each to those that wait for it.
+
+        These fetch it themselves if the call goes, or does not get it for a reason of its own: its deadline, or its memory.
+        """
+        own = {Status.BAD_LENGTH, Status.TOO_LARGE} | ({Status.EXPIRED} if deadline_s is not None else set())
         leads = {key: index for index, key in enumerate(keys) if key not in self._gets}
         self._gets |= {key: [] for key in leads}
         results: list[GetResult] | None = None
@@ -187,8 +197,9 @@ class AsyncStore:
             results = await self._do(steps, deadline_s, watch, is_begun_beside=sum(lengths) >= _BESIDE_BYTES)
         finally:
             for key, index in leads.items():
+                result = None if results is None or results[index].status in own else results[index]
                 for follower in self._gets.pop(key):
-                    follower.take(None if results is None else results[index], room[index])
+                    follower.take(result, room[index])
         return results
 
     # ---- inside -----------------------------------------------------------------------------------------------------

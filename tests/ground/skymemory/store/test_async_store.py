@@ -178,6 +178,43 @@ def test_who_fetches_for_others_may_go(patient: LocalConstellation, stopped: Sto
     with_store(patient, work)
 
 
+def test_who_waits_for_another_get_does_not_end_for_its_reasons(patient: LocalConstellation, stopped: Stopped) -> None:
+    """The other one may have little time, or memory of another length for this block, while it waits for others of its own."""
+    names, data = [key(("reasons", number)) for number in range(2)], os.urandom(BLOCK)
+
+    async def work(store: AsyncStore) -> None:
+        assert all(one.ok for one in await store.put([(name, data) for name in names]))
+        with stopped(patient, store.store.whereabouts.servers(0)[2]):
+            hurried = asyncio.create_task(store.get(names[:1], deadline_s=0.1))
+            await asyncio.sleep(0)
+            calm = asyncio.create_task(store.get(names[:1]))
+            assert (await hurried)[0].status == Status.EXPIRED
+            wrong = asyncio.create_task(store.get(names, into=[memoryview(bytearray(5)), memoryview(bytearray(BLOCK))]))
+            await asyncio.sleep(0)
+            right = asyncio.create_task(store.get(names))
+            await asyncio.sleep(0)
+        assert data_of(await calm) == data
+        assert [one.status for one in await wrong] == ["bad_length", "done"]
+        assert [bytes(one.data or b"") for one in await right] == [data] * 2
+
+    with_store(patient, work)
+
+
+def test_who_waits_for_another_get_keeps_its_deadline(patient: LocalConstellation, stopped: Stopped) -> None:
+    name, data = key("keeps"), os.urandom(BLOCK)
+
+    async def work(store: AsyncStore) -> None:
+        assert (await store.put([(name, data)]))[0].ok
+        with stopped(patient, store.store.whereabouts.servers(0)[2]):
+            calm = asyncio.create_task(store.get([name]))
+            await asyncio.sleep(0)
+            assert (await store.get([name], deadline_s=0.01))[0].status == Status.EXPIRED
+            assert not calm.done()
+        assert data_of(await calm) == data
+
+    with_store(patient, work)
+
+
 def test_a_call_may_be_cancelled_while_its_memory_is_taken(full_sky: LocalConstellation) -> None:
     name, data = key("begins"), os.urandom(8_000_000)
 
