@@ -203,7 +203,7 @@ def test_many_operations_are_called_back_at_once(start_sky: StartSky) -> None:
         for wrong in (["no number"], [1 << 80]):
             with pytest.raises((TypeError, OverflowError)):
                 box.cancel(wrong)  # type: ignore[arg-type]
-        ended = []
+        ended: list[tuple[Operation, Outcome]] = []
         while len(ended) < 999:
             assert box.wait(60)
             if (told := box.take()) is not None:
