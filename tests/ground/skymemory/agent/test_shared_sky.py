@@ -13,9 +13,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.constellation_source import FixedSource, RunningSource
-from skymemory.agent.shared_sky import SharedSky
+from skymemory.agent.shared_sky import LATELY_S, SharedSky
+from skymemory.link.ask import Ask
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.run_record import RunRecord
+from skymemory.wire import icd
 from support.agents import tell_up
 from support.namespace import run_in_namespace
 from support.spread import shares_of
@@ -317,7 +320,9 @@ import asyncio, os
 from ipaddress import IPv4Address
 from prometheus_client import CollectorRegistry
 from skymemory.agent.constellation_source import FixedSource
-from skymemory.agent.shared_sky import SharedSky
+from skymemory.agent.shared_sky import LATELY_S, SharedSky
+from skymemory.link.ask import Ask
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.constellation import Constellation
 
 sky = Constellation.model_validate({"network": {"network": "10.77.0.0/16"}})
@@ -364,3 +369,26 @@ asyncio.run(main())
 
 def test_what_is_known_stays_while_no_way_leads_to_the_sky(tmp_path: Path) -> None:
     assert run_in_namespace(NETWORK_GOES, tmp_path) == "done\n"
+
+
+def test_what_is_not_asked_for_lack_of_room_is_no_silence(
+    start_sky: StartSky, stopped: Callable[..., AbstractContextManager[None]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The probe has no turn while this host asks too much; blocks go all the same."""
+    local = start_sky()
+
+    async def work(sky: SharedSky) -> None:
+        store = sky.store
+        assert store is not None
+        silent = store.whereabouts.servers(0)[-1]
+        asks = [Ask(Route(silent, silent), icd.OP_PING)] * 4096
+        with stopped(local, silent):
+            crowd = [asyncio.create_task(asyncio.to_thread(store.control.exchange, asks, 2 * LATELY_S)) for _ in range(3)]
+            end_s = time.monotonic() + 1.5 * LATELY_S
+            while time.monotonic() < end_s:
+                assert sky.unready is None
+                await asyncio.sleep(0.1)
+        await asyncio.gather(*crowd, return_exceptions=True)
+
+    with_sky(FixedSource(local.constellation), work)
+    assert not [one.message for one in caplog.records if one.levelno >= logging.ERROR]
