@@ -85,6 +85,45 @@ static void test_one_row_is_decoded_a_run(void)
     host_close(&rig);
 }
 
+/* Who came first is done first: others that come all the time would hold it up for ever. */
+static void test_blocks_are_decoded_one_after_the_other(void)
+{
+    static uint8_t       later[sizeof(down)], later_parity[sizeof(parity)], later_have[sizeof(have)];
+    static SKY_HostRow_t later_rows[ROWS];
+    SKY_HostBlock_t      memory;
+    SKY_HostBlock_t     *first = begun(&memory);
+    SKY_HostBlock_t      second;
+
+    SKY_Host_Stop(&rig.host, rig.now_us, NULL, SKY_STATUS_CANCELLED);
+    CHECK(SKY_Host_NextEnded(&rig.host) == first && rig.host.decoding == NULL);
+    rig.wire_count = 0;
+    *first         = coded(SKY_HOST_GET);
+    second         = coded(SKY_HOST_GET);
+    second.data    = later;
+    second.parity  = later_parity;
+    second.have    = later_have;
+    second.rows    = later_rows;
+    CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, first), SKY_HOST_BEGUN);
+    CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &second), SKY_HOST_BEGUN);
+    for (uint32_t steps = 0; rig.host.running > 0u && steps < 1000u; ++steps)
+    {
+        const bool     is_all = rig.host.decoding != NULL; /* what the other one needs is on its way */
+        const uint64_t due_us = is_all ? UINT64_MAX : SKY_Host_Run(&rig.host, rig.now_us, true);
+
+        if (rig.host.running > 0u && !host_take(&rig, due_us))
+        {
+            CHECK(!is_all);
+            rig.now_us = due_us;
+        }
+    }
+    CHECK(rig.host.decoding == first && first->ended_next == &second);
+    host_run(&rig);
+    CHECK(SKY_Host_NextEnded(&rig.host) == &second &&
+          SKY_Host_NextEnded(&rig.host) == first); /* the last one that ended comes first */
+    CHECK(memcmp(up, down, first->stripe.block_len) == 0 && memcmp(up, later, first->stripe.block_len) == 0);
+    host_close(&rig);
+}
+
 static void test_decoding_can_be_stopped(void)
 {
     SKY_HostBlock_t  memory, other = {0};
@@ -105,6 +144,7 @@ static void test_decoding_can_be_stopped(void)
 int main(void)
 {
     RUN(test_one_row_is_decoded_a_run);
+    RUN(test_blocks_are_decoded_one_after_the_other);
     RUN(test_decoding_can_be_stopped);
     return CHECK_RESULT();
 }

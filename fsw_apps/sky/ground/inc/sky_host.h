@@ -69,7 +69,7 @@ typedef struct
  * reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to `servers`
  * only, unless the shell names another place for a share while it runs: SKY_Host_Replace.
  */
-typedef struct
+typedef struct SKY_HostBlock
 {
     uint8_t        key[SKY_KEY_BYTES];
     uint32_t       kind; /**< SKY_HostKind_t */
@@ -116,8 +116,8 @@ typedef struct
     uint32_t moved;       /**< while it runs: chunks that have come, or were acknowledged, so far */
     uint32_t
         served_count; /**< satellites in `served`: those of an earlier transfer, if it is not 0 at first, and those of this one */
-    uint32_t row_next;   /**< the host's own: rows before this one have all their data */
-    void    *ended_next; /**< the host's own */
+    uint32_t              row_next;   /**< the host's own: rows before this one have all their data */
+    struct SKY_HostBlock *ended_next; /**< the host's own */
 } SKY_HostBlock_t;
 
 /** A way in: an endpoint through which satellites are reached. */

@@ -67,8 +67,14 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status, boo
     work->block        = NULL;
     if (decodes)
     {
-        block->ended_next = host->decoding;
-        host->decoding    = block;
+        SKY_HostBlock_t **last = &host->decoding; /* whoever came first is done first */
+
+        while (*last != NULL)
+        {
+            last = &(*last)->ended_next;
+        }
+        block->ended_next = NULL;
+        *last             = block;
     }
     else
     {
@@ -81,7 +87,8 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status, boo
         host->work_free = number;
     }
     SKY_ASSERT(work->block == NULL);
-    SKY_ASSERT(host->ended == block || host->decoding == block);
+    SKY_ASSERT(decodes || host->ended == block);
+    SKY_ASSERT(!decodes || host->decoding != NULL);
 }
 
 static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
@@ -176,24 +183,22 @@ bool SKY_HostEnds_Decode(SKY_Host_t *host)
 
 void SKY_HostEnds_StopDecoding(SKY_Host_t *host, const SKY_HostBlock_t *block, SKY_Status_t status)
 {
-    SKY_HostBlock_t *left = host->decoding;
+    SKY_HostBlock_t **at = &host->decoding;
 
     SKY_ASSERT(status != SKY_STATUS_RUNNING);
-    host->decoding = NULL;
-    while (left != NULL)
+    while (*at != NULL)
     {
-        SKY_HostBlock_t *one = left;
+        SKY_HostBlock_t *one = *at;
 
         SKY_ASSERT(one->kind == SKY_HOST_GET);
-        left = one->ended_next;
         if (block == NULL || one == block)
         {
+            *at = one->ended_next;
             Tell(host, one, status);
         }
         else
         {
-            one->ended_next = host->decoding;
-            host->decoding  = one;
+            at = &one->ended_next;
         }
     }
 }
