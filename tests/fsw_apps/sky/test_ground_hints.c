@@ -297,15 +297,42 @@ static void test_round_trips(void)
     const SKY_Addr_t       one   = {2, 3};
     const SKY_Addr_t       other = {2, 4};
     const SKY_GroundHint_t rtt   = {one, 30000, 0, false};
-    const SKY_GroundHint_t long_ = {other, UINT32_MAX, 0, false};
+    const SKY_GroundHint_t long_ = {other, SKY_HOST_ASK_INITIAL_US / 3u + 1u, 0, false};
 
     open_ground(1);
     CHECK(told_of(one).rtt_us == 0u && told_of(one).silent_us == 0u);
     SKY_Ground_TakeHint(&ground, now_us, &rtt);
     SKY_Ground_TakeHint(&ground, now_us, &long_);
-    CHECK(told_of(one).rtt_us == 30000u && told_of(other).rtt_us == SKY_HOST_RTO_MAX_US);
+    CHECK(told_of(one).rtt_us == 30000u && told_of(other).rtt_us == 0u);
     CHECK(told_of(one).silent_us == 0u);
     close_ground();
+}
+
+/* Round trips of full links, or of satellites that were held up, make nobody wait longer for one that is silent. */
+static void test_round_trips_hold_nobody_up(void)
+{
+    static const uint32_t rtts[] = {
+        0, 1, SKY_HOST_ASK_INITIAL_US / 3u, SKY_HOST_ASK_INITIAL_US / 3u + 1u, SKY_HOST_RTO_MAX_US, UINT32_MAX};
+    uint64_t without_us = UINT64_MAX;
+
+    for (uint32_t i = 0; i < sizeof(rtts) / sizeof(rtts[0]); ++i)
+    {
+        open_ground(1);
+        (void)prepare(&runs[0], SKY_GROUND_FIND, 1, 350, 0);
+        silence(home_of(&runs[0].op, 1, 0), true);
+        for (uint32_t number = 0; number < NODES; ++number)
+        {
+            const SKY_GroundHint_t hint = {satellite_of(number), rtts[i], 0, false};
+
+            SKY_Ground_TakeHint(&ground, now_us, &hint);
+        }
+        const uint64_t began_us = now_us;
+
+        CHECK(find(&runs[1], 1) != SKY_STATUS_DONE);
+        without_us = i == 0u ? now_us - began_us : without_us;
+        CHECK(now_us - began_us <= without_us);
+        close_ground();
+    }
 }
 
 /* ---- what it tells --------------------------------------------------------------------------------------------------------------- */
@@ -378,6 +405,7 @@ int main(void)
     RUN(test_what_is_wrong_is_left_out);
     RUN(test_there_is_no_look_without_a_sky);
     RUN(test_round_trips);
+    RUN(test_round_trips_hold_nobody_up);
     RUN(test_it_tells_who_is_silent);
     RUN(test_it_tells_whom_a_block_went_on_without);
     return CHECK_RESULT();

@@ -588,7 +588,8 @@ SKY_GroundOp_t *SKY_Ground_OpOf(const SKY_HostBlock_t *block);
 /** Return true if this host calls a satellite lost. */
 bool SKY_Ground_IsLost(const SKY_Ground_t *ground, SKY_Addr_t satellite);
 /**
- * Take in what another process of this machine knew. Its round trip counts if none was measured here. A satellite that it found silent less than
+ * Take in what another process of this machine knew. Its round trip counts if none was measured here, and it is so short that the
+ * first timer of a question is no longer than without. A satellite that it found silent less than
  * `lost_us` ago is asked as any other, but counts as late from the first question on, until it says something. What is no satellite, or
  * was said after now_us, is left out. Nothing counts as absent because of a hint, and nothing is purged.
  */

@@ -5,9 +5,14 @@
  * A satellite that another process found silent is asked as any other. It counts as late at once (SKY_Host_Doubt): a put sends its share to the
  * stand-in as well, and a get asks for parity, or at the stand-in. If it was lost there, a look begins here, which waits for it no longer than
  * for an answer that one can do without: with the questions of that process these are as many as make it lost.
+ *
+ * A round trip counts only if it makes this host wait less. It may be that of links which were full, or that of a satellite which was held up.
+ * Nobody corrects it at one that is silent, and each process passes it on: it would hold up all of them, as long as one follows the other.
  */
 #include "sky_assert.h"
 #include "sky_ground_priv.h"
+
+#define FIRST_TIMER 3u /* times the first round trip that is known (SKY_Peer_OnRtt) */
 
 /* Return true if a satellite has said something since a time. */
 static bool HasSpoken(const SKY_Ground_t *ground, SKY_Addr_t satellite, uint64_t since_us)
@@ -33,9 +38,9 @@ void SKY_Ground_TakeHint(SKY_Ground_t *ground, uint64_t now_us, const SKY_Ground
     {
         return;
     }
-    if (hint->rtt_us != 0u)
+    if (hint->rtt_us != 0u && hint->rtt_us <= ground->host.questions.patience.first_us / FIRST_TIMER)
     {
-        SKY_Host_Expect(&ground->host, satellite, hint->rtt_us < SKY_HOST_RTO_MAX_US ? hint->rtt_us : SKY_HOST_RTO_MAX_US);
+        SKY_Host_Expect(&ground->host, satellite, hint->rtt_us);
     }
     if (silent_us == 0u || silent_us > now_us || now_us - silent_us >= lost_us || SKY_Ground_IsLost(ground, satellite) ||
         HasSpoken(ground, satellite, silent_us))
