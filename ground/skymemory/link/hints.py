@@ -101,7 +101,7 @@ class HintFile:
             _writes.release()
 
     def _content(self) -> _Content | None:
-        with suppress(SecretFileError, msgspec.DecodeError):
+        with suppress(SecretFileError, msgspec.DecodeError, RecursionError):
             if self._path is not None:
                 return _DECODER.decode(read_secret(self._path, self._most_bytes, kept=Kept.OWN))
         return None

@@ -104,6 +104,13 @@ def test_any_byte_may_be_another(path: Path, data: st.DataObject) -> None:
     path.unlink()
 
 
+def test_brackets_may_be_as_deep_as_the_file(path: Path) -> None:
+    content = path.read_text().removesuffix("}") + ',"more":'
+    path.write_text(content + "[" * 2_500 + "]" * 2_500 + "}")
+    assert path.stat().st_size < 64 * SKY.torus.planes * SKY.torus.slots
+    assert not HintFile(SKY).read()
+
+
 def test_a_huge_file_is_not_read(path: Path) -> None:
     rewrite(path, hints=[LOST] * 10_000)
     assert not HintFile(SKY).read()
