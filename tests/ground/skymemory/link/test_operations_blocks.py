@@ -199,6 +199,7 @@ def test_another_block_under_the_same_key_is_told_of(full_sky: LocalConstellatio
         assert got(ground, sky, [outcome.entry]) == [data]
 
 
+@pytest.mark.xfail(reason="docs/limits.md: once satellites are settled such a host purges the block", strict=False)
 def test_a_block_that_is_cut_for_another_number_of_servers_is_missed_and_stays(start_sky: StartSky) -> None:
     sky, items = start_sky(cache={"servers": 9, "parity": 2}).constellation, new_items("cut", 100_000)
     other, [(key, data)] = sky.replace(cache={"servers": 12}), items.items()
