@@ -56,7 +56,7 @@ OP_HAS: Final = 3
 OP_PURGE: Final = 4
 """Forget every chunk of the block that `block_version`, `content` and `epoch` name. The response's chunk_total is the number of removed chunks; block_len and chunk_len are the block's (0: none was removed). block_version, content and epoch are those of the block that was removed, or of the one that is held instead (all 0: none). With flag gossip it is a neighbour's word, and has no response."""
 OP_MIGRATE: Final = 5
-"""Send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began."""
+"""Send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target keeps them for that row, and gets only chunks that the row has there, or if it has none there, as with a stand-in, those of the share of `chunk_id`. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began."""
 OP_PING: Final = 6
 """Echo. At kvc, the response to a satellite has in `chunk_total` the chunks here that belong to who asks, in the satellite's row of the schedule, or kept for it without one, and in `epoch` that row (0: none)."""
 OP_STATS: Final = 7

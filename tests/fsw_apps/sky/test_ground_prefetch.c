@@ -116,6 +116,10 @@ static void test_a_stand_in_gets_the_share_of_a_silent_target(void)
     silence(away, true);
     CHECK_EQ(finish(prepare_prefetch(&runs[1], 1, 3)), SKY_STATUS_DONE);
     CHECK(SKY_Ground_IsLost(&ground, away) && !holds(away, &runs[0].op) && !is_at(&runs[0].op, 3));
+    for (uint32_t i = 0; i < asked_count; ++i) /* the row does not say which share a stand-in gets: the question does */
+    {
+        CHECK(asked[i].op != SKY_OP_MIGRATE || SKY_Addr_Equal(asked[i].dst, home_of(&runs[0].op, 1, asked[i].chunk_id)));
+    }
     close_ground();
 }
 

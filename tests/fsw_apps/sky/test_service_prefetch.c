@@ -140,7 +140,7 @@ static void test_a_block_put_beside_its_prefetch(void)
     CHECK(is_at_home(block, 6));
 }
 
-/* What the row has at the target goes there; without a word about it, all. */
+/* What the row has at the target goes there, and to a stand-in the share that is asked for; without a word about it, all. */
 static void test_share_of_a_prefetch(void)
 {
     const SKY_Addr_t host = {4, 1};
@@ -157,12 +157,13 @@ static void test_share_of_a_prefetch(void)
             put_at(host, &some, id, 9); /* that row is unknown: it waits */
         }
     }
+    CHECK_EQ(migrate(host, &some, (SKY_Addr_t){4, 3}, 2, 0), SKY_STATUS_NOT_FOUND);
     some.number = 50;
     CHECK_EQ(migrate(host, &some, SKY_Schedule_Server(&schedule, 2, 1), 2, 0), SKY_STATUS_OK);
     some.number = 51; /* a row that is unknown here */
     CHECK_EQ(migrate(host, &some, SKY_Schedule_Server(&schedule, 2, 1), 3, 0), SKY_STATUS_OK);
-    some.number = 52; /* a satellite that has nothing in that row */
-    CHECK_EQ(migrate(host, &some, (SKY_Addr_t){4, 3}, 2, 0), SKY_STATUS_OK);
+    some.number = 52; /* a satellite that has nothing in that row: it stands in for another */
+    CHECK_EQ(migrate_share(host, &some, 1, (SKY_Addr_t){4, 3}, 2, 0), SKY_STATUS_OK);
     run_for(2500000); /* a look comes a second after a put */
     for (uint32_t id = 0; id < 4; ++id)
     {
@@ -172,7 +173,8 @@ static void test_share_of_a_prefetch(void)
         some.number = 51;
         CHECK(sat_holds(server(2, 1), &some, id));
         some.number = 52;
-        CHECK(sat_holds(server(1, id), &some, id)); /* where it waits for nothing, and is handed on */
+        CHECK_EQ(sat_holds(server(1, id), &some, id), id % 2 == 1); /* where it waits for nothing, and is handed on */
+        CHECK_EQ(sat_holds(node_at(host), &some, id), id % 2 == 0);
     }
 }
 

@@ -280,9 +280,9 @@ static inline bool is_at_home(const fx_block_t *block, uint32_t row)
     return good;
 }
 
-/* MIGRATE of a block, or of all (NULL). */
-static inline SKY_Status_t migrate(SKY_Addr_t from, const fx_block_t *block, SKY_Addr_t target, uint32_t epoch,
-                                   uint32_t deadline_ms)
+/* MIGRATE of a share of a block, or of all blocks (NULL). */
+static inline SKY_Status_t migrate_share(SKY_Addr_t from, const fx_block_t *block, uint32_t share, SKY_Addr_t target,
+                                         uint32_t epoch, uint32_t deadline_ms)
 {
     const uint8_t payload[SKY_MIGRATE_BYTES] = {0, (uint8_t)target.plane, 0, (uint8_t)target.slot};
     SKY_Packet_t  pkt;
@@ -295,6 +295,7 @@ static inline SKY_Status_t migrate(SKY_Addr_t from, const fx_block_t *block, SKY
     pkt.src.slot    = 77;
     pkt.epoch       = epoch;
     pkt.deadline_ms = deadline_ms;
+    pkt.chunk_id    = share;
     pkt.payload     = payload;
     pkt.length      = sizeof(payload);
     if (block != NULL)
@@ -302,6 +303,13 @@ static inline SKY_Status_t migrate(SKY_Addr_t from, const fx_block_t *block, SKY
         fx_key(pkt.key, block->number);
     }
     return ask(from, &pkt);
+}
+
+/* MIGRATE of a block, or of all (NULL). */
+static inline SKY_Status_t migrate(SKY_Addr_t from, const fx_block_t *block, SKY_Addr_t target, uint32_t epoch,
+                                   uint32_t deadline_ms)
+{
+    return migrate_share(from, block, 0, target, epoch, deadline_ms);
 }
 
 /* A counter of a satellite's service, by its number in STATS. */

@@ -6,6 +6,7 @@
 #include "sky_service_home.h"
 
 #include "sky_assert.h"
+#include "sky_spread.h"
 
 const SKY_Schedule_t *SKY_Home_Schedule(const SKY_ServiceCore_t *core)
 {
@@ -35,20 +36,27 @@ uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr
     return server;
 }
 
-void SKY_Home_Share(const SKY_ServiceCore_t *core, uint32_t epoch, SKY_Addr_t target, uint32_t *stride, uint32_t *server)
+void SKY_Home_Share(const SKY_ServiceCore_t *core, const SKY_Packet_t *pkt, SKY_Addr_t target, uint32_t *stride, uint32_t *server)
 {
     const SKY_Schedule_t *schedule = core->schedule;
+    SKY_BlockInfo_t       info;
 
     *stride = 1;
     *server = 0;
-    if (schedule != NULL && epoch != SKY_SCHEDULE_NONE && epoch <= schedule->count)
+    if (schedule != NULL && pkt->epoch != SKY_SCHEDULE_NONE && pkt->epoch <= schedule->count)
     {
-        const uint32_t found = SKY_Home_ServerOf(core, epoch, target);
+        const uint32_t servers = schedule->placement.servers;
+        const uint32_t found   = SKY_Home_ServerOf(core, pkt->epoch, target);
 
-        if (found < schedule->placement.servers)
+        if (found < servers)
         {
-            *stride = schedule->placement.servers;
+            *stride = servers;
             *server = found;
+        }
+        else if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, pkt->tenant, pkt->key), &info) == SKY_STATUS_OK)
+        {
+            *stride = servers;
+            *server = SKY_Spread_Server(pkt->key, info.stripe.chunk_total, servers, pkt->chunk_id);
         }
     }
     SKY_ASSERT(*server < *stride);

@@ -13,8 +13,12 @@ const SKY_Schedule_t *SKY_Home_Schedule(const SKY_ServiceCore_t *core);
 bool SKY_Home_Is(const SKY_ServiceCore_t *core, uint32_t row, uint32_t server, SKY_Addr_t satellite);
 /** Find the server that @p satellite is in a row. There is a schedule or a window. @return the number of servers if it is none */
 uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr_t satellite);
-/** Find the chunks that @p target has in the window of row @p epoch; all (stride 1) if no row says which. */
-void SKY_Home_Share(const SKY_ServiceCore_t *core, uint32_t epoch, SKY_Addr_t target, uint32_t *stride, uint32_t *server);
+/**
+ * Find the chunks that a MIGRATE moves: those that @p target has in the window of its row, or if that has none there, as with a stand-in,
+ * those of the share that its chunk id says. All (stride 1) if no row says which.
+ */
+void SKY_Home_Share(const SKY_ServiceCore_t *core, const SKY_Packet_t *pkt, SKY_Addr_t target, uint32_t *stride,
+                    uint32_t *server);
 /**
  * Return true if chunks of a server, held here of a block of that epoch, wait for a row to come. They wait if that row has them
  * here, or is unknown. Otherwise they only lie beside what waits: somebody who did not know of the prefetch put them anew. There

@@ -144,7 +144,7 @@ static SKY_Status_t start_request(SKY_ServiceCore_t *core, SKY_Migrations_t *mig
     job->all_blocks = is_all_blocks(pkt);
     job->tenant     = pkt->tenant;
     job->epoch      = pkt->epoch;
-    SKY_Home_Share(core, pkt->epoch, target, &job->stride, &job->server);
+    SKY_Home_Share(core, pkt, target, &job->stride, &job->server);
     SKY_ASSERT(job->server < job->stride);
     return start(core, migrations, job);
 }

@@ -95,6 +95,7 @@ static bool AskMoves(SKY_Ground_t *ground, SKY_GroundOp_t *op)
             question->payload                   = payload;
             question->payload_bytes             = SKY_MIGRATE_BYTES;
             question->epoch                     = op->to_row;
+            question->chunk_id                  = share; /* the row does not say it of a stand-in */
         }
     }
     return AskAll(ground, op);
