@@ -31,17 +31,9 @@ class Lookups(Part):
         outcome = yield from self._find(keys, FRESH if fresh else 0)
         return [_result(key, one) for key, one in zip(keys, outcome.found, strict=True)]
 
-    def known(self, key: bytes) -> BlockEntry | None:
-        """Return the entry of a block that the index knows; None: satellites have to be asked.
-
-        A value may have been replaced since, so its homes say each time which version is the newest.
-        """
-        entry = self._index.get(key)
-        return None if entry is None or entry.version else entry
-
     def resolve(self, entries: Sequence[BlockEntry | bytes]) -> Steps[tuple[list[BlockEntry | None], dict[bytes, Status]]]:
         """Return what is known of each block, None if nothing, and why nothing is known of the keys that were asked for."""
-        known = [self.known(entry) if isinstance(entry, bytes) else self._index.current(entry) for entry in entries]
+        known = [self._known(entry) if isinstance(entry, bytes) else self._index.current(entry) for entry in entries]
         unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
         if not unknown:
             return known, {}
@@ -74,6 +66,14 @@ class Lookups(Part):
         whole = [True if one.status is Status.DONE else False if one.status is Status.MISS else None for one in told]
         self._count(questions=sum(one.tries > 0 for one in told), unanswered=whole.count(None))
         return whole
+
+    def _known(self, key: bytes) -> BlockEntry | None:
+        """Return the entry under which a block may be fetched at once; None: satellites have to be asked.
+
+        A value may have been replaced since, so its homes say each time which version is the newest.
+        """
+        entry = self._index.get(key)
+        return None if entry is None or entry.version else entry
 
     def _find(self, keys: Sequence[bytes], ways: int, block_bytes_max: int = BYTES_MAX) -> Steps[Outcome]:
         incomplete = [key in self._incomplete for key in keys] if self._incomplete else ()

@@ -71,7 +71,7 @@ class StoreSteps:
     def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> Steps[list[FindResult]]:
         """Return what is known of blocks."""
         check_keys(keys)
-        known = [None if fresh else self._lookups.known(key) for key in keys]
+        known = [None if fresh else self._index.get(key) for key in keys]
         unknown = [key for key, entry in zip(keys, known, strict=True) if entry is None]
         told = yield from self._lookups.ask(unknown, fresh=fresh)
         found = {one.key: self._index.current(one.entry) for one in told if one.entry is not None}

@@ -261,8 +261,7 @@ class Values:
         elif needs is Needs.DATA and not asks and not deletes and (entry := store.index.get(line.key)) is not None:
             self._fetch(line, entry.block_len)  # its homes are asked for the newest version then
         else:
-            if deletes:  # it is counted what goes, and what this host knew may be out of date
-                store.index.remove(line.key)
+            store.index.remove(line.key)  # what this host knew may be out of date
             (self._asks if asks else self._finds).ask(line.key, lambda found: self._answered(line, needs, found))
 
     def _answered(self, line: _Line, needs: Needs, found: FindResult) -> None:

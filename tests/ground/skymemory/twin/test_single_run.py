@@ -212,7 +212,7 @@ def test_a_satellite_with_the_window_alone_is_filled_again(quarter: Setup, sched
     crash = Crash(at_s=600, for_s=20, satellite=Satellite(plane + 1, slot + 1))
     before = held(20_000)
     assert len(before) > 0
-    assert held(0, crash) == set()
+    assert held(0, crash) < before  # hosts put again some of what they get without its shares
     assert held(20_000, crash) == before
 
 
