@@ -98,7 +98,7 @@ void       SKYC_List_Append(SKYC_List_t *list, SKYC_Op_t *op);
 SKYC_Op_t *SKYC_List_Take(SKYC_List_t *list); /**< the first; NULL: there is none */
 void       SKYC_List_Remove(SKYC_List_t *list, SKYC_Op_t *op);
 /** Let forks be counted from now on, in children, which must not take a lock to know that they are ones. @return 0 or ENOMEM */
-int SKYC_Ground_CountForks(uint32_t *forks);
+int SKYC_Ground_CountForks(uint32_t *number);
 /** Begin a condition whose waits end by CLOCK_MONOTONIC. */
 void SKYC_Ground_BeginCondition(pthread_cond_t *condition);
 /** Return the time of CLOCK_MONOTONIC. */
