@@ -50,7 +50,7 @@ static inline void follow(SKYC_Ground_t *ground, const uint16_t *slots, uint32_t
     }
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     const uint64_t        now_us = (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-    const SKYC_SkyRows_t  sky    = {SKY_LAYOUT_ROTATION_HOP, rows, count, now_us - 1000000u * count};
+    const SKYC_SkyRows_t  sky    = {SKY_LAYOUT_ROTATION_HOP, rows, count, now_us - UINT64_C(1000000) * count};
     const SKY_GroundSky_t seen   = {.changes = ++changes, .lazy_purge = true};
 
     CHECK_EQ(SKYC_Ground_SetSky(ground, &seen, &sky), 0);

@@ -401,7 +401,7 @@ void SKY_Host_GiveUp(SKY_Host_t *host, uint64_t now_us, SKY_Addr_t satellite, ui
  *  @param is_lost  that host had as many questions without an answer as make it lost */
 void SKY_Host_Doubt(SKY_Host_t *host, SKY_Addr_t satellite, uint64_t until_us, bool is_lost);
 /** Return what is known of a satellite, or NULL. */
-const SKY_HostPeer_t *SKY_Host_PeerOf(const SKY_Host_t *host, SKY_Addr_t satellite);
+const SKY_HostPeer_t *SKY_Host_PeerOf(const SKY_Host_t *host, SKY_Addr_t addr);
 
 /* ---- questions: sky_host_questions.c ------------------------------------------------------------------------------------------ */
 
