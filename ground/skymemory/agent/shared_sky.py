@@ -236,9 +236,7 @@ class SharedSky:
         more = self.observer.learn() and not self._closing
         self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn) if more else None
 
-    async def put(
-        self, items: Sequence[tuple[bytes, Buffer]], *, deadline_s: float | None = None, tenant: int | None = None
-    ) -> list[PutResult]:
+    async def put(self, items: Sequence[tuple[bytes, Buffer]], *, tenant: int | None = None) -> list[PutResult]:
         """Store blocks (`AsyncStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
         check_keys([key for key, _ in items])
         results = [PutResult(key, Status.UNANSWERED, None, 0.0) for key, _ in items]
@@ -254,7 +252,7 @@ class SharedSky:
         async def store_them(first: int) -> list[PutResult]:
             part = fits[first : first + _PART]
             return await self._tried(
-                lambda store: store.put([items[index] for index in part], deadline_s=deadline_s, tenant=tenant),
+                lambda store: store.put([items[index] for index in part], tenant=tenant),
                 [results[index] for index in part],
             )
 

@@ -114,7 +114,6 @@ class AsyncStore:
         *,
         deadline_s: float | None = None,
         tenant: int | None = None,
-        watch: Watch | None = None,
     ) -> list[PutResult]:
         """Store blocks (`SkyStore.put`). Puts of the same block go one after the other: it is there already for the second."""
         keys = {key for key, _ in items}
@@ -123,7 +122,7 @@ class AsyncStore:
         done = self._loop.create_future()
         self._puts |= dict.fromkeys(keys, done)
         try:
-            return await self._do(self._steps(tenant).put(items), deadline_s, watch)
+            return await self._do(self._steps(tenant).put(items), deadline_s)
         finally:
             for key in keys:
                 del self._puts[key]
